@@ -1,0 +1,1 @@
+//! What may be written: the admission chain and its plugins.

@@ -1,0 +1,1 @@
+//! The aggregator: API services and the front of the server chain.

@@ -1,0 +1,1 @@
+//! The built-in kinds: declarations, defaults, validation, strategies, columns.

@@ -1,0 +1,1 @@
+//! The API extensions server: custom resource definitions.

@@ -1,0 +1,1 @@
+//! The generic API server: filters, verbs, registry store, discovery, serving.

@@ -1,0 +1,1 @@
+//! Snapshots, event log and watchers over any storage engine.

@@ -1,0 +1,1 @@
+//! The built-in groups assembled: allocators, bootstrap objects, subresources.

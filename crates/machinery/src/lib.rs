@@ -1,0 +1,1 @@
+//! Objects, metadata, selectors, quantities, Status, codecs and patches, all by schema.

@@ -1,0 +1,3 @@
+//! The `pintle` command: flags, options, config, and the server chain.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! What a resource is: declarations, strategies, table convertors.

@@ -1,0 +1,1 @@
+//! The contract every engine keeps, as tests to run against it.
