@@ -271,7 +271,7 @@ impl SchemaBuilder {
                     self.nodes.get(node.0 as usize).map(|node| node.shape)
                 {
                     let inner = run.of(&self.fields).iter().cloned();
-                    fields.extend(inner.map(|field| Field { number: 0, ..field }));
+                    fields.extend(inner.map(|field| Field { number: 0, embedded_in: Some(node), ..field }));
                 }
             }
             let Some((_, field)) = next else { break };
@@ -292,6 +292,8 @@ impl SchemaBuilder {
         let shape = Shape::Struct {
             fields: append(&mut self.fields, fields),
             by_name: append(&mut self.by_name, by_name),
+            // Filled in by `finish`, when the types of the fields are known.
+            always: Run::default(),
             members: append(&mut self.members, members),
             declared: spec.declared,
         };
@@ -307,6 +309,7 @@ impl SchemaBuilder {
             name: self.intern(spec.name),
             node,
             number: spec.number,
+            embedded_in: None,
             default,
             patch_merge_key: self.intern(spec.patch_merge_key),
             patch_strategy: spec.patch_strategy,
@@ -323,7 +326,7 @@ impl SchemaBuilder {
             text: self.text,
             nodes: self.nodes.into_boxed_slice(),
             fields: self.fields.into_boxed_slice(),
-            by_name: self.by_name.into_boxed_slice(),
+            by_name: self.by_name.into(),
             members: self.members.into_boxed_slice(),
             names: self.names.into_boxed_slice(),
             packages: self.packages.into_boxed_slice(),
@@ -332,6 +335,7 @@ impl SchemaBuilder {
             types: Box::default(),
             kinds: Box::default(),
         };
+        mark_always(&mut schema);
         mark_defaults(&mut schema);
         let mut types = self.types;
         types.sort_by_key(|&id| (schema.node(id).package(), schema.node(id).name()));
@@ -347,6 +351,30 @@ fn append<T>(table: &mut Vec<T>, entries: Vec<T>) -> Run {
     let run = Run { start: table.len() as u32, len: entries.len() as u32 };
     table.extend(entries);
     run
+}
+
+/// Lists the fields that are written even if absent. Copies of a struct share its list.
+fn mark_always(schema: &mut Schema) {
+    let mut lists = HashMap::new();
+    let mut offsets = std::mem::take(&mut schema.by_name).into_vec();
+    for index in 0..schema.nodes.len() {
+        let node = schema.node(NodeId(index as u32));
+        let Some(Shape::Struct { fields: run, declared: true, .. }) =
+            schema.nodes.get(index).map(|node| node.shape)
+        else {
+            continue;
+        };
+        let list = *lists.entry((run.start, run.len)).or_insert_with(|| {
+            let always = node.fields().enumerate().filter(|(_, field)| field.is_always_written());
+            append(&mut offsets, always.map(|(offset, _)| offset as u16).collect())
+        });
+        if let Some(Node { shape: Shape::Struct { always, .. }, .. }) = schema.nodes.get_mut(index)
+            && run.len > 0
+        {
+            *always = list;
+        }
+    }
+    schema.by_name = offsets.into_boxed_slice();
 }
 
 /// Spreads "has a default" from the fields that have one to every node above them.

@@ -175,6 +175,15 @@ impl<'a> SchemaRef<'a> {
         Some(FieldRef { schema: self.schema, field })
     }
 
+    /// Positions of the fields that Go's encoder writes even when they are absent, in order.
+    pub fn always_written(self) -> impl ExactSizeIterator<Item = usize> + Clone {
+        let always = match self.node().shape {
+            Shape::Struct { always, .. } => always,
+            _ => Run::default(),
+        };
+        always.of(&self.schema.by_name).iter().map(|&offset| usize::from(offset))
+    }
+
     /// The parts of a struct's protobuf message, by number.
     pub fn members(self) -> impl DoubleEndedIterator<Item = (u32, Member<'a>)> {
         let (fields, members) = match self.node().shape {
@@ -301,9 +310,24 @@ impl<'a> FieldRef<'a> {
         self.field.number
     }
 
+    /// The embedded struct that the field came from, if it is not the struct's own.
+    pub fn embedded_in(self) -> Option<SchemaRef<'a>> {
+        self.field.embedded_in.map(|node| SchemaRef::new(self.schema, node))
+    }
+
     /// Whether absent and zero differ.
     pub fn is_pointer(self) -> bool {
         self.field.pointer
+    }
+
+    /// Whether Go's encoder writes the field even when it is absent: it is never left out, or it is a
+    /// struct (in Go's sense) without a pointer.
+    pub fn is_always_written(self) -> bool {
+        match (self.field.omit, self.ty().ty()) {
+            (Omit::Never, _) => true,
+            (Omit::Zero, _) => false,
+            (Omit::Empty, ty) => !self.field.pointer && ty.is_go_struct(),
+        }
     }
 
     /// When an encoder leaves the field out.

@@ -31,6 +31,8 @@ pub(crate) struct Field {
     pub(crate) node: NodeId,
     /// Zero for fields without a protobuf number and those that came from an embedded struct.
     pub(crate) number: u32,
+    /// The embedded struct that a flattened field came from.
+    pub(crate) embedded_in: Option<NodeId>,
     /// One more than an index into the schema's defaults; zero for none.
     pub(crate) default: u32,
     pub(crate) patch_merge_key: Name,

@@ -49,6 +49,33 @@ pub enum Type {
     Union(Union),
 }
 
+impl Type {
+    /// Whether the type is a struct in Go, which its encoder never counts as empty.
+    pub fn is_go_struct(self) -> bool {
+        match self {
+            Self::Bool
+            | Self::Int32
+            | Self::Int64
+            | Self::Float64
+            | Self::String
+            | Self::Bytes
+            | Self::Any
+            | Self::List
+            | Self::Map => false,
+            Self::Time
+            | Self::MicroTime
+            | Self::Duration
+            | Self::Quantity
+            | Self::IntOrString
+            | Self::RawExtension
+            | Self::FieldsV1
+            | Self::Json
+            | Self::Struct
+            | Self::Union(_) => true,
+        }
+    }
+}
+
 /// The three two-shaped types of custom resource definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Union {
@@ -139,6 +166,8 @@ pub(crate) enum Shape {
         fields: Run,
         /// Into `by_name`, which holds offsets from the start of `fields`, sorted by name.
         by_name: Run,
+        /// Into `by_name` too: offsets of the fields that are written even if absent, in order.
+        always: Run,
         /// Into `members`, sorted by protobuf number.
         members: Run,
         /// Made from a Go struct, and so encoded in declaration order.
