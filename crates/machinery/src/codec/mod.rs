@@ -17,6 +17,7 @@ mod duration;
 mod error;
 pub mod json;
 mod number;
+pub mod protobuf;
 mod quantity;
 mod time;
 
@@ -27,3 +28,6 @@ pub use time::{Timestamp, parse_micro_time, parse_time};
 
 /// How deep a tree may be. Walking and dropping a tree recurses, so this bounds the stack.
 pub const MAX_DEPTH: usize = 256;
+
+#[cfg(test)]
+mod tests;
