@@ -1,7 +1,7 @@
 //! The declaration of a resource.
 
 use crate::{DefaultStrategy, DefaultTable, SelectableField, Strategy, Subresource, TableConvertor};
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
 
 /// Whether objects live in namespaces.
@@ -65,6 +65,15 @@ pub struct StorageLocation {
     pub kind: GroupVersionKind,
 }
 
+/// The way between a served version and the storage kind. Both take whole objects and set `kind` and `apiVersion`.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversion {
+    /// From this version to the storage kind.
+    pub to_storage: fn(Value) -> Value,
+    /// From the storage kind to this version.
+    pub from_storage: fn(Value) -> Value,
+}
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct Resource {
@@ -88,7 +97,9 @@ pub struct Resource {
     pub verbs: Vec<Verb>,
     /// Where it is stored.
     pub storage: StorageLocation,
-    /// The rules of the kind.
+    /// How objects get from this version to the storage kind and back; `None` when they are the same.
+    pub conversion: Option<Conversion>,
+    /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
     /// How it prints.
     pub table: Arc<dyn TableConvertor>,
@@ -124,6 +135,7 @@ impl Resource {
                 path: plural.to_owned(),
                 kind: GroupVersionKind::new(group, version, kind),
             },
+            conversion: None,
             strategy: Arc::new(DefaultStrategy),
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),
