@@ -174,6 +174,14 @@ impl CachedObject {
         self.representations.get(id).cloned()
     }
 
+    pub(crate) fn namespace_arc(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    pub(crate) fn name_arc(&self) -> &Arc<str> {
+        &self.name
+    }
+
     /// The same object with another resource version, as a DELETED event carries it.
     pub(crate) fn at_revision(&self, revision: Revision, decoder: &dyn ObjectDecoder) -> CachedObject {
         CachedObject {
