@@ -197,7 +197,9 @@ async fn send_bookmarks(shared: Arc<Shared>) {
         }
         // A resource without writes gets old otherwise, and its watchers' revisions with it. If the store does not answer
         // the bookmarks say what is known.
-        if let Ok(Ok(snapshot)) = timeout(BOOKMARK_PATIENCE, shared.snapshot_from_cache(Freshness::Consistent)).await {
+        if let Ok(Ok(snapshot)) =
+            timeout(BOOKMARK_PATIENCE, shared.snapshot_from_cache(Freshness::Consistent)).await
+        {
             shared.advance(snapshot.revision());
         }
         let now = Instant::now();

@@ -28,6 +28,8 @@ mod watcher_index;
 
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use cacher::Cacher;
 pub use config::{CacherConfig, TriggerField};

@@ -14,6 +14,7 @@ use crate::{
 };
 use pintle_storage::Key;
 use std::{
+    collections::VecDeque,
     future::poll_fn,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
@@ -29,6 +30,8 @@ pub struct Watcher {
     shared: Arc<Shared>,
     target: Arc<WatchTarget>,
     initial: Option<Initial>,
+    /// What was read from the log and not delivered yet.
+    from_log: VecDeque<WatchItem>,
 }
 
 /// The part of the initial state that was not delivered yet.
@@ -41,7 +44,7 @@ struct Initial {
 
 impl Watcher {
     pub(crate) fn new(shared: Arc<Shared>, target: Arc<WatchTarget>) -> Watcher {
-        Watcher { shared, target, initial: None }
+        Watcher { shared, target, initial: None, from_log: VecDeque::new() }
     }
 
     /// Delivers the objects of a snapshot first, and a bookmark after them if that is wanted.
@@ -97,6 +100,11 @@ impl Watcher {
                 }
                 continue;
             }
+            if !self.from_log.is_empty() {
+                let ready = self.from_log.len().min(limit - count);
+                items.extend(self.from_log.drain(..ready));
+                continue;
+            }
             match self.target.poll(cx, limit - count, items) {
                 Poll::Ready(Next::Item) => {}
                 Poll::Ready(Next::Log(from)) => {
@@ -105,7 +113,7 @@ impl Watcher {
                         cx.waker().wake_by_ref();
                         return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
                     }
-                    self.read_log(from, limit - count, items);
+                    self.read_log(from);
                 }
                 Poll::Ready(Next::End) => return Poll::Ready(count),
                 Poll::Pending if count > 0 => return Poll::Ready(count),
@@ -114,10 +122,15 @@ impl Watcher {
         }
     }
 
-    fn read_log(&self, from: Position, limit: usize, items: &mut Vec<WatchItem>) {
+    #[cfg(test)]
+    pub(crate) fn target(&self) -> &Arc<WatchTarget> {
+        &self.target
+    }
+
+    fn read_log(&mut self, from: Position) {
         let changes = {
             let state = self.shared.state.lock();
-            let Some((changes, next)) = state.log.read(from, limit.min(LOG_CHUNK)) else {
+            let Some((changes, next)) = state.log.read(from, LOG_CHUNK) else {
                 drop(state);
                 self.cut_off();
                 return;
@@ -126,9 +139,8 @@ impl Watcher {
             self.target.set_behind((next != state.log.end()).then_some(next));
             changes
         };
-        let before = items.len();
-        items.extend(changes.into_iter().filter_map(|change| self.item(change)));
-        metrics::add(&self.shared.metrics.init_events, items.len() - before);
+        self.from_log = changes.into_iter().filter_map(|change| self.item(change)).collect();
+        metrics::add(&self.shared.metrics.init_events, self.from_log.len());
     }
 
     fn item(&self, change: Change) -> Option<WatchItem> {
