@@ -1,0 +1,5 @@
+//! Rules for names, labels and metadata that every kind shares.
+
+mod names;
+
+pub use names::*;
