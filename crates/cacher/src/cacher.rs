@@ -6,7 +6,7 @@ use crate::{
     reflector,
     shared::{Phase, Shared, State},
     watch_target::{WatchFilter, WatchTarget},
-    watcher_index::{Bucket, resolve_trigger},
+    watcher_index::{Bucket, Requirement},
 };
 use pintle_storage::{Revision, Storage};
 use std::{
@@ -145,9 +145,9 @@ impl Cacher {
     ) -> Option<Watcher> {
         let WatchOptions { start: _, scope, predicate, trigger, bookmarks, deadline } = options;
         let config = &self.shared.config;
-        let (trigger, name) = resolve_trigger(trigger, &config.triggers);
-        let bucket = Bucket::new(&scope, trigger.as_ref(), name.as_ref());
-        let filter = WatchFilter { scope, trigger, name, predicate };
+        let requirement = trigger.and_then(|trigger| Requirement::new(trigger, &config.triggers));
+        let bucket = Bucket::new(&scope, requirement.as_ref());
+        let filter = WatchFilter { scope, requirement, predicate };
         let now = Instant::now();
         let (target, first_bookmark) = {
             let mut state = self.shared.state.lock();

@@ -18,8 +18,8 @@ pub struct WatchOptions {
     pub scope: WatchScope,
     /// Which objects to see, besides the scope; `None` sees all.
     pub predicate: Option<Predicate>,
-    /// A field that `predicate` requires to have one value. It wakes the watcher only for events of objects which
-    /// have or had that value; it never adds or hides an event of its own as long as `predicate` holds what it says.
+    /// An indexed field and the value it has to have, besides what `predicate` says. Events of objects which neither
+    /// have nor had that value do not even wake the watcher.
     pub trigger: Option<Trigger>,
     /// Whether the client understands bookmarks.
     pub bookmarks: bool,

@@ -8,7 +8,7 @@ use crate::{
     CachedObject, Predicate, WatchItem, WatchScope,
     event::{Change, WatchEvent},
     event_log::Position,
-    watcher_index::Bucket,
+    watcher_index::{Bucket, Requirement},
 };
 use parking_lot::Mutex;
 use pintle_storage::Revision;
@@ -44,9 +44,7 @@ struct Queue {
 /// Which objects a watcher sees.
 pub(crate) struct WatchFilter {
     pub(crate) scope: WatchScope,
-    /// The place of a trigger field and its value.
-    pub(crate) trigger: Option<(usize, Arc<str>)>,
-    pub(crate) name: Option<Arc<str>>,
+    pub(crate) requirement: Option<Requirement>,
     pub(crate) predicate: Option<Predicate>,
 }
 
@@ -58,8 +56,7 @@ impl WatchFilter {
             WatchScope::Object(key) => object.key() == key,
         };
         in_scope
-            && self.name.as_ref().is_none_or(|name| object.name() == &**name)
-            && self.trigger.as_ref().is_none_or(|(field, value)| object.field(*field) == Some(value))
+            && self.requirement.as_ref().is_none_or(|requirement| requirement.matches(object))
             && self.predicate.as_ref().is_none_or(|predicate| predicate(object))
     }
 }

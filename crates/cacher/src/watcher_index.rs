@@ -21,33 +21,43 @@ pub(crate) enum Bucket {
     All,
 }
 
-impl Bucket {
-    pub(crate) fn new(
-        scope: &WatchScope,
-        field: Option<&(usize, Arc<str>)>,
-        name: Option<&Arc<str>>,
-    ) -> Bucket {
-        match (scope, field, name) {
-            (WatchScope::Object(key), ..) => Bucket::Object(key.clone()),
-            (_, _, Some(name)) => Bucket::Name(name.clone()),
-            (_, Some((field, value)), None) => Bucket::Field(*field, value.clone()),
-            (WatchScope::Namespace(namespace), None, None) => Bucket::Namespace(namespace.clone()),
-            (WatchScope::All, None, None) => Bucket::All,
+/// What a trigger requires of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Requirement {
+    /// The place of a field among the selectable ones, and its value.
+    Field(usize, Arc<str>),
+    Name(Arc<str>),
+}
+
+impl Requirement {
+    /// `None` for a field that is not indexed.
+    pub(crate) fn new(trigger: Trigger, fields: &[TriggerField]) -> Option<Requirement> {
+        let Trigger { field, value } = trigger;
+        if &*field == NAME {
+            return Some(Requirement::Name(value));
+        }
+        let field = fields.iter().find(|known| known.name == field)?;
+        Some(Requirement::Field(field.index, value))
+    }
+
+    pub(crate) fn matches(&self, object: &CachedObject) -> bool {
+        match self {
+            Requirement::Field(field, value) => object.field(*field) == Some(value),
+            Requirement::Name(name) => object.name() == &**name,
         }
     }
 }
 
-/// What a trigger means: a required name, or a required value of an indexed field.
-pub(crate) fn resolve_trigger(
-    trigger: Option<Trigger>,
-    fields: &[TriggerField],
-) -> (Option<(usize, Arc<str>)>, Option<Arc<str>>) {
-    let Some(Trigger { field, value }) = trigger else { return (None, None) };
-    if &*field == NAME {
-        return (None, Some(value));
+impl Bucket {
+    pub(crate) fn new(scope: &WatchScope, requirement: Option<&Requirement>) -> Bucket {
+        match (scope, requirement) {
+            (WatchScope::Object(key), _) => Bucket::Object(key.clone()),
+            (_, Some(Requirement::Name(name))) => Bucket::Name(name.clone()),
+            (_, Some(Requirement::Field(field, value))) => Bucket::Field(*field, value.clone()),
+            (WatchScope::Namespace(namespace), None) => Bucket::Namespace(namespace.clone()),
+            (WatchScope::All, None) => Bucket::All,
+        }
     }
-    let field = fields.iter().find(|known| known.name == field);
-    (field.map(|field| (field.index, value)), None)
 }
 
 #[derive(Default)]
