@@ -226,6 +226,8 @@ impl WatchReceiver for TestStream {
                     return None;
                 }
                 tokio::select! {
+                    // So that what was held before a write does not deliver it.
+                    biased;
                     _ = controls.changed() => {}
                     batch = inner.next_batch(), if !held => return batch,
                 }
