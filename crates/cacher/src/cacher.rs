@@ -5,6 +5,7 @@ use crate::{
     event_log::Position,
     reflector,
     shared::{Phase, Shared, State},
+    ticker,
     watch_target::{WatchFilter, WatchTarget},
     watcher_index::{Bucket, Requirement},
 };
@@ -12,13 +13,8 @@ use pintle_storage::{Revision, Storage};
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering},
-    time::Duration,
 };
-use tokio::{
-    runtime::Handle,
-    task::AbortHandle,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
 
 /// The watch cache of one resource over a store. See the crate's head for how it works.
 ///
@@ -34,7 +30,7 @@ impl Cacher {
         let shared = Arc::new(Shared::new(storage, config, Instant::now()));
         let tasks = [
             runtime.spawn(reflector::run(shared.clone())).abort_handle(),
-            runtime.spawn(send_bookmarks(shared.clone())).abort_handle(),
+            runtime.spawn(ticker::run(shared.clone())).abort_handle(),
         ];
         Arc::new(Cacher { shared, tasks })
     }
@@ -160,7 +156,7 @@ impl Cacher {
         };
         self.shared.metrics.watchers.fetch_add(1, Ordering::Relaxed);
         if first_bookmark {
-            self.shared.bookmarks_changed.notify_one();
+            self.shared.due_changed.notify_one();
         }
         Some(Watcher::new(self.shared.clone(), target))
     }
@@ -175,43 +171,5 @@ impl Drop for Cacher {
 impl fmt::Debug for Cacher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cacher").field("resource", &self.shared.config.resource).finish_non_exhaustive()
-    }
-}
-
-/// How long bookmarks wait for the cache to become fresh.
-const BOOKMARK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// The task that sends bookmarks. It sleeps until the first is due; without watchers that want them, for ever.
-async fn send_bookmarks(shared: Arc<Shared>) {
-    loop {
-        let due = shared.state.lock().bookmarks.next_due();
-        let Some(due) = due else {
-            shared.bookmarks_changed.notified().await;
-            continue;
-        };
-        if Instant::now() < due {
-            tokio::select! {
-                () = sleep_until(due) => {}
-                () = shared.bookmarks_changed.notified() => continue,
-            }
-        }
-        // A resource without writes gets old otherwise, and its watchers' revisions with it. If the store does not answer
-        // the bookmarks say what is known.
-        if let Ok(Ok(snapshot)) =
-            timeout(BOOKMARK_PATIENCE, shared.snapshot_from_cache(Freshness::Consistent)).await
-        {
-            shared.advance(snapshot.revision());
-        }
-        let now = Instant::now();
-        let mut wakers = Vec::new();
-        {
-            let mut state = shared.state.lock();
-            let revision = state.snapshot.revision();
-            for target in state.bookmarks.pop_due(now) {
-                wakers.extend(target.offer_bookmark(revision));
-                state.bookmarks.insert(&target, now);
-            }
-        }
-        shared.wake_watchers(wakers);
     }
 }

@@ -23,6 +23,8 @@ pub struct CacherConfig {
     pub log_capacity_min: usize,
     /// Never more events than these are kept.
     pub log_capacity_max: usize,
+    /// Never more bytes of replaced and deleted objects are kept for the events.
+    pub log_bytes_max: usize,
     /// How many items wait for a watcher before it is told to catch up from the event log.
     pub queue_capacity: usize,
     /// How often a watcher that wants bookmarks gets one.
@@ -34,7 +36,7 @@ pub struct CacherConfig {
 }
 
 impl CacherConfig {
-    /// The defaults of kube-apiserver.
+    /// The defaults: those of kube-apiserver where it has the same.
     pub fn new(
         resource: impl Into<Arc<str>>,
         prefix: impl Into<Arc<str>>,
@@ -48,6 +50,7 @@ impl CacherConfig {
             history: Duration::from_secs(75),
             log_capacity_min: 100,
             log_capacity_max: 100 * 1024,
+            log_bytes_max: 32 << 20,
             queue_capacity: 1000,
             bookmark_period: Duration::from_secs(60),
             freshness_timeout: Duration::from_secs(3),

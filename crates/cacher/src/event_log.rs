@@ -1,7 +1,9 @@
 //! The recent changes of a resource, so that watches can resume and past states be rebuilt.
 //!
 //! A ring between two capacities, as kube-apiserver's watch cache: it doubles while its oldest event is younger than
-//! the history window and halves when the newest quarter alone is older. Invariants:
+//! the history window and halves when the newest quarter alone is older. Beyond that the objects that only the log
+//! keeps alive are bounded in bytes, and a log that no event comes to is trimmed by the clock, so that the memory of a
+//! burst does not stay for ever. Invariants:
 //! - every change after [`EventLog::start`] is in it, in the order of the store;
 //! - a [`Position`] names one change for as long as the cacher lives, and positions of lost changes are never reused,
 //!   so a reader that was away too long notices.
@@ -9,7 +11,7 @@
 //! Positions and not revisions are what readers keep, because one revision may hold several changes: etcd deletes all
 //! keys of an expired lease at once.
 
-use crate::{event::Change, snapshot::ObjectMap};
+use crate::{CacherConfig, event::Change, snapshot::ObjectMap};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
@@ -30,6 +32,9 @@ pub(crate) struct EventLog {
     capacity: usize,
     min_capacity: usize,
     max_capacity: usize,
+    max_bytes: usize,
+    /// The bytes of the objects that were replaced or deleted: what the log costs besides the snapshot.
+    bytes: usize,
     history: Duration,
     /// The state before the change at a position, for some positions within the log.
     checkpoints: VecDeque<(u64, ObjectMap)>,
@@ -41,9 +46,15 @@ struct Entry {
     at: Instant,
 }
 
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.change.previous.as_ref().map_or(0, |previous| previous.json().len())
+    }
+}
+
 impl EventLog {
-    pub(crate) fn new(min_capacity: usize, max_capacity: usize, history: Duration) -> EventLog {
-        let min_capacity = min_capacity.max(1);
+    pub(crate) fn new(config: &CacherConfig) -> EventLog {
+        let min_capacity = config.log_capacity_min.max(1);
         EventLog {
             entries: VecDeque::new(),
             // In the middle, because history read from the store goes before what is there.
@@ -51,8 +62,10 @@ impl EventLog {
             start: Revision(0),
             capacity: min_capacity,
             min_capacity,
-            max_capacity: max_capacity.max(min_capacity),
-            history,
+            max_capacity: config.log_capacity_max.max(min_capacity),
+            max_bytes: config.log_bytes_max,
+            bytes: 0,
+            history: config.history,
             checkpoints: VecDeque::new(),
         }
     }
@@ -64,15 +77,6 @@ impl EventLog {
 
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
-    }
-
-    /// How many changes fit at most.
-    pub(crate) fn max_capacity(&self) -> usize {
-        self.max_capacity
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
     }
 
     /// The position of the next change to come.
@@ -90,52 +94,91 @@ impl EventLog {
         self.first = self.end_index() + 1;
         self.entries = VecDeque::new();
         self.checkpoints.clear();
+        self.bytes = 0;
         self.capacity = self.min_capacity;
         self.start = start;
     }
 
     pub(crate) fn push(&mut self, change: Change, now: Instant) {
+        let entry = Entry { change, at: now };
+        self.bytes += entry.bytes();
         self.make_room(now);
-        self.entries.push_back(Entry { change, at: now });
+        self.entries.push_back(entry);
+        while self.bytes > self.max_bytes && self.lose_oldest() {}
+        self.forget_checkpoints();
     }
 
     fn make_room(&mut self, now: Instant) {
         if self.entries.len() < self.capacity {
             return;
         }
-        let old = |entry: Option<&Entry>| {
-            entry.is_some_and(|entry| now.saturating_duration_since(entry.at) >= self.history)
-        };
         let newest_quarter = self.entries.len() - self.capacity / 4;
-        if !old(self.entries.front()) {
+        if !self.is_old(self.entries.front(), now) {
             self.capacity = (self.capacity * 2).min(self.max_capacity);
-        } else if old(self.entries.get(newest_quarter)) {
+        } else if self.is_old(self.entries.get(newest_quarter), now) {
             self.capacity = (self.capacity / 2).max(self.min_capacity);
         }
-        while self.entries.len() >= self.capacity
-            && let Some(lost) = self.entries.pop_front()
-        {
-            self.start = lost.change.revision;
-            self.first += 1;
-        }
+        while self.entries.len() >= self.capacity && self.lose_oldest() {}
+        self.release_memory();
+    }
+
+    fn is_old(&self, entry: Option<&Entry>, now: Instant) -> bool {
+        entry.is_some_and(|entry| now.saturating_duration_since(entry.at) >= self.history)
+    }
+
+    fn lose_oldest(&mut self) -> bool {
+        let Some(lost) = self.entries.pop_front() else { return false };
+        self.bytes -= lost.bytes();
+        self.start = lost.change.revision;
+        self.first += 1;
+        true
+    }
+
+    fn forget_checkpoints(&mut self) {
         while self.checkpoints.front().is_some_and(|(position, _)| *position < self.first) {
             self.checkpoints.pop_front();
         }
+    }
+
+    fn release_memory(&mut self) {
         if self.entries.capacity() > self.capacity * 4 {
             self.entries.shrink_to(self.capacity * 2);
         }
     }
 
-    /// Puts the changes after `start` up to the present start of the log before it.
-    pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) {
-        self.first -= changes.len() as u64;
-        for change in changes.into_iter().rev() {
-            self.entries.push_front(Entry { change, at: now });
+    /// Whether there is more than stays however old it is.
+    pub(crate) fn is_trimmable(&self) -> bool {
+        self.entries.len() > self.min_capacity
+    }
+
+    /// Loses what is older than the history window, but for the newest few. Returns when to do so again; `None` when
+    /// only those are left.
+    pub(crate) fn trim(&mut self, now: Instant) -> Option<Instant> {
+        while self.is_trimmable() && self.is_old(self.entries.front(), now) && self.lose_oldest() {}
+        self.forget_checkpoints();
+        self.capacity = self.capacity.min(self.entries.len().next_power_of_two()).max(self.min_capacity);
+        self.release_memory();
+        let oldest = self.entries.front().filter(|_| self.is_trimmable())?;
+        // Not for each event alone.
+        Some((oldest.at + self.history).max(now + self.history / 8))
+    }
+
+    /// Puts the changes after `start` up to the present start of the log before it. `false` when they are too many.
+    pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
+        let entries: Vec<_> = changes.into_iter().map(|change| Entry { change, at: now }).collect();
+        let bytes = self.bytes + entries.iter().map(Entry::bytes).sum::<usize>();
+        let len = self.entries.len() + entries.len();
+        if bytes > self.max_bytes || len > self.max_capacity {
+            return false;
         }
-        while self.capacity < self.entries.len() {
-            self.capacity *= 2;
+        self.bytes = bytes;
+        self.first -= entries.len() as u64;
+        for entry in entries.into_iter().rev() {
+            self.entries.push_front(entry);
         }
+        self.capacity = self.capacity.max(len.next_power_of_two()).min(self.max_capacity);
         self.start = start;
+        true
     }
 
     /// Notes that `objects` is the state after all changes so far; some of these states are kept.
@@ -211,14 +254,19 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::object;
+    use crate::testing::{config, object, object_of};
 
     fn change(revision: u64) -> Change {
         Change { revision: Revision(revision), current: Some(object("/p/a", revision)), previous: None }
     }
 
+    fn new(log_capacity_min: usize, log_capacity_max: usize) -> EventLog {
+        let log_bytes_max = log_capacity_max * 10;
+        EventLog::new(&CacherConfig { log_capacity_min, log_capacity_max, log_bytes_max, ..config() })
+    }
+
     fn log(revisions: impl IntoIterator<Item = u64>) -> EventLog {
-        let mut log = EventLog::new(4, 16, Duration::from_secs(75));
+        let mut log = new(4, 16);
         log.reset(Revision(10));
         for revision in revisions {
             log.push(change(revision), Instant::now());
@@ -262,7 +310,11 @@ mod tests {
                 log.push(change(revision), now);
                 now += Duration::from_secs(seconds);
             }
-            assert_eq!((log.capacity(), log.len()), (capacity, kept), "{events} events every {seconds} s");
+            assert_eq!(
+                (log.capacity(), log.entries.len()),
+                (capacity, kept),
+                "{events} events every {seconds} s"
+            );
             // What is kept is known exactly.
             assert_eq!(log.start(), Revision(10 + events - kept as u64));
             assert_eq!(revisions_after(&log, log.start().0).unwrap().len(), kept);
@@ -279,7 +331,7 @@ mod tests {
             now += Duration::from_secs(100);
             log.push(change(revision), now);
         }
-        assert_eq!((log.capacity(), log.len()), (4, 4));
+        assert_eq!((log.capacity(), log.entries.len()), (4, 4));
     }
 
     #[test]
@@ -298,16 +350,59 @@ mod tests {
     fn history_from_the_store_goes_before_what_is_there() {
         let mut log = log([11, 12]);
         let middle = log.position_after(Revision(11)).unwrap();
-        log.prepend(vec![change(7), change(9)], Revision(6), Instant::now());
+        assert!(log.prepend(vec![change(7), change(9)], Revision(6), Instant::now()));
         assert_eq!(revisions_after(&log, 6), Some(vec![7, 9, 11, 12]));
         assert_eq!(revisions_after(&log, 5), None);
         let (changes, _) = log.read(middle, 10).unwrap();
         assert_eq!(changes[0].revision, Revision(12));
+        assert!(!log.prepend((0..13).map(change).collect(), Revision(0), Instant::now()));
+        assert!(log.prepend((0..12).map(change).collect(), Revision(0), Instant::now()));
+    }
+
+    #[test]
+    fn a_quiet_log_is_trimmed_by_the_clock() {
+        let mut log = log([]);
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        for revision in 11..21 {
+            log.push(change(revision), after(revision));
+        }
+        assert_eq!(log.trim(after(80)), Some(after(86) + log.history / 8 - Duration::from_secs(6)));
+        assert_eq!((log.entries.len(), log.start()), (10, Revision(10)));
+        assert!(log.trim(after(88)).is_some());
+        assert_eq!((log.entries.len(), log.start(), log.capacity()), (7, Revision(13), 8));
+        assert_eq!(log.trim(after(1000)), None);
+        assert_eq!((log.entries.len(), log.start(), log.capacity()), (4, Revision(16), 4));
+        assert_eq!(revisions_after(&log, 16), Some(vec![17, 18, 19, 20]));
+    }
+
+    #[test]
+    fn the_bytes_of_what_was_replaced_are_bounded() {
+        let mut log = new(100, 100);
+        log.reset(Revision(10));
+        let mut previous = None;
+        for revision in 11..61 {
+            let current = Some(object_of("/p/a", revision, &"x".repeat(97)));
+            log.push(
+                Change { revision: Revision(revision), current: current.clone(), previous },
+                Instant::now(),
+            );
+            previous = current;
+        }
+        // Each weighs 100 with its revision.
+        assert_eq!((log.bytes, log.entries.len(), log.start()), (1000, 10, Revision(50)));
+        assert_eq!(log.bytes, log.entries.iter().map(Entry::bytes).sum::<usize>());
+        let deleted = Change { revision: Revision(49), current: None, previous };
+        assert!(!log.prepend(vec![deleted.clone()], Revision(48), Instant::now()));
+        let huge = object_of("/p/a", 61, &"x".repeat(5000));
+        log.push(Change { revision: Revision(62), current: None, previous: Some(huge) }, Instant::now());
+        assert_eq!((log.bytes, log.entries.len(), log.start()), (0, 0, Revision(62)));
+        assert!(log.prepend(vec![deleted], Revision(48), Instant::now()));
     }
 
     #[test]
     fn every_past_state_is_rebuilt() {
-        let mut log = EventLog::new(1000, 1000, Duration::from_secs(75));
+        let mut log = new(1000, 1000);
         log.reset(Revision(10));
         let mut objects = ObjectMap::new();
         let mut states = vec![(Revision(10), objects.clone())];

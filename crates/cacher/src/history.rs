@@ -58,10 +58,10 @@ impl Shared {
             let mut state = self.state.lock();
             // Meanwhile the log may have lost its oldest changes, or begun anew; then there is a gap to be read, too.
             if state.log.start() == start {
-                if state.log.len() + changes.len() > state.log.max_capacity() {
+                if !state.log.prepend(changes, after, Instant::now()) {
                     return Err(CacherError::Expired { requested: after, oldest: start });
                 }
-                state.log.prepend(changes, after, Instant::now());
+                self.due_changed.notify_one();
                 return Ok(());
             }
         }

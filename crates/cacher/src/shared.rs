@@ -41,8 +41,8 @@ pub(crate) struct Shared {
     /// How far the open storage watch has queued, see [`pintle_storage::WatchReceiver::queued_revision`].
     queued: ArcSwapOption<AtomicU64>,
     pub(crate) state: Mutex<State>,
-    /// The first bookmark is due at another time than before.
-    pub(crate) bookmarks_changed: Notify,
+    /// There is something to do earlier than before, see [`crate::ticker`].
+    pub(crate) due_changed: Notify,
     /// Held by the one that reads history from the store for the log.
     pub(crate) extending: tokio::sync::Mutex<()>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct State {
 
 impl Shared {
     pub(crate) fn new(storage: Arc<dyn Storage>, config: CacherConfig, now: Instant) -> Shared {
-        let log = EventLog::new(config.log_capacity_min, config.log_capacity_max, config.history);
+        let log = EventLog::new(&config);
         let state = State {
             snapshot: Snapshot::default(),
             log,
@@ -89,7 +89,7 @@ impl Shared {
             progress: watch::Sender::new(Progress { revision: Revision(0), phase: Phase::Pending }),
             queued: ArcSwapOption::empty(),
             state: Mutex::new(state),
-            bookmarks_changed: Notify::new(),
+            due_changed: Notify::new(),
             extending: tokio::sync::Mutex::new(()),
         }
     }
@@ -139,6 +139,7 @@ impl Shared {
             }
             self.publish(&mut state, snapshot);
             let State { snapshot, log, watchers, .. } = &mut *state;
+            let trimmable = log.is_trimmable();
             for change in changes {
                 let at = log.end();
                 let mut event = None;
@@ -149,6 +150,9 @@ impl Shared {
             }
             log.note_state(snapshot.objects());
             self.metrics.capacity.store(log.capacity(), Ordering::Relaxed);
+            if log.is_trimmable() && !trimmable {
+                self.due_changed.notify_one();
+            }
         }
         metrics::add(&self.metrics.events_dispatched, count);
         self.wake(wakers);

@@ -175,3 +175,22 @@ async fn a_dropped_wait_loses_nothing() {
         assert_eq!(event.revision(), Revision(revision));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_burst_is_forgotten_when_it_is_over() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, CacherConfig { log_capacity_min: 10, ..config() }).await;
+    burst(&storage, &cacher, 1000).await;
+    let first = {
+        let past = cacher.snapshot_at(Revision(2)).await.unwrap();
+        Arc::downgrade(past.range("/p/", None).next().unwrap())
+    };
+    let capacity = || cacher.metrics().capacity.load(Ordering::Relaxed);
+    assert!(first.upgrade().is_some() && capacity() >= 1000);
+    tokio::time::sleep(Duration::from_secs(76)).await;
+    assert!(first.upgrade().is_none());
+    assert!(capacity() <= 16);
+    // The store still knows.
+    let watcher = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await;
+    assert_eq!(ready(&mut watcher.unwrap()).len(), 999);
+}
