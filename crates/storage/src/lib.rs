@@ -9,6 +9,7 @@
 //! Every engine passes the same contract suite, [`contract`].
 
 pub mod contract;
+mod embedded;
 mod error;
 mod hub;
 mod key;
@@ -16,6 +17,7 @@ mod key_index;
 mod memory;
 mod watch;
 
+pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;

@@ -87,17 +87,18 @@ pub async fn compaction_again_changes_nothing(factory: &dyn StorageFactory) {
 /// again.
 pub async fn compaction_reduces_what_was_rewritten(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
-    let value = "x".repeat(20_000);
+    let value = "x".repeat(200_000);
     let mut last = put(&*storage, "/r/a", &value).await;
     let mut sizes = Vec::new();
-    for _ in 0..8 {
-        for _ in 0..50 {
+    for _ in 0..40 {
+        for _ in 0..10 {
             last = set(&*storage, "/r/a", &value, last).await;
         }
         storage.compact(last).await.expect("compact");
         sizes.push(storage.size().await.expect("size"));
     }
-    let written = 8 * 50 * value.len() as u64;
-    assert!(sizes.iter().all(|size| *size > 0 && *size < written), "{sizes:?} of {written} bytes written");
+    let written = 40 * 10 * value.len() as u64;
+    let largest = sizes.iter().max().copied().unwrap_or_default();
+    assert!(largest > 0 && largest < written / 2, "{sizes:?} of {written} bytes written");
     expect_list(&*storage, request("/r/"), &[("/r/a", &value)]).await;
 }
