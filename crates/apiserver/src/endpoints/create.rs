@@ -2,6 +2,7 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     decode::{FieldValidation, decode},
     encoding::{Encoder, IncludeObject},
 };
@@ -13,7 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// Serves a POST to a collection.

@@ -3,6 +3,7 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::{encoder, field_validation, respond},
     decode::FieldValidation,
     media_type,
@@ -18,7 +19,6 @@ use pintle_admission::Operation;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::json,
-    options::WriteOptions,
     patch::{json_patch::JsonPatch, merge_patch, strategic},
 };
 use pintle_registry::{BoxFuture, RequestContext};

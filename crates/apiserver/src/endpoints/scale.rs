@@ -3,6 +3,7 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::field_validation,
     decode::{FieldValidation, decode},
     encoding::encode,
@@ -19,8 +20,8 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt, options::WriteOptions,
-    selector::LabelSelector,
+    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    selectors::format_label_selector,
 };
 use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef};
@@ -166,7 +167,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         let text = match selector {
             Value::String(text) => text.clone(),
             selector if selector.field("matchLabels").is_some() || selector.field("matchExpressions").is_some() => {
-                LabelSelector::from_value(selector).map(|selector| selector.to_string()).unwrap_or_default()
+                format_label_selector(Some(selector))
             }
             selector => {
                 let pairs = selector.as_object().into_iter().flatten();

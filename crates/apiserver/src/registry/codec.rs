@@ -7,7 +7,10 @@
 
 use bytes::{Bytes, BytesMut};
 use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
-use pintle_machinery::{Value, codec::json};
+use pintle_machinery::{
+    Value,
+    codec::{DecodeError as CodecError, json},
+};
 use pintle_registry::{Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Revision};
@@ -65,8 +68,8 @@ impl ObjectCodec {
     ///
     /// # Errors
     /// When the bytes are no JSON object.
-    pub fn decode_tree(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(bytes)
+    pub fn decode_tree(&self, bytes: &[u8]) -> Result<Value, CodecError> {
+        json::decode(bytes, self.schema.get()).map(|decoded| decoded.value)
     }
 }
 

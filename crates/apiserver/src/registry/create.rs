@@ -4,7 +4,7 @@ use super::{Store, Written};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_machinery::{
-    Status, Value, ValueExt,
+    FieldPath, Status, Value, ValueExt,
     meta::{self, ObjectMeta},
     generate_name::generate_name,
     validation::validate_object_meta,
@@ -95,11 +95,8 @@ impl Store {
         object.remove_at("metadata.deletionGracePeriodSeconds");
         strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
-        let mut errors = validate_object_meta(
-            object,
-            self.resource.is_namespaced(),
-            &|name, prefix| strategy.validate_name(name, prefix),
-        );
+        let mut errors =
+            validate_object_meta(object, self.resource.is_namespaced(), |name: &str, prefix| strategy.validate_name(name, prefix), &metadata());
         errors.extend(strategy.validate(context, object));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, object.name(), &errors));
@@ -108,6 +105,11 @@ impl Store {
         strategy.canonicalize(object);
         Ok(())
     }
+}
+
+/// The path of metadata in messages.
+pub(super) fn metadata() -> FieldPath {
+    FieldPath::new("metadata")
 }
 
 /// What the server alone decides about a new object.
