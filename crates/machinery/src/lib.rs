@@ -4,9 +4,11 @@
 //! An object is a [`tree::Value`]; what its fields mean comes from a `pintle_schema` schema. Nothing here knows a
 //! kind by name.
 
+pub mod codec;
 pub mod duration;
 pub mod error_list;
 pub mod field_path;
+pub mod generate_name;
 pub mod group_version;
 pub mod int_or_string;
 pub mod meta;

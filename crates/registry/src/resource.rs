@@ -1,7 +1,9 @@
 //! The declaration of a resource.
 
-use crate::{DefaultStrategy, DefaultTable, SelectableField, Strategy, Subresource, TableConvertor};
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource};
+use crate::{
+    DefaultStrategy, DefaultTable, NamedCreater, SelectableField, Strategy, Subresource, TableConvertor,
+};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
 
 /// Whether objects live in namespaces.
@@ -65,6 +67,28 @@ pub struct StorageLocation {
     pub kind: GroupVersionKind,
 }
 
+/// What answers for the objects of a resource.
+#[derive(Clone, Default)]
+pub enum Backing {
+    /// The objects are stored.
+    #[default]
+    Stored,
+    /// Nothing is stored: a POST is a question, and its answer the object filled in (access reviews). The body may name
+    /// the object of the question (`bindings`).
+    Creater(Arc<dyn NamedCreater>),
+    /// Declared so that discovery lists it; requests are not served yet.
+    Unserved,
+}
+
+/// The way between a served version and the storage kind. Both take whole objects and set `kind` and `apiVersion`.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversion {
+    /// From this version to the storage kind.
+    pub to_storage: fn(Value) -> Value,
+    /// From the storage kind to this version.
+    pub from_storage: fn(Value) -> Value,
+}
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct Resource {
@@ -86,9 +110,13 @@ pub struct Resource {
     pub type_name: String,
     /// What can be done with it.
     pub verbs: Vec<Verb>,
-    /// Where it is stored.
+    /// Whether its objects are stored, and what answers when they are not.
+    pub backing: Backing,
+    /// Where it is stored, if it is.
     pub storage: StorageLocation,
-    /// The rules of the kind.
+    /// How objects get from this version to the storage kind and back; `None` when they are the same.
+    pub conversion: Option<Conversion>,
+    /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
     /// How it prints.
     pub table: Arc<dyn TableConvertor>,
@@ -120,10 +148,12 @@ impl Resource {
             scope,
             type_name: type_name.to_owned(),
             verbs: Verb::ALL.to_vec(),
+            backing: Backing::Stored,
             storage: StorageLocation {
                 path: plural.to_owned(),
                 kind: GroupVersionKind::new(group, version, kind),
             },
+            conversion: None,
             strategy: Arc::new(DefaultStrategy),
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),
@@ -144,6 +174,11 @@ impl Resource {
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// Whether objects are stored; others have no storage, and only their own verbs.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.backing, Backing::Stored)
     }
 
     /// A subresource by name.
