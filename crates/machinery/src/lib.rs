@@ -6,6 +6,7 @@
 
 pub mod error_list;
 pub mod field_path;
+pub mod generate_name;
 pub mod group_version;
 pub mod meta;
 pub mod options;
