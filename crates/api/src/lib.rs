@@ -1,1 +1,3 @@
 //! The built-in kinds: declarations, defaults, validation, strategies, columns.
+
+pub mod core;
