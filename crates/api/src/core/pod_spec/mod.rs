@@ -3,14 +3,15 @@
 //! Everything works on the tree: defaults must tell absent from zero, and validation would pay for decoding a second
 //! form of an object it reads once.
 
+pub(crate) mod containers_of;
+mod defaults;
+mod image;
 mod options;
 
+pub use defaults::set_defaults;
 pub use options::PodValidationOptions;
 
 use pintle_machinery::{ErrorList, FieldPath, Value};
-
-/// Fills in what the author of a spec left out, as far as it is the same for pods and templates.
-pub fn set_defaults(_spec: &mut Value) {}
 
 /// What is wrong with a spec; `metadata` is that of the pod or template around it.
 pub fn validate(_spec: &Value, _metadata: Option<&Value>, _path: &FieldPath, _options: &PodValidationOptions) -> ErrorList {
