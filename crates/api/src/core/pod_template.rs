@@ -2,8 +2,16 @@
 //!
 //! A template is a `PodTemplateSpec`: `metadata` and `spec` of the pods to come.
 
-use crate::core::pod_spec::{self, PodValidationOptions};
+use super::{GROUP, pod_spec};
 use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt};
+use pintle_registry::Resource;
+
+pub use super::pod_spec::PodValidationOptions;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.namespaced("PodTemplate", "podtemplates")
+}
 
 /// Fills in what the author of a template left out. Less than for a pod: what would make a new release change stored
 /// templates is filled in on pods only.

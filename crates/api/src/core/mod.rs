@@ -1,4 +1,0 @@
-//! The legacy group, "" (`/api/v1`).
-
-pub mod pod_spec;
-pub mod pod_template;
