@@ -15,6 +15,7 @@ mod resize;
 mod status;
 mod strategy;
 mod table;
+mod topology_labels;
 mod update;
 mod validation;
 
