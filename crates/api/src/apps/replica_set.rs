@@ -1,8 +1,10 @@
 //! Replicas of one template.
 
+pub(crate) mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -11,5 +13,6 @@ pub fn resource() -> Resource {
         .short_names(["rs"])
         .categories(["all"])
         .scale()
-        .status(DefaultStrategy)
+        .ruled(strategy::ReplicaSetStrategy)
+        .status(strategy::StatusStrategy)
 }
