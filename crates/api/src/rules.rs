@@ -79,7 +79,7 @@ mod tests {
         check(json!({"spec": {"a": 1}}), json!({"metadata": {"generation": 3}, "spec": {"a": 2}}), 4);
         check(
             json!({"metadata": {"generation": 9}, "spec": {"a": []}}),
-            json!({"metadata": {"generation": 3}}),
+            json!({"metadata": {"generation": 3}, "spec": {}}),
             3,
         );
     }

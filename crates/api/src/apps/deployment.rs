@@ -1,6 +1,7 @@
 //! Replicas that are rolled from one template to the next.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -13,6 +14,7 @@ pub fn resource() -> Resource {
         .short_names(["deploy"])
         .categories(["all"])
         .scale()
+        .prints(table::columns, table::cells)
         .ruled(strategy::DeploymentStrategy)
         .status(strategy::StatusStrategy)
 }

@@ -1,6 +1,7 @@
 //! Replicas of one template.
 
 pub(crate) mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -13,6 +14,7 @@ pub fn resource() -> Resource {
         .short_names(["rs"])
         .categories(["all"])
         .scale()
+        .prints(table::columns, table::cells)
         .ruled(strategy::ReplicaSetStrategy)
         .status(strategy::StatusStrategy)
 }
