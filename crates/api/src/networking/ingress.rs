@@ -1,0 +1,10 @@
+//! Routes from outside to services.
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::{DefaultStrategy, Resource};
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.namespaced("Ingress", "ingresses").short_names(["ing"]).status(DefaultStrategy).stored_at("ingress")
+}

@@ -1,0 +1,9 @@
+//! Kinds of devices.
+
+use super::GROUP;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.cluster("DeviceClass", "deviceclasses")
+}

@@ -1,0 +1,9 @@
+//! Drivers of storage.
+
+use super::GROUP;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.cluster("CSIDriver", "csidrivers")
+}

@@ -1,0 +1,10 @@
+//! Volumes attached to nodes.
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::{DefaultStrategy, Resource};
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.cluster("VolumeAttachment", "volumeattachments").status(DefaultStrategy)
+}
