@@ -13,10 +13,12 @@ pub mod persistent_volume_claim;
 pub mod pod;
 pub mod pod_template;
 pub mod replication_controller;
+pub(crate) mod replication_controller_table;
 pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+mod volume;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

@@ -4,6 +4,7 @@
 //! and API services are declared by the servers that own them.
 
 mod declare;
+mod printing;
 
 pub mod admissionregistration;
 pub mod apps;
