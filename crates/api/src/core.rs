@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod component_status;
 pub mod config_map;
+mod data;
 pub mod endpoints;
 pub mod event;
 pub mod limit_range;

@@ -5,6 +5,7 @@
 
 mod declare;
 mod printing;
+mod rules;
 
 pub mod admissionregistration;
 pub mod apps;

@@ -1,9 +1,12 @@
 //! Leases.
 
+mod strategy;
+
 use super::GROUP;
+use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Lease", "leases")
+    GROUP.namespaced("Lease", "leases").ruled(strategy::LeaseStrategy)
 }

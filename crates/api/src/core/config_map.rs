@@ -1,10 +1,12 @@
 //! Configuration data.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ConfigMap", "configmaps").short_names(["cm"])
+    GROUP.namespaced("ConfigMap", "configmaps").short_names(["cm"]).ruled(strategy::ConfigMapStrategy)
 }

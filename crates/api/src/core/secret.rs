@@ -1,10 +1,15 @@
 //! Confidential data.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::{Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Secret", "secrets").selectable([SelectableField::new("type")])
+    GROUP
+        .namespaced("Secret", "secrets")
+        .ruled(strategy::SecretStrategy)
+        .selectable([SelectableField::new("type")])
 }

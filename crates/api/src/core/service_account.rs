@@ -1,5 +1,7 @@
 //! Identities of pods.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::GroupVersionKind;
@@ -7,9 +9,13 @@ use pintle_registry::{Resource, Verb};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ServiceAccount", "serviceaccounts").short_names(["sa"]).connect_of(
-        "token",
-        GroupVersionKind::new("authentication.k8s.io", "v1", "TokenRequest"),
-        [Verb::Create],
-    )
+    GROUP
+        .namespaced("ServiceAccount", "serviceaccounts")
+        .short_names(["sa"])
+        .ruled(strategy::ServiceAccountStrategy)
+        .connect_of(
+            "token",
+            GroupVersionKind::new("authentication.k8s.io", "v1", "TokenRequest"),
+            [Verb::Create],
+        )
 }
