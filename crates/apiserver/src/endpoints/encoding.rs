@@ -4,6 +4,7 @@
 //! version, protobuf) is made on first demand and kept beside the object; YAML, tables and partial metadata are for
 //! people and made anew.
 
+use super::yaml;
 use crate::{
     negotiation::{Accepted, MediaType, Transform},
     registry::VersionedResource,
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use pintle_cacher::{CachedObject, RepresentationId};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{json, protobuf},
 };
 use pintle_registry::Column;
 use pintle_schema::{Schema, SchemaRef};

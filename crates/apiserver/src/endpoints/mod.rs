@@ -15,6 +15,7 @@ mod selection;
 mod subresource;
 mod update;
 mod watch;
+mod yaml;
 
 use crate::{
     metrics::Metrics,
@@ -132,9 +133,6 @@ impl Exchange<'_> {
         object: &Value,
         old_object: Option<&Value>,
     ) -> Result<(), Status> {
-        if !self.server.admission.validates(operation, &self.resource.resource.resource, &self.info.subresource) {
-            return Ok(());
-        }
         let mut request = self.admission(operation, kind, context, object.clone(), old_object);
         self.server.admission.validate(&mut request).await?;
         self.warnings.extend(std::mem::take(&mut request.warnings));
