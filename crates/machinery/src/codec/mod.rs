@@ -20,6 +20,7 @@ mod number;
 pub mod protobuf;
 mod quantity;
 mod time;
+pub mod yaml;
 
 pub use duration::{format_duration, parse_duration};
 pub use error::{DecodeError, Decoded, StrictProblem};
