@@ -108,10 +108,11 @@ impl Random {
 
     fn object(&mut self, schema: SchemaRef<'_>, depth: u32) -> Map<String, Value> {
         let mut object = Map::new();
-        let share = 2 + u64::from(depth) / 2;
+        // Most of the outer fields, fewer and fewer further in.
+        let present = [80, 70, 50, 40, 40].get(depth as usize).copied().unwrap_or(25);
         for field in schema.fields() {
             // Kind and apiVersion of a struct inside another are no part of a message.
-            if self.below(share) > 0
+            if self.below(100) >= present
                 || (depth > 0 && field.number() == 0 && ["kind", "apiVersion"].contains(&field.name()))
             {
                 continue;
