@@ -12,9 +12,10 @@ pub(crate) fn validate_endpoint_ip(ip: &str, path: &FieldPath) -> ErrorList {
     let address = address.to_canonical();
     let (link_local, link_local_multicast) = match address {
         IpAddr::V4(address) => (address.is_link_local(), address.octets().starts_with(&[224, 0, 0])),
-        IpAddr::V6(address) => {
-            (address.is_unicast_link_local(), address.segments().first().is_some_and(|s| s & 0xff0f == 0xff02))
-        }
+        IpAddr::V6(address) => (
+            address.is_unicast_link_local(),
+            address.segments().first().is_some_and(|s| s & 0xff0f == 0xff02),
+        ),
     };
     let mut errors = ErrorList::new();
     if address.is_unspecified() {

@@ -47,3 +47,6 @@ pub fn resource(network: &Arc<ServiceNetwork>) -> Resource {
     resource.table = Arc::new(Printer { columns: table::columns, cells: table::cells });
     resource
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,8 @@ pub(super) fn validate(service: &Value) -> ErrorList {
 }
 
 fn validate_config(service: &Value, path: &FieldPath) -> ErrorList {
-    let required = |path: &FieldPath| vec![FieldError::required(path, "when session affinity type is ClientIP")];
+    let required =
+        |path: &FieldPath| vec![FieldError::required(path, "when session affinity type is ClientIP")];
     let Some(config) = service.at("spec.sessionAffinityConfig") else { return required(path) };
     let path = path.child("clientIP");
     let Some(client_ip) = config.field("clientIP") else { return required(&path) };

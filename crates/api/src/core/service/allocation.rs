@@ -148,12 +148,10 @@ async fn allocate_cluster_ips(
             true => allocator.allocate_next(family).await.map(|address| address.to_string()),
             false => match parse_ip_sloppy(&wanted) {
                 Some(address) => allocator.allocate(address).await.map(|()| wanted.clone()),
-                None => {
-                    Err(IpError::Failed(Status::internal_error(format!(
-                        "failed to parse service IP {}",
-                        quote(&wanted)
-                    ))))
-                }
+                None => Err(IpError::Failed(Status::internal_error(format!(
+                    "failed to parse service IP {}",
+                    quote(&wanted)
+                )))),
             },
         };
         match result {
@@ -209,15 +207,13 @@ async fn update_cluster_ips(
         (true, false) if !old.is_headless() => {
             transaction.left.ips = old.cluster_ips().into_iter().map(str::to_owned).collect();
         }
-        (true, true) if !old.is_headless() => {
-            match (old.ip_families().len(), service.ip_families().len()) {
-                (1, 2) => transaction.taken.ips = allocate_cluster_ips(context, service, 1).await?,
-                (2, 1) => {
-                    transaction.left.ips = old.cluster_ips().into_iter().skip(1).map(str::to_owned).collect();
-                }
-                _ => {}
+        (true, true) if !old.is_headless() => match (old.ip_families().len(), service.ip_families().len()) {
+            (1, 2) => transaction.taken.ips = allocate_cluster_ips(context, service, 1).await?,
+            (2, 1) => {
+                transaction.left.ips = old.cluster_ips().into_iter().skip(1).map(str::to_owned).collect();
             }
-        }
+            _ => {}
+        },
         _ => {}
     }
     Ok(())

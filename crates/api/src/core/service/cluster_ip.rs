@@ -5,7 +5,8 @@
 
 use super::network::{AddressRange, IpFamily};
 use pintle_machinery::{
-    GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta,
+    GroupResource, Status, StatusReason, Value, ValueExt,
+    meta::ObjectMeta,
     validation::{Cidr, parse_ip_sloppy},
 };
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};

@@ -9,7 +9,9 @@ use super::view::{
     CLUSTER_IP, LOAD_BALANCER, NODE_PORT, NONE, PREFER_DUAL_STACK, REQUIRE_DUAL_STACK, SINGLE_STACK, Service,
     family_of,
 };
-use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupKind, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupKind, Status, Value, ValueExt, meta::ObjectMeta,
+};
 use serde_json::json;
 
 /// A 422 for a service.
@@ -242,7 +244,12 @@ mod tests {
         let v4 = &["10.0.0.0/24"];
         let dual = &["10.0.0.0/24", "fd00::/112"];
         check(v4, json!({}), None, Ok(json!(["SingleStack", ["IPv4"]])));
-        check(v4, json!({"ipFamilyPolicy": "PreferDualStack"}), None, Ok(json!(["PreferDualStack", ["IPv4"]])));
+        check(
+            v4,
+            json!({"ipFamilyPolicy": "PreferDualStack"}),
+            None,
+            Ok(json!(["PreferDualStack", ["IPv4"]])),
+        );
         check(
             v4,
             json!({"ipFamilyPolicy": "RequireDualStack"}),

@@ -290,9 +290,13 @@ mod tests {
     #[test]
     fn networks_and_broadcast_addresses_are_not_usable() {
         let range = AddressRange::of(cidr("10.0.0.0/24"));
-        for (address, contained) in
-            [("10.0.0.0", false), ("10.0.0.1", true), ("10.0.0.254", true), ("10.0.0.255", false), ("::1", false)]
-        {
+        for (address, contained) in [
+            ("10.0.0.0", false),
+            ("10.0.0.1", true),
+            ("10.0.0.254", true),
+            ("10.0.0.255", false),
+            ("::1", false),
+        ] {
             assert_eq!(range.contains(address.parse().unwrap()), contained, "{address}");
         }
     }

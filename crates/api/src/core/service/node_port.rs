@@ -112,10 +112,9 @@ impl fmt::Display for PortError {
         match self {
             PortError::Full => f.write_str("range is full"),
             PortError::Allocated => f.write_str("provided port is already allocated"),
-            PortError::NotInRange(range) => write!(
-                f,
-                "provided port is not in the valid range. The range of valid ports is {range}"
-            ),
+            PortError::NotInRange(range) => {
+                write!(f, "provided port is not in the valid range. The range of valid ports is {range}")
+            }
         }
     }
 }

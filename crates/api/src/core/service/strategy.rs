@@ -4,8 +4,7 @@ use super::network::ServiceNetwork;
 use super::{allocation, change, defaults, families, validation, warnings};
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, GroupResource, Status, Value, ValueExt, meta::ObjectMeta,
-    validation::name_is_dns_label,
+    ErrorList, GroupResource, Status, Value, ValueExt, meta::ObjectMeta, validation::name_is_dns_label,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, FinishFn, RequestContext, Strategy};
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, NONE, Service};
 use pintle_machinery::{
-    FieldPath, Value, ValueExt, meta::ObjectMeta,
+    FieldPath, Value, ValueExt,
+    meta::ObjectMeta,
     validation::{warnings_for_cidr, warnings_for_ip},
 };
 

@@ -3,7 +3,8 @@
 use crate::core::service::view::{CLUSTER_IP, LOAD_BALANCER, NODE_PORT, Service};
 use crate::rules;
 use pintle_machinery::{
-    ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta,
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    meta::ObjectMeta,
     validation::{is_qualified_name, is_valid_cidr_for_legacy_field},
 };
 

@@ -38,8 +38,7 @@ pub(super) fn validate_transition(service: &Value, old: &Value) -> ErrorList {
 fn validate_addresses(service: &Value, old: &Value) -> ErrorList {
     let (now, before) = (service.cluster_ips(), old.cluster_ips());
     let path = FieldPath::new("spec").child("clusterIPs");
-    let error =
-        |index: usize, detail: &str| FieldError::invalid(&path.index(index), json!(now), detail);
+    let error = |index: usize, detail: &str| FieldError::invalid(&path.index(index), json!(now), detail);
     if now.len() == before.len() {
         let pairs = before.iter().zip(&now).enumerate();
         let changed = pairs.filter(|(_, (before, now))| before != now);
@@ -63,9 +62,7 @@ fn validate_families(service: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     if now.len() == before.len() {
         let changed = before.iter().zip(&now).filter(|(before, now)| before != now);
-        errors.extend(
-            changed.map(|_| FieldError::invalid(&path, json!(now), "may not change once set")),
-        );
+        errors.extend(changed.map(|_| FieldError::invalid(&path, json!(now), "may not change once set")));
         return errors;
     }
     if now.len() < before.len() && service.cluster_ips().is_empty() {
