@@ -1,12 +1,12 @@
 //! From a request's body to a tree.
 
-use super::{Exchange, yaml};
+use super::Exchange;
 use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     options::FieldValidation,
-    codec::{Decoded, json, protobuf},
+    codec::{Decoded, json, protobuf, yaml},
 };
 use pintle_schema::SchemaRef;
 
@@ -41,11 +41,11 @@ fn decode_as(
             json::decode(body, schema)
         }
         MediaType::Yaml => {
-            let decoded = yaml::decode(body, schema);
-            if let Ok(decoded) = &decoded {
-                check_type_meta(type_meta_of_tree(&decoded.value), kind)?;
-            }
-            decoded
+            let converted = yaml::to_json(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
+            })?;
+            check_type_meta(type_meta_of_tree(&converted.value), kind)?;
+            yaml::decode(body, schema)
         }
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
