@@ -17,8 +17,10 @@ use std::{sync::Arc, time::Duration};
 /// So many events are decoded and published at once; other tasks run in between.
 const CHUNK: usize = 256;
 
-/// Runs until the store is closed.
+/// Runs until the store is closed. However it ends, what nobody follows any more must not be read as if it were
+/// followed: the cacher stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let _stop = StopAtEnd(&shared);
     let mut backoff = Backoff::default();
     loop {
         match shared.list_from_storage(None).await {
@@ -39,7 +41,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
         }
     }
-    shared.stop();
+}
+
+struct StopAtEnd<'a>(&'a Shared);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 struct Reflector<'a> {
