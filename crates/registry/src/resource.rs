@@ -1,6 +1,8 @@
 //! The declaration of a resource.
 
-use crate::{DefaultStrategy, DefaultTable, SelectableField, Strategy, Subresource, TableConvertor};
+use crate::{
+    DefaultStrategy, DefaultTable, NamedCreater, SelectableField, Strategy, Subresource, TableConvertor,
+};
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
 
@@ -65,6 +67,19 @@ pub struct StorageLocation {
     pub kind: GroupVersionKind,
 }
 
+/// What answers for the objects of a resource.
+#[derive(Clone, Default)]
+pub enum Backing {
+    /// The objects are stored.
+    #[default]
+    Stored,
+    /// Nothing is stored: a POST is a question, and its answer the object filled in (access reviews). The body may name
+    /// the object of the question (`bindings`).
+    Creater(Arc<dyn NamedCreater>),
+    /// Declared so that discovery lists it; requests are not served yet.
+    Unserved,
+}
+
 /// The way between a served version and the storage kind. Both take whole objects and set `kind` and `apiVersion`.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversion {
@@ -95,7 +110,9 @@ pub struct Resource {
     pub type_name: String,
     /// What can be done with it.
     pub verbs: Vec<Verb>,
-    /// Where it is stored.
+    /// Whether its objects are stored, and what answers when they are not.
+    pub backing: Backing,
+    /// Where it is stored, if it is.
     pub storage: StorageLocation,
     /// How objects get from this version to the storage kind and back; `None` when they are the same.
     pub conversion: Option<Conversion>,
@@ -131,6 +148,7 @@ impl Resource {
             scope,
             type_name: type_name.to_owned(),
             verbs: Verb::ALL.to_vec(),
+            backing: Backing::Stored,
             storage: StorageLocation {
                 path: plural.to_owned(),
                 kind: GroupVersionKind::new(group, version, kind),
@@ -156,6 +174,11 @@ impl Resource {
     /// Whether objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// Whether objects are stored; others have no storage, and only their own verbs.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.backing, Backing::Stored)
     }
 
     /// A subresource by name.

@@ -1,0 +1,21 @@
+//! A pod on every node.
+
+mod strategy;
+
+use super::{
+    GROUP,
+    daemon_set_table::{cells, columns},
+};
+use crate::declare::Declare;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP
+        .namespaced("DaemonSet", "daemonsets")
+        .prints(columns, cells)
+        .short_names(["ds"])
+        .categories(["all"])
+        .ruled(strategy::DaemonSetStrategy)
+        .status(strategy::StatusStrategy)
+}

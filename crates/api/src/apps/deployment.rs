@@ -1,0 +1,20 @@
+//! Replicas that are rolled from one template to the next.
+
+mod strategy;
+mod table;
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP
+        .namespaced("Deployment", "deployments")
+        .short_names(["deploy"])
+        .categories(["all"])
+        .scale()
+        .prints(table::columns, table::cells)
+        .ruled(strategy::DeploymentStrategy)
+        .status(strategy::StatusStrategy)
+}

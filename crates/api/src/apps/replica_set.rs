@@ -1,0 +1,20 @@
+//! Replicas of one template.
+
+pub(crate) mod strategy;
+mod table;
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP
+        .namespaced("ReplicaSet", "replicasets")
+        .short_names(["rs"])
+        .categories(["all"])
+        .scale()
+        .prints(table::columns, table::cells)
+        .ruled(strategy::ReplicaSetStrategy)
+        .status(strategy::StatusStrategy)
+}

@@ -1,0 +1,22 @@
+//! Replicas with identities.
+
+mod strategy;
+
+use super::{
+    GROUP,
+    stateful_set_table::{cells, columns},
+};
+use crate::declare::Declare;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP
+        .namespaced("StatefulSet", "statefulsets")
+        .prints(columns, cells)
+        .short_names(["sts"])
+        .categories(["all"])
+        .scale()
+        .ruled(strategy::StatefulSetStrategy)
+        .status(strategy::StatusStrategy)
+}
