@@ -55,6 +55,7 @@ macro_rules! storage_contract {
             create_after_delete_starts_a_new_key,
             values_come_back_byte_for_byte,
             concurrent_writers_get_distinct_ascending_revisions,
+            concurrent_writes_of_a_key_have_one_winner,
             concurrent_updates_of_a_key_lose_nothing,
             a_dropped_write_leaves_the_store_consistent,
             a_ttl_deletes_the_key_with_a_revision,

@@ -144,6 +144,30 @@ pub async fn concurrent_writers_get_distinct_ascending_revisions(factory: &dyn S
     assert_eq!(storage.get_list(request("/r/")).await.expect("list").items.len(), 8 * 25);
 }
 
+/// Of writes that wait for the same sync each sees those before it.
+pub async fn concurrent_writes_of_a_key_have_one_winner(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let name = key("/r/a");
+    let value = Bytes::from_static(b"1");
+    let create = || storage.create(&name, value.clone(), None);
+    let (a, b, c) = tokio::join!(create(), create(), create());
+    let created: Vec<_> =
+        [&a, &b, &c].into_iter().filter_map(|result| result.as_ref().ok().copied()).collect();
+    let [created] = *created else { panic!("{a:?} {b:?} {c:?}") };
+    assert!([a, b, c].iter().filter(|result| matches!(result, Err(WriteError::KeyExists))).count() == 2);
+
+    let (update, delete) =
+        tokio::join!(storage.update(&name, value.clone(), created, None), storage.delete(&name, created));
+    match (update, delete) {
+        (Ok(updated), Err(WriteError::Conflict { current: Some(kv) })) => {
+            assert_eq!(kv.mod_revision, updated);
+        }
+        (Err(WriteError::Conflict { current: None }), Ok(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(current(&*storage).await.0, created.0 + 1);
+}
+
 /// Writers that retry on conflicts all get through, each exactly once.
 pub async fn concurrent_updates_of_a_key_lose_nothing(factory: &dyn StorageFactory) {
     let storage = factory.open().await;

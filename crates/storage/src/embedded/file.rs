@@ -101,7 +101,7 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened
         }
         Ok(_) => {}
     }
-    let connection = writer(&path, options.cache_bytes).map_err(|source| database_error(&path, source))?;
+    let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
     check_format(&path, &connection)?;
     load(&path, connection, lock)
 }
@@ -179,8 +179,12 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
     Ok(connection)
 }
 
-fn writer(path: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, cache_bytes)?;
+fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
+    if let Some(bytes) = options.quota_bytes {
+        let pages = bytes / u64::from(row::PAGE_SIZE);
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
+    }
     connection.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
          PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;",

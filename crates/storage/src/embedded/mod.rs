@@ -58,11 +58,13 @@ pub struct EmbeddedOptions {
     pub log_bytes: u64,
     /// Memory for pages of the database, for each connection (one writes, a few read).
     pub cache_bytes: u64,
+    /// The database refuses to grow beyond this, as if the disk were full.
+    pub quota_bytes: Option<u64>,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
-        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20 }
+        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20, quota_bytes: None }
     }
 }
 
@@ -246,7 +248,17 @@ impl Storage for EmbeddedStorage {
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
             self.shared.open()?;
-            self.shared.failure.lock().clone().map_or(Ok(()), Err)
+            let failure = self.shared.failure.lock().clone();
+            match failure {
+                None => Ok(()),
+                Some(error @ StorageError::Poisoned(_)) => Err(error),
+                // The disk was full. Nobody may write again before this says that it is not.
+                Some(_) => {
+                    let (reply, answer) = oneshot::channel();
+                    self.shared.inbox.push(Command::Probe { reply })?;
+                    answer.await.unwrap_or_else(|_| Err(ended()))
+                }
+            }
         })
     }
 
