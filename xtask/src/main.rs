@@ -1,3 +1,42 @@
 //! Project tasks: `cargo xtask --help`.
 
-fn main() {}
+use std::path::Path;
+use std::process::ExitCode;
+
+mod codegen;
+mod roundtrip;
+mod shared;
+
+const HELP: &str = "\
+Usage: cargo xtask <task>
+
+Tasks:
+  codegen [--check]   make the built-in schema table from ../shared/reference/types.json
+  roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let Some(root) = Path::new(env!("CARGO_MANIFEST_DIR")).parent() else {
+        eprintln!("error: the task runner is not in a workspace");
+        return ExitCode::FAILURE;
+    };
+    let result = match args.as_slice() {
+        ["codegen"] => codegen::run(root, false),
+        ["codegen", "--check"] => codegen::run(root, true),
+        ["roundtrip"] => roundtrip::run(root),
+        ["-h" | "--help" | "help"] | [] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => Err(format!("unknown task {args:?}\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,10 @@
 //! The aggregator: API services and the front of the server chain.
+
+mod api_service;
+
+use pintle_registry::Resource;
+
+/// The resources of the aggregator itself: API services.
+pub fn resources() -> Vec<Resource> {
+    vec![api_service::resource()]
+}

@@ -1,1 +1,55 @@
 //! The built-in kinds: declarations, defaults, validation, strategies, columns.
+//!
+//! One folder an API group, one file a kind; a kind's file has `resource()`, its declaration. Custom resource definitions
+//! and API services are declared by the servers that own them.
+
+mod declare;
+mod printing;
+
+pub mod admissionregistration;
+pub mod apps;
+pub mod authentication;
+pub mod authorization;
+pub mod autoscaling;
+pub mod batch;
+pub mod certificates;
+pub mod coordination;
+pub mod core;
+pub mod discovery;
+pub mod events;
+pub mod flowcontrol;
+pub mod networking;
+pub mod node;
+pub mod policy;
+pub mod rbac;
+pub mod resource;
+pub mod scheduling;
+pub mod storage;
+
+use pintle_registry::Resource;
+
+/// All resources of the built-in groups, in every version that is served, in the order of the groups' names.
+pub fn resources() -> Vec<Resource> {
+    let groups = [
+        core::resources(),
+        admissionregistration::resources(),
+        apps::resources(),
+        authentication::resources(),
+        authorization::resources(),
+        autoscaling::resources(),
+        batch::resources(),
+        certificates::resources(),
+        coordination::resources(),
+        discovery::resources(),
+        events::resources(),
+        flowcontrol::resources(),
+        networking::resources(),
+        node::resources(),
+        policy::resources(),
+        rbac::resources(),
+        resource::resources(),
+        scheduling::resources(),
+        storage::resources(),
+    ];
+    groups.into_iter().flatten().collect()
+}

@@ -1,1 +1,27 @@
-//! What a resource is: declarations, strategies, table convertors.
+//! What a resource is, apart from how it is served.
+//!
+//! A [`Resource`] is a declaration: names, scope, schema, [`Strategy`], columns, subresources, selectable fields.
+//! Routing, discovery, OpenAPI, storage keys and tables follow from it in the generic server; the built-in kinds
+//! declare theirs in the `api` crate, custom resources will make theirs at run time. There is no HTTP here, no disk,
+//! and no kind.
+
+mod access;
+mod context;
+mod resource;
+mod selectable;
+mod strategy;
+mod subresource;
+mod table;
+
+pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
+pub use context::RequestContext;
+pub use resource::{Backing, Conversion, Resource, Scope, StorageLocation, Verb};
+pub use selectable::SelectableField;
+pub use strategy::{DefaultStrategy, FinishFn, Strategy};
+pub use subresource::{NamedCreater, ScalePaths, Subresource, SubresourceKind};
+pub use table::{Cell, Column, DefaultTable, TableConvertor};
+
+use std::{future::Future, pin::Pin};
+
+/// A boxed future, as the object-safe traits here return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

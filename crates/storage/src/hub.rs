@@ -8,7 +8,10 @@
 
 use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver};
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use tokio::sync::Notify;
 
 /// How far a watcher may lag: so many events, or so many bytes of values, whichever comes first.
@@ -34,6 +37,8 @@ struct Watcher {
     after: Revision,
     queue: Mutex<Queue>,
     ready: Notify,
+    /// See [`WatchReceiver::queued_revision`].
+    queued: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -59,11 +64,13 @@ impl WatchHub {
         prefix: String,
         after: Revision,
     ) -> Result<(HubReceiver, Revision), StorageError> {
-        let watcher = Arc::new(Watcher { prefix, after, queue: Mutex::default(), ready: Notify::new() });
         let mut state = self.state.lock();
         if state.closed {
             return Err(StorageError::Closed);
         }
+        let queued = Arc::new(AtomicU64::new(state.published.0));
+        let watcher =
+            Arc::new(Watcher { prefix, after, queue: Mutex::default(), ready: Notify::new(), queued });
         state.watchers.push(Arc::clone(&watcher));
         Ok((HubReceiver { hub: Arc::clone(self), watcher }, state.published))
     }
@@ -93,6 +100,7 @@ impl WatchHub {
                 queue.events.push(StorageEvent::Error(error.clone()));
             }
             queue.ended = true;
+            watcher.queued.store(u64::MAX, Ordering::Release);
             drop(queue);
             watcher.ready.notify_one();
         }
@@ -108,12 +116,14 @@ impl Watcher {
         }
         let mut queue = self.queue.lock();
         for event in wanted {
-            if let StorageEvent::Write { kv, .. } = event {
+            if let StorageEvent::Write { kv, revision, .. } = event {
                 queue.bytes += kv.value.len();
+                self.queued.store(revision.0, Ordering::Release);
             }
             if queue.events.len() >= MAX_QUEUED_EVENTS || queue.bytes > MAX_QUEUED_BYTES {
                 queue.events.push(StorageEvent::Error(StorageError::Lagged));
                 queue.ended = true;
+                self.queued.store(u64::MAX, Ordering::Release);
                 break;
             }
             queue.events.push(event.clone());
@@ -184,6 +194,10 @@ impl WatchReceiver for HubReceiver {
             }
         })
     }
+
+    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
+        Some(Arc::clone(&self.watcher.queued))
+    }
 }
 
 impl Drop for HubReceiver {
@@ -249,5 +263,23 @@ mod tests {
         let expected =
             vec![StorageEvent::Progress(Revision(1)), write(2, 1), StorageEvent::Progress(Revision(2))];
         assert_eq!(receiver.next_batch().await, Some(expected));
+    }
+
+    #[tokio::test]
+    async fn the_queued_revision_is_the_last_write_to_the_prefix_until_nothing_is_queued_any_more() {
+        let hub = WatchHub::new(Revision(5));
+        let (mut receiver, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+        let (other, _) = hub.watch("/b/".into(), Revision(1)).unwrap();
+        let revisions = [&receiver, &other].map(|receiver| receiver.queued_revision().unwrap());
+        let queued = || [0, 1].map(|at| revisions[at].load(Ordering::Acquire));
+        assert_eq!(queued(), [5, 5]);
+        hub.publish(&[write(6, 1), write(7, 1)], Revision(7));
+        assert_eq!(queued(), [7, 5]);
+        receiver.next_batch().await.unwrap();
+        assert_eq!(queued(), [7, 5]);
+        hub.publish(&[write(8, MAX_QUEUED_BYTES + 1)], Revision(8));
+        assert_eq!(queued(), [u64::MAX, 5]);
+        hub.close(None);
+        assert_eq!(queued(), [u64::MAX, u64::MAX]);
     }
 }

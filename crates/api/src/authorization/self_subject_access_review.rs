@@ -1,0 +1,10 @@
+//! Whether the caller may do something.
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::{Resource, Verb};
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.cluster("SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs([Verb::Create]).unserved()
+}

@@ -1,0 +1,49 @@
+//! The core group: what pods need to run.
+
+pub mod binding;
+pub mod component_status;
+pub mod config_map;
+pub mod endpoints;
+pub mod event;
+pub mod limit_range;
+pub mod namespace;
+pub mod node;
+pub mod persistent_volume;
+pub mod persistent_volume_claim;
+pub mod pod;
+pub mod pod_template;
+pub mod replication_controller;
+pub(crate) mod replication_controller_table;
+pub mod resource_quota;
+pub mod secret;
+pub mod service;
+pub mod service_account;
+mod volume;
+
+use crate::declare::Group;
+use pintle_registry::Resource;
+
+pub(crate) const GROUP: Group = Group::new("", "v1", "k8s.io/api/core/v1");
+
+/// The resources of the group.
+pub fn resources() -> Vec<Resource> {
+    vec![
+        binding::resource(),
+        component_status::resource(),
+        config_map::resource(),
+        endpoints::resource(),
+        event::resource(),
+        limit_range::resource(),
+        namespace::resource(),
+        node::resource(),
+        persistent_volume_claim::resource(),
+        persistent_volume::resource(),
+        pod::resource(),
+        pod_template::resource(),
+        replication_controller::resource(),
+        resource_quota::resource(),
+        secret::resource(),
+        service_account::resource(),
+        service::resource(),
+    ]
+}

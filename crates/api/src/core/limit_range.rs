@@ -1,0 +1,10 @@
+//! Limits of what single objects of a namespace may ask for.
+
+use super::GROUP;
+use crate::declare::Declare;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.namespaced("LimitRange", "limitranges").short_names(["limits"])
+}

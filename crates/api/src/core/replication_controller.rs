@@ -1,0 +1,21 @@
+//! The older form of replica sets.
+
+use super::{
+    GROUP,
+    replication_controller_table::{cells, columns},
+};
+use crate::declare::{Declare, integer_field};
+use pintle_registry::{DefaultStrategy, Resource};
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP
+        .namespaced("ReplicationController", "replicationcontrollers")
+        .prints(columns, cells)
+        .short_names(["rc"])
+        .categories(["all"])
+        .scale()
+        .status(DefaultStrategy)
+        .selectable([integer_field("status.replicas")])
+        .stored_at("controllers")
+}

@@ -1,0 +1,167 @@
+//! How the built-in kinds write their declarations: a [`Group`] makes a resource, [`Declare`] adds to it.
+
+use crate::printing::Printer;
+use jiff::Timestamp;
+use pintle_machinery::{GroupVersionKind, Value, ValueExt};
+use pintle_registry::{
+    Backing, Cell, Column, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource,
+    SubresourceKind, Verb,
+};
+use std::sync::Arc;
+
+/// The verbs of a proxy: one for each HTTP method.
+pub(crate) const PROXY_VERBS: [Verb; 5] = [Verb::Create, Verb::Delete, Verb::Get, Verb::Patch, Verb::Update];
+
+/// The verbs of a stream to a container.
+pub(crate) const STREAM_VERBS: [Verb; 2] = [Verb::Create, Verb::Get];
+
+/// The verbs of a part of an object.
+const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
+
+/// One version of an API group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Group {
+    name: &'static str,
+    version: &'static str,
+    /// Where the types of the version are in the schema.
+    package: &'static str,
+}
+
+impl Group {
+    pub(crate) const fn new(name: &'static str, version: &'static str, package: &'static str) -> Group {
+        Group { name, version, package }
+    }
+
+    /// A stored resource of objects in namespaces.
+    pub(crate) fn namespaced(self, kind: &str, plural: &str) -> Resource {
+        self.declare(kind, plural, Scope::Namespaced)
+    }
+
+    /// A stored resource of objects that belong to the whole cluster.
+    pub(crate) fn cluster(self, kind: &str, plural: &str) -> Resource {
+        self.declare(kind, plural, Scope::Cluster)
+    }
+
+    fn declare(self, kind: &str, plural: &str, scope: Scope) -> Resource {
+        let type_name = format!("{}.{kind}", self.package);
+        let singular = kind.to_lowercase();
+        Resource::new(self.name, self.version, plural, &singular, kind, scope, &type_name)
+    }
+}
+
+/// The rest of a declaration, link by link.
+pub(crate) trait Declare: Sized {
+    fn short_names<const N: usize>(self, names: [&str; N]) -> Resource;
+    fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
+    fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
+    fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
+    /// How it prints.
+    fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
+    /// Another path in storage than the plural name.
+    fn stored_at(self, path: &str) -> Resource;
+    /// Another version in storage than the served one.
+    fn stored_as(self, version: &str) -> Resource;
+    /// Nothing is stored and nothing served yet.
+    fn unserved(self) -> Resource;
+    fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
+
+    fn part(self, name: &str, strategy: impl Strategy + 'static) -> Resource {
+        self.part_with_verbs(name, strategy, PART_VERBS)
+    }
+
+    fn part_with_verbs<const N: usize>(
+        self,
+        name: &str,
+        strategy: impl Strategy + 'static,
+        verbs: [Verb; N],
+    ) -> Resource {
+        let strategy = Arc::new(strategy);
+        self.subresource(name, SubresourceKind::Part { strategy, verbs: verbs.into() })
+    }
+
+    fn status(self, strategy: impl Strategy + 'static) -> Resource {
+        self.part("status", strategy)
+    }
+
+    /// `scale` over the fields that the built-in workloads share.
+    fn scale(self) -> Resource {
+        self.subresource(
+            "scale",
+            SubresourceKind::Scale(ScalePaths {
+                spec_replicas: "spec.replicas".to_owned(),
+                status_replicas: "status.replicas".to_owned(),
+                selector: Some("spec.selector".to_owned()),
+            }),
+        )
+    }
+
+    /// A stream or proxy whose options are a kind of the core group.
+    fn connect<const N: usize>(self, name: &str, kind: &str, verbs: [Verb; N]) -> Resource {
+        self.connect_of(name, GroupVersionKind::new("", "v1", kind), verbs)
+    }
+
+    /// The same, with a kind of any group.
+    fn connect_of<const N: usize>(self, name: &str, kind: GroupVersionKind, verbs: [Verb; N]) -> Resource {
+        self.subresource(name, SubresourceKind::Connect { kind, verbs: verbs.into() })
+    }
+}
+
+impl Declare for Resource {
+    fn short_names<const N: usize>(mut self, names: [&str; N]) -> Resource {
+        self.short_names = names.map(str::to_owned).into();
+        self
+    }
+
+    fn categories<const N: usize>(mut self, names: [&str; N]) -> Resource {
+        self.categories = names.map(str::to_owned).into();
+        self
+    }
+
+    fn verbs<const N: usize>(mut self, verbs: [Verb; N]) -> Resource {
+        self.verbs = verbs.into();
+        self
+    }
+
+    fn selectable(mut self, fields: impl IntoIterator<Item = SelectableField>) -> Resource {
+        self.selectable_fields = fields.into_iter().collect();
+        self
+    }
+
+    fn prints(mut self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource {
+        self.table = Arc::new(Printer { columns, cells });
+        self
+    }
+
+    fn stored_at(mut self, path: &str) -> Resource {
+        path.clone_into(&mut self.storage.path);
+        self
+    }
+
+    fn stored_as(mut self, version: &str) -> Resource {
+        version.clone_into(&mut self.storage.kind.version);
+        self
+    }
+
+    fn unserved(mut self) -> Resource {
+        self.backing = Backing::Unserved;
+        self
+    }
+
+    fn subresource(mut self, name: &str, kind: SubresourceKind) -> Resource {
+        self.subresources.push(Subresource { name: name.to_owned(), kind });
+        self
+    }
+}
+
+/// A selectable boolean, "false" when absent.
+pub(crate) fn boolean_field(path: &str) -> SelectableField {
+    SelectableField { value: |object, path| object.bool_at(path).to_string(), ..SelectableField::new(path) }
+}
+
+/// A selectable integer, "0" when absent.
+pub(crate) fn integer_field(path: &str) -> SelectableField {
+    SelectableField {
+        value: |object, path| object.i64_at(path).unwrap_or_default().to_string(),
+        ..SelectableField::new(path)
+    }
+}

@@ -1,0 +1,13 @@
+//! `events.k8s.io`: events in their newer shape.
+
+pub mod event;
+
+use crate::declare::Group;
+use pintle_registry::Resource;
+
+pub(crate) const GROUP: Group = Group::new("events.k8s.io", "v1", "k8s.io/api/events/v1");
+
+/// The resources of the group.
+pub fn resources() -> Vec<Resource> {
+    vec![event::resource()]
+}

@@ -1,0 +1,9 @@
+//! Permissions in a namespace.
+
+use super::GROUP;
+use pintle_registry::Resource;
+
+/// The declaration.
+pub fn resource() -> Resource {
+    GROUP.namespaced("Role", "roles")
+}

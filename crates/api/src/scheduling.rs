@@ -1,0 +1,13 @@
+//! `scheduling.k8s.io`: which pods come first.
+
+pub mod priority_class;
+
+use crate::declare::Group;
+use pintle_registry::Resource;
+
+pub(crate) const GROUP: Group = Group::new("scheduling.k8s.io", "v1", "k8s.io/api/scheduling/v1");
+
+/// The resources of the group.
+pub fn resources() -> Vec<Resource> {
+    vec![priority_class::resource()]
+}

@@ -1,0 +1,25 @@
+//! `storage.k8s.io`: where volumes come from.
+
+pub mod csi_driver;
+pub mod csi_node;
+pub mod csi_storage_capacity;
+pub mod storage_class;
+pub mod volume_attachment;
+pub mod volume_attributes_class;
+
+use crate::declare::Group;
+use pintle_registry::Resource;
+
+pub(crate) const GROUP: Group = Group::new("storage.k8s.io", "v1", "k8s.io/api/storage/v1");
+
+/// The resources of the group.
+pub fn resources() -> Vec<Resource> {
+    vec![
+        csi_driver::resource(),
+        csi_node::resource(),
+        csi_storage_capacity::resource(),
+        storage_class::resource(),
+        volume_attachment::resource(),
+        volume_attributes_class::resource(),
+    ]
+}

@@ -1,0 +1,259 @@
+//! Field validation errors, with the exact texts clients see.
+//!
+//! Kinds of error and their texts follow the `field` package of
+//! <https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field>.
+
+use crate::text::escape_html;
+use crate::{FieldPath, StatusCause, Value};
+use std::fmt;
+
+pub use crate::text::quote;
+
+/// All that is wrong with an object, in the order it was found.
+pub type ErrorList = Vec<FieldError>;
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorType {
+    /// A thing it refers to is not there.
+    NotFound,
+    /// Nothing was given.
+    Required,
+    /// The same value was given before.
+    Duplicate,
+    /// Malformed or out of bounds.
+    Invalid,
+    /// Not one of the allowed values.
+    NotSupported,
+    /// Valid elsewhere, not allowed here.
+    Forbidden,
+    /// Too many bytes.
+    TooLong,
+    /// Too few bytes.
+    TooShort,
+    /// Too many items.
+    TooMany,
+    /// Too few items.
+    TooFew,
+    /// The server's own failure.
+    Internal,
+    /// Another type than the schema's.
+    TypeInvalid,
+}
+
+impl ErrorType {
+    /// The reason as it stands in a [`StatusCause`].
+    pub fn reason(self) -> &'static str {
+        match self {
+            ErrorType::NotFound => "FieldValueNotFound",
+            ErrorType::Required => "FieldValueRequired",
+            ErrorType::Duplicate => "FieldValueDuplicate",
+            ErrorType::Invalid => "FieldValueInvalid",
+            ErrorType::NotSupported => "FieldValueNotSupported",
+            ErrorType::Forbidden => "FieldValueForbidden",
+            ErrorType::TooLong => "FieldValueTooLong",
+            ErrorType::TooShort => "FieldValueTooShort",
+            ErrorType::TooMany => "FieldValueTooMany",
+            ErrorType::TooFew => "FieldValueTooFew",
+            ErrorType::Internal => "InternalError",
+            ErrorType::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            ErrorType::NotFound => "Not found",
+            ErrorType::Required => "Required value",
+            ErrorType::Duplicate => "Duplicate value",
+            ErrorType::Invalid | ErrorType::TypeInvalid => "Invalid value",
+            ErrorType::NotSupported => "Unsupported value",
+            ErrorType::Forbidden => "Forbidden",
+            ErrorType::TooLong => "Too long",
+            ErrorType::TooShort => "Too short",
+            ErrorType::TooMany => "Too many",
+            ErrorType::TooFew => "Too few",
+            ErrorType::Internal => "Internal error",
+        }
+    }
+
+    /// Whether the message names the value.
+    fn shows_value(self) -> bool {
+        !matches!(
+            self,
+            ErrorType::Required
+                | ErrorType::Forbidden
+                | ErrorType::TooLong
+                | ErrorType::TooShort
+                | ErrorType::Internal
+        )
+    }
+}
+
+/// One thing wrong with one field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    /// What kind of wrong.
+    pub error_type: ErrorType,
+    /// Where.
+    pub field: FieldPath,
+    /// The offending value as it is to be printed; `None` prints none.
+    pub bad_value: Option<Value>,
+    /// How the value is printed when that is not as sorted JSON: a struct's members in their declared order.
+    pub shown_as: Option<String>,
+    /// What would be right.
+    pub detail: String,
+}
+
+impl FieldError {
+    fn build(
+        error_type: ErrorType,
+        field: &FieldPath,
+        bad_value: Option<Value>,
+        detail: String,
+    ) -> FieldError {
+        FieldError { error_type, field: field.clone(), bad_value, shown_as: None, detail }
+    }
+
+    /// A referenced value does not exist.
+    pub fn not_found(field: &FieldPath, value: impl Into<Value>) -> FieldError {
+        Self::build(ErrorType::NotFound, field, Some(value.into()), String::new())
+    }
+
+    /// A value is missing.
+    pub fn required(field: &FieldPath, detail: impl Into<String>) -> FieldError {
+        Self::build(ErrorType::Required, field, None, detail.into())
+    }
+
+    /// A value was given twice.
+    pub fn duplicate(field: &FieldPath, value: impl Into<Value>) -> FieldError {
+        Self::build(ErrorType::Duplicate, field, Some(value.into()), String::new())
+    }
+
+    /// A value is malformed.
+    pub fn invalid(field: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
+        Self::build(ErrorType::Invalid, field, Some(value.into()), detail.into())
+    }
+
+    /// A value is of another type than the schema's.
+    pub fn type_invalid(field: &FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> FieldError {
+        Self::build(ErrorType::TypeInvalid, field, Some(value.into()), detail.into())
+    }
+
+    /// A value is none of the supported ones, which are listed in the order given.
+    pub fn not_supported(field: &FieldPath, value: impl Into<Value>, supported: &[&str]) -> FieldError {
+        let detail = match supported {
+            [] => String::new(),
+            values => {
+                let quoted: Vec<String> = values.iter().map(|value| quote(value)).collect();
+                format!("supported values: {}", quoted.join(", "))
+            }
+        };
+        Self::build(ErrorType::NotSupported, field, Some(value.into()), detail)
+    }
+
+    /// Something may not be set here.
+    pub fn forbidden(field: &FieldPath, detail: impl Into<String>) -> FieldError {
+        Self::build(ErrorType::Forbidden, field, None, detail.into())
+    }
+
+    /// A value has more than `max` bytes.
+    pub fn too_long(field: &FieldPath, max: usize) -> FieldError {
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        Self::build(ErrorType::TooLong, field, None, format!("may not be more than {max} {unit}"))
+    }
+
+    /// A value has more than `max` characters.
+    pub fn too_long_characters(field: &FieldPath, max: usize) -> FieldError {
+        let unit = if max == 1 { "character" } else { "characters" };
+        Self::build(ErrorType::TooLong, field, None, format!("may not be more than {max} {unit}"))
+    }
+
+    /// A list has `actual` items and may have `max`.
+    pub fn too_many(field: &FieldPath, actual: usize, max: usize) -> FieldError {
+        let unit = if max == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {max} {unit}");
+        Self::build(ErrorType::TooMany, field, Some(actual.into()), detail)
+    }
+
+    /// A list has `actual` items and needs `min`.
+    pub fn too_few(field: &FieldPath, actual: usize, min: usize) -> FieldError {
+        let unit = if min == 1 { "item" } else { "items" };
+        let detail = format!("must have at least {min} {unit}");
+        Self::build(ErrorType::TooFew, field, Some(actual.into()), detail)
+    }
+
+    /// The server failed while it checked the field.
+    pub fn internal(field: &FieldPath, detail: impl Into<String>) -> FieldError {
+        Self::build(ErrorType::Internal, field, None, detail.into())
+    }
+
+    /// Prints the value so, since a tree's members are sorted and a message shows them as the API declares them.
+    #[must_use]
+    pub fn shown_as(mut self, text: impl Into<String>) -> FieldError {
+        self.shown_as = Some(text.into());
+        self
+    }
+
+    /// The message without the field's path.
+    pub fn body(&self) -> String {
+        let mut text = self.error_type.text().to_owned();
+        if let Some(value) = self.bad_value.as_ref().filter(|_| self.error_type.shows_value()) {
+            text.push_str(": ");
+            match (&self.shown_as, value) {
+                (Some(shown), _) => text.push_str(&escape_html(shown)),
+                (None, Value::String(string)) => text.push_str(&quote(string)),
+                (None, other) => text.push_str(&escape_html(&other.to_string())),
+            }
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+
+    /// The cause for a [`crate::Status`].
+    pub fn cause(&self) -> StatusCause {
+        StatusCause {
+            reason: self.error_type.reason().to_owned(),
+            message: self.body(),
+            field: self.field.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn messages_are_those_of_kubernetes() {
+        let path = FieldPath::new("spec").child("ports").index(0).key("a/b");
+        let rows = [
+            (FieldError::required(&path, ""), "spec.ports[0][a/b]: Required value"),
+            (FieldError::invalid(&path, "x\"y", "no"), r#"spec.ports[0][a/b]: Invalid value: "x\"y": no"#),
+            (FieldError::invalid(&path, -1, "no"), "spec.ports[0][a/b]: Invalid value: -1: no"),
+            (FieldError::invalid(&path, Value::Null, "no"), "spec.ports[0][a/b]: Invalid value: null: no"),
+            (
+                FieldError::invalid(&path, json!({"a": 1}), ""),
+                r#"spec.ports[0][a/b]: Invalid value: {"a":1}"#,
+            ),
+            (FieldError::too_long(&path, 63), "spec.ports[0][a/b]: Too long: may not be more than 63 bytes"),
+            (FieldError::too_many(&path, 4, 1), "spec.ports[0][a/b]: Too many: 4: must have at most 1 item"),
+            (
+                FieldError::not_supported(&path, "A", &["B", "C"]),
+                r#"spec.ports[0][a/b]: Unsupported value: "A": supported values: "B", "C""#,
+            ),
+        ];
+        for (error, text) in rows {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

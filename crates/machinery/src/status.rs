@@ -1,0 +1,381 @@
+//! `Status`: the only thing a client ever sees of a failure.
+//!
+//! Reasons, codes and texts are those of
+//! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
+
+use crate::{ErrorList, GroupKind, GroupResource, Value, ValueExt, error_list::quote};
+use serde_json::json;
+use std::fmt;
+
+/// Why a request failed, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the API's own and say it")]
+pub enum StatusReason {
+    Unknown,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    AlreadyExists,
+    Conflict,
+    Gone,
+    Invalid,
+    ServerTimeout,
+    StoreReadError,
+    Timeout,
+    TooManyRequests,
+    BadRequest,
+    MethodNotAllowed,
+    NotAcceptable,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    InternalError,
+    Expired,
+    ServiceUnavailable,
+}
+
+impl StatusReason {
+    /// The reason as it is sent.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StatusReason::Unknown => "",
+            StatusReason::Unauthorized => "Unauthorized",
+            StatusReason::Forbidden => "Forbidden",
+            StatusReason::NotFound => "NotFound",
+            StatusReason::AlreadyExists => "AlreadyExists",
+            StatusReason::Conflict => "Conflict",
+            StatusReason::Gone => "Gone",
+            StatusReason::Invalid => "Invalid",
+            StatusReason::ServerTimeout => "ServerTimeout",
+            StatusReason::StoreReadError => "StorageReadError",
+            StatusReason::Timeout => "Timeout",
+            StatusReason::TooManyRequests => "TooManyRequests",
+            StatusReason::BadRequest => "BadRequest",
+            StatusReason::MethodNotAllowed => "MethodNotAllowed",
+            StatusReason::NotAcceptable => "NotAcceptable",
+            StatusReason::RequestEntityTooLarge => "RequestEntityTooLarge",
+            StatusReason::UnsupportedMediaType => "UnsupportedMediaType",
+            StatusReason::InternalError => "InternalError",
+            StatusReason::Expired => "Expired",
+            StatusReason::ServiceUnavailable => "ServiceUnavailable",
+        }
+    }
+}
+
+/// One cause of a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatusCause {
+    /// What kind of cause, for programs.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The field it is about.
+    pub field: String,
+}
+
+/// What the failure is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatusDetails {
+    /// The object's name.
+    pub name: String,
+    /// The group of `kind`.
+    pub group: String,
+    /// A resource (mostly) or a kind.
+    pub kind: String,
+    /// The object's uid.
+    pub uid: String,
+    /// Each single thing that is wrong.
+    pub causes: Vec<StatusCause>,
+    /// When the client may try again; 0 says nothing of it.
+    pub retry_after_seconds: u32,
+}
+
+/// A failure as the client sees it. Success is a `Status` too, see [`Status::success`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// The HTTP status code.
+    pub code: u16,
+    /// Why, for programs.
+    pub reason: StatusReason,
+    /// Why, for people.
+    pub message: String,
+    /// What it is about.
+    pub details: Option<StatusDetails>,
+    /// A token with which an expired list can go on (`metadata.continue`).
+    pub continue_token: Option<String>,
+}
+
+impl Status {
+    /// A failure without details.
+    pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
+        Status { code, reason, message: message.into(), details: None, continue_token: None }
+    }
+
+    /// Success, with what it was done to.
+    pub fn success(details: Option<StatusDetails>) -> Status {
+        Status { code: 200, reason: StatusReason::Unknown, message: String::new(), details, continue_token: None }
+    }
+
+    fn about(mut self, resource: &GroupResource, name: &str) -> Status {
+        self.details = Some(StatusDetails {
+            name: name.to_owned(),
+            group: resource.group.clone(),
+            kind: resource.resource.clone(),
+            ..StatusDetails::default()
+        });
+        self
+    }
+
+    fn retry_after(mut self, seconds: u32) -> Status {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// 404: no such object.
+    pub fn not_found(resource: &GroupResource, name: &str) -> Status {
+        Self::failure(404, StatusReason::NotFound, format!("{resource} {} not found", quote(name)))
+            .about(resource, name)
+    }
+
+    /// 404: nothing is served at this path.
+    pub fn no_such_resource() -> Status {
+        let message = "the server could not find the requested resource";
+        let mut status = Self::failure(404, StatusReason::NotFound, message);
+        status.details = Some(StatusDetails::default());
+        status
+    }
+
+    /// 409: the object exists.
+    pub fn already_exists(resource: &GroupResource, name: &str) -> Status {
+        let message = format!("{resource} {} already exists", quote(name));
+        Self::failure(409, StatusReason::AlreadyExists, message).about(resource, name)
+    }
+
+    /// 409: no free generated name was found.
+    pub fn generate_name_conflict(resource: &GroupResource, name: &str) -> Status {
+        let message = format!(
+            "{resource} {} already exists, the server was not able to generate a unique name for the object",
+            quote(name)
+        );
+        Self::failure(409, StatusReason::AlreadyExists, message).about(resource, name).retry_after(1)
+    }
+
+    /// 401.
+    pub fn unauthorized() -> Status {
+        Self::failure(401, StatusReason::Unauthorized, "Unauthorized")
+    }
+
+    /// 403.
+    pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Status {
+        let message = match (resource.resource.is_empty(), name.is_empty()) {
+            (true, _) => format!("forbidden: {why}"),
+            (false, true) => format!("{resource} is forbidden: {why}"),
+            (false, false) => format!("{resource} {} is forbidden: {why}", quote(name)),
+        };
+        Self::failure(403, StatusReason::Forbidden, message).about(resource, name)
+    }
+
+    /// 409: the object is not as the client thinks.
+    pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Status {
+        let message = format!("Operation cannot be fulfilled on {resource} {}: {why}", quote(name));
+        Self::failure(409, StatusReason::Conflict, message).about(resource, name)
+    }
+
+    /// 410: history is gone.
+    pub fn expired(message: impl Into<String>) -> Status {
+        Self::failure(410, StatusReason::Expired, message)
+    }
+
+    /// 422: the object does not pass validation.
+    pub fn invalid(kind: &GroupKind, name: &str, errors: &ErrorList) -> Status {
+        let mut message = format!("{kind} {} is invalid", quote(name));
+        if !errors.is_empty() {
+            message.push_str(": ");
+            message.push_str(&aggregate(errors.iter().map(ToString::to_string)));
+        }
+        let mut status = Self::failure(422, StatusReason::Invalid, message);
+        status.details = Some(StatusDetails {
+            name: name.to_owned(),
+            group: kind.group.clone(),
+            kind: kind.kind.clone(),
+            causes: errors.iter().map(|error| error.cause()).collect(),
+            ..StatusDetails::default()
+        });
+        status
+    }
+
+    /// 400.
+    pub fn bad_request(message: impl Into<String>) -> Status {
+        Self::failure(400, StatusReason::BadRequest, message)
+    }
+
+    /// 405.
+    pub fn method_not_supported(resource: &GroupResource, action: &str) -> Status {
+        let message =
+            format!("{action} is not supported on resources of kind {}", quote(&resource.to_string()));
+        let mut status = Self::failure(405, StatusReason::MethodNotAllowed, message);
+        status.details = Some(StatusDetails {
+            group: resource.group.clone(),
+            kind: resource.resource.clone(),
+            ..StatusDetails::default()
+        });
+        status
+    }
+
+    /// 406: none of the media types the client accepts.
+    pub fn not_acceptable(message: impl Into<String>) -> Status {
+        Self::failure(406, StatusReason::NotAcceptable, message)
+    }
+
+    /// 413.
+    pub fn request_entity_too_large(message: &str) -> Status {
+        Self::failure(
+            413,
+            StatusReason::RequestEntityTooLarge,
+            format!("Request entity too large: {message}"),
+        )
+    }
+
+    /// 415: a body in a media type the server does not read.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Status {
+        Self::failure(415, StatusReason::UnsupportedMediaType, message)
+    }
+
+    /// 429.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
+        Self::failure(429, StatusReason::TooManyRequests, message).retry_after(retry_after_seconds)
+    }
+
+    /// 500.
+    pub fn internal_error(why: impl fmt::Display) -> Status {
+        let why = why.to_string();
+        let mut status =
+            Self::failure(500, StatusReason::InternalError, format!("Internal error occurred: {why}"));
+        status.details = Some(StatusDetails {
+            causes: vec![StatusCause { message: why, ..StatusCause::default() }],
+            ..StatusDetails::default()
+        });
+        status
+    }
+
+    /// 500 for an error that has no status of its own: code 500, the bare text, no reason.
+    pub fn unknown(message: impl Into<String>) -> Status {
+        Self::failure(500, StatusReason::Unknown, message)
+    }
+
+    /// 503.
+    pub fn service_unavailable(message: impl Into<String>) -> Status {
+        Self::failure(503, StatusReason::ServiceUnavailable, message)
+    }
+
+    /// 504: the server gave up; the client may try again.
+    pub fn timeout(message: &str, retry_after_seconds: u32) -> Status {
+        Self::failure(504, StatusReason::Timeout, format!("Timeout: {message}"))
+            .retry_after(retry_after_seconds)
+    }
+
+    /// 500: the server cannot say now; the client may try again.
+    pub fn server_timeout(resource: &GroupResource, operation: &str, retry_after_seconds: u32) -> Status {
+        let message = format!(
+            "The {operation} operation against {resource} could not be completed at this time, please try again."
+        );
+        Self::failure(500, StatusReason::ServerTimeout, message)
+            .about(resource, operation)
+            .retry_after(retry_after_seconds)
+    }
+
+    /// Adds a cause.
+    #[must_use]
+    pub fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> Status {
+        self.details.get_or_insert_default().causes.push(StatusCause {
+            reason: reason.to_owned(),
+            message: message.into(),
+            field: field.to_owned(),
+        });
+        self
+    }
+
+    /// The object to send (`v1`, kind `Status`).
+    pub fn to_value(&self) -> Value {
+        let mut object = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": if self.code < 300 { "Success" } else { "Failure" },
+        });
+        if let Some(token) = &self.continue_token {
+            object.set("metadata.continue", token.clone());
+        }
+        if let Some(map) = object.as_object_mut() {
+            if !self.message.is_empty() {
+                map.insert("message".into(), self.message.clone().into());
+            }
+            if self.reason != StatusReason::Unknown {
+                map.insert("reason".into(), self.reason.as_str().into());
+            }
+            if let Some(details) = &self.details {
+                map.insert("details".into(), details.to_value());
+            }
+            if self.code >= 300 {
+                map.insert("code".into(), self.code.into());
+            }
+        }
+        object
+    }
+}
+
+impl StatusDetails {
+    fn to_value(&self) -> Value {
+        let mut object = serde_json::Map::new();
+        let mut put = |name: &str, text: &str| {
+            if !text.is_empty() {
+                object.insert(name.to_owned(), text.into());
+            }
+        };
+        put("name", &self.name);
+        put("group", &self.group);
+        put("kind", &self.kind);
+        put("uid", &self.uid);
+        if !self.causes.is_empty() {
+            let causes = self.causes.iter().map(StatusCause::to_value).collect();
+            object.insert("causes".to_owned(), Value::Array(causes));
+        }
+        if self.retry_after_seconds > 0 {
+            object.insert("retryAfterSeconds".to_owned(), self.retry_after_seconds.into());
+        }
+        Value::Object(object)
+    }
+}
+
+impl StatusCause {
+    fn to_value(&self) -> Value {
+        let mut object = serde_json::Map::new();
+        for (name, text) in [("reason", &self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !text.is_empty() {
+                object.insert(name.to_owned(), text.clone().into());
+            }
+        }
+        Value::Object(object)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// Several messages as one: a single one as it is, more in brackets; each text once.
+pub fn aggregate(messages: impl Iterator<Item = String>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for message in messages {
+        if !seen.contains(&message) {
+            seen.push(message);
+        }
+    }
+    match seen.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}

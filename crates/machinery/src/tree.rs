@@ -1,0 +1,146 @@
+//! The object tree and how to read and change it.
+//!
+//! A tree is a `serde_json::Value`, whose maps are sorted by key. Paths are dotted field names (`spec.nodeName`);
+//! names that hold dots themselves (label keys) are looked up with [`ValueExt::field`] instead. A member that is
+//! `null` counts as absent, as it does for Go's structs.
+
+pub use serde_json::Value;
+
+/// The members of an object, sorted by name.
+pub type Map = serde_json::Map<String, Value>;
+
+/// Reading and changing trees without indexing panics.
+pub trait ValueExt {
+    /// A member of an object; `None` when absent or null, or when this is no object.
+    fn field(&self, name: &str) -> Option<&Value>;
+    /// The value at a dotted path.
+    fn at(&self, path: &str) -> Option<&Value>;
+    /// The string at a dotted path, or "".
+    fn str_at(&self, path: &str) -> &str;
+    /// The integer at a dotted path.
+    fn i64_at(&self, path: &str) -> Option<i64>;
+    /// The boolean at a dotted path, or false.
+    fn bool_at(&self, path: &str) -> bool;
+    /// The items of the list at a dotted path, or none.
+    fn items_at(&self, path: &str) -> &[Value];
+    /// The members of the object at a dotted path, or none.
+    fn map_at(&self, path: &str) -> &Map;
+    /// The value at a dotted path, to change.
+    fn at_mut(&mut self, path: &str) -> Option<&mut Value>;
+    /// The items of the list at a dotted path, to change.
+    fn items_at_mut(&mut self, path: &str) -> &mut [Value];
+    /// The object at a dotted path, made (with its parents) when it is absent. A value of another type is replaced.
+    fn object_at_mut(&mut self, path: &str) -> &mut Map;
+    /// Sets the value at a dotted path, making the objects on the way.
+    fn set(&mut self, path: &str, value: impl Into<Value>);
+    /// Sets the value at a dotted path when nothing (or null) is there.
+    fn set_default(&mut self, path: &str, value: impl Into<Value>);
+    /// Removes and returns the value at a dotted path.
+    fn remove_at(&mut self, path: &str) -> Option<Value>;
+}
+
+impl ValueExt for Value {
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.as_object()?.get(name).filter(|value| !value.is_null())
+    }
+
+    fn at(&self, path: &str) -> Option<&Value> {
+        let mut value = self;
+        for name in path.split('.') {
+            value = value.field(name)?;
+        }
+        Some(value)
+    }
+
+    fn str_at(&self, path: &str) -> &str {
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn i64_at(&self, path: &str) -> Option<i64> {
+        self.at(path)?.as_i64()
+    }
+
+    fn bool_at(&self, path: &str) -> bool {
+        self.at(path).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    fn items_at(&self, path: &str) -> &[Value] {
+        self.at(path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn map_at(&self, path: &str) -> &Map {
+        static EMPTY: std::sync::LazyLock<Map> = std::sync::LazyLock::new(Map::new);
+        self.at(path).and_then(Value::as_object).unwrap_or(&EMPTY)
+    }
+
+    fn at_mut(&mut self, path: &str) -> Option<&mut Value> {
+        let mut value = self;
+        for name in path.split('.') {
+            value = value.as_object_mut()?.get_mut(name)?;
+        }
+        Some(value).filter(|value| !value.is_null())
+    }
+
+    fn items_at_mut(&mut self, path: &str) -> &mut [Value] {
+        self.at_mut(path).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
+    }
+
+    fn object_at_mut(&mut self, path: &str) -> &mut Map {
+        let mut value = self;
+        for name in path.split('.') {
+            value = as_object(value).entry(name).or_insert(Value::Null);
+        }
+        as_object(value)
+    }
+
+    fn set(&mut self, path: &str, new: impl Into<Value>) {
+        match path.rsplit_once('.') {
+            Some((parent, name)) => self.object_at_mut(parent).insert(name.to_owned(), new.into()),
+            None => as_object(self).insert(path.to_owned(), new.into()),
+        };
+    }
+
+    fn set_default(&mut self, path: &str, value: impl Into<Value>) {
+        if self.at(path).is_none() {
+            self.set(path, value);
+        }
+    }
+
+    fn remove_at(&mut self, path: &str) -> Option<Value> {
+        match path.rsplit_once('.') {
+            Some((parent, name)) => self.at_mut(parent)?.as_object_mut()?.remove(name),
+            None => self.as_object_mut()?.remove(path),
+        }
+    }
+}
+
+fn as_object(value: &mut Value) -> &mut Map {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("the value was made an object above"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_read_and_write() {
+        let mut value = json!({"spec": {"replicas": 3, "x": null, "list": [{"a": "b"}]}});
+        assert_eq!(value.i64_at("spec.replicas"), Some(3));
+        assert_eq!(value.at("spec.x"), None);
+        assert_eq!(value.items_at("spec.list").len(), 1);
+        assert_eq!(value.str_at("spec.none.at.all"), "");
+        value.set("spec.template.metadata.name", "n");
+        value.set_default("spec.x", 7);
+        value.set_default("spec.replicas", 9);
+        assert_eq!(value.str_at("spec.template.metadata.name"), "n");
+        assert_eq!((value.i64_at("spec.x"), value.i64_at("spec.replicas")), (Some(7), Some(3)));
+        assert_eq!(value.remove_at("spec.x"), Some(json!(7)));
+    }
+}

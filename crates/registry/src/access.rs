@@ -1,0 +1,94 @@
+//! The server's other objects, for code that needs them while it serves a request.
+
+use crate::BoxFuture;
+use pintle_machinery::{GroupResource, Status, UserInfo, Value};
+
+/// How a write through [`Registry`] is done.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Nothing is kept.
+    pub dry_run: bool,
+    /// Who writes; `None` is the server itself.
+    pub user: Option<UserInfo>,
+    /// The manager for `metadata.managedFields`.
+    pub field_manager: String,
+    /// The subresource written through, or "".
+    pub subresource: &'static str,
+}
+
+/// What becomes of the objects an object owns
+/// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PropagationPolicy {
+    /// They stay.
+    Orphan,
+    /// They go after the object.
+    Background,
+    /// They go before the object.
+    Foreground,
+}
+
+/// What a delete asks for (`meta.k8s.io` `DeleteOptions`).
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// Seconds the object may take to end.
+    pub grace_period_seconds: Option<i64>,
+    /// The object must have this uid.
+    pub precondition_uid: Option<String>,
+    /// The object must have this resourceVersion.
+    pub precondition_resource_version: Option<String>,
+    /// Nothing is kept.
+    pub dry_run: bool,
+    /// What becomes of dependents.
+    pub propagation_policy: Option<PropagationPolicy>,
+    /// The older form of [`PropagationPolicy::Orphan`].
+    pub orphan_dependents: Option<bool>,
+}
+
+/// Reads and writes other objects of this server, through the same stores and strategies as requests (without
+/// authorization). Objects are trees in their storage version. Reads are consistent.
+pub trait Registry: Send + Sync {
+    /// One object; a 404 `Status` when there is none.
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// All objects of a namespace ("" for all namespaces or a cluster-scoped resource).
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
+
+    /// Creates an object.
+    fn create<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        object: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Changes an object: `change` gets the stored object and returns what it should be; it is called again when
+    /// another writer came first. Returning an error ends the update with it. An unchanged object is not written.
+    fn update<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Deletes an object; the answer is the object as it was last (still there when it ends gracefully).
+    fn delete<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        options: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>>;
+}

@@ -1,0 +1,141 @@
+//! What is particular to a kind when its objects are written.
+
+use crate::{BoxFuture, RequestContext};
+use pintle_machinery::{ErrorList, Status, Value};
+use std::time::Duration;
+
+/// How a write that had side effects ends: called once with whether the object was stored.
+pub type FinishFn = Box<dyn FnOnce(bool) -> BoxFuture<'static, ()> + Send>;
+
+/// The rules of one kind (or of one subresource of it), called by the registry store in the order of the methods
+/// here. Defaults do nothing, which is right for a kind without rules of its own.
+///
+/// Objects are trees in the storage version, with absent fields absent: after decoding, a field that Go would leave out
+/// as empty is not there; `null` counts as absent. `metadata` is validated by the store.
+///
+/// The rules come from <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>
+/// and the reference's observed behaviour.
+pub trait Strategy: Send + Sync {
+    /// Fills in what a client left out, on everything that is decoded: requests, and objects read from storage that an
+    /// older server wrote. The schema's own defaults have been applied before. Must be idempotent.
+    fn set_defaults(&self, _object: &mut Value) {}
+
+    /// Side effects that an object needs before it may be stored, such as allocating an address. Called on create
+    /// after system metadata is filled in and before [`Strategy::prepare_for_create`].
+    fn begin_create<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _object: &'a mut Value,
+    ) -> BoxFuture<'a, Result<Option<FinishFn>, Status>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Brings a new object into the shape every new object has: status cleared, generation 1, dropped fields of
+    /// disabled features.
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
+
+    /// What is wrong with a new object, in the order the fields are declared.
+    fn validate(&self, _context: &RequestContext<'_>, _object: &Value) -> ErrorList {
+        ErrorList::new()
+    }
+
+    /// What the client should know of a new object that is accepted all the same.
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// As [`Strategy::begin_create`], for updates.
+    fn begin_update<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _object: &'a mut Value,
+        _old: &'a Value,
+    ) -> BoxFuture<'a, Result<Option<FinishFn>, Status>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Takes back what this write may not change, and sets what follows from what it changed (generation).
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, _object: &mut Value, _old: &Value) {}
+
+    /// What is wrong with the new state of an object.
+    fn validate_update(&self, _context: &RequestContext<'_>, _object: &Value, _old: &Value) -> ErrorList {
+        ErrorList::new()
+    }
+
+    /// What the client should know of an update that is accepted all the same.
+    fn warnings_on_update(
+        &self,
+        _context: &RequestContext<'_>,
+        _object: &Value,
+        _old: &Value,
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The last touch after validation, before the object is stored; must not change its meaning.
+    fn canonicalize(&self, _object: &mut Value) {}
+
+    /// Whether a PUT of a name that does not exist creates it.
+    fn allow_create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether a PUT may leave out the resourceVersion.
+    fn allow_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Whether the kind ends in two steps. Called when a delete was asked for; `requested` is the client's grace
+    /// period. Returns the grace period to use, or `None` for a kind that is deleted at once. A pod without a node, say,
+    /// answers `Some(0)`.
+    fn graceful_deletion(
+        &self,
+        _context: &RequestContext<'_>,
+        _object: &Value,
+        _requested: Option<i64>,
+    ) -> Option<i64> {
+        None
+    }
+
+    /// The last touch to an object that begins to end and is stored once more because something still holds it, such
+    /// as a namespace's phase.
+    fn prepare_for_deletion(&self, _object: &mut Value) {}
+
+    /// How long the object is kept after this write; `None` is for ever.
+    fn ttl(&self, _object: &Value) -> Option<Duration> {
+        None
+    }
+
+    /// Whether the kind's dependents are orphaned when the client names no propagation policy.
+    fn orphan_dependents_by_default(&self) -> bool {
+        false
+    }
+
+    /// Whether an object of this kind is freed with its finalizers in the spec (namespaces): `false` keeps the object
+    /// terminating when the last metadata finalizer goes.
+    fn may_be_removed(&self, _object: &Value) -> bool {
+        true
+    }
+
+    /// Whether the answer to a delete is the deleted object instead of a `Status`.
+    fn returns_deleted_object(&self) -> bool {
+        false
+    }
+
+    /// Side effects after the object is gone.
+    fn after_delete<'a>(&'a self, _context: &'a RequestContext<'a>, _object: &'a Value) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What is wrong with a name of this kind (`prefix` when it will get a generated suffix). A DNS subdomain unless
+    /// the kind says otherwise.
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        pintle_machinery::validation::name_is_dns_subdomain(name, prefix)
+    }
+}
+
+/// The strategy of a kind without rules of its own.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct DefaultStrategy;
+
+impl Strategy for DefaultStrategy {}

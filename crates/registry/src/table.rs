@@ -1,0 +1,88 @@
+//! How objects print as tables
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables>).
+
+use jiff::Timestamp;
+use pintle_machinery::{Value, ValueExt, meta};
+use serde_json::json;
+
+/// One cell: a JSON string, number or boolean.
+pub type Cell = Value;
+
+/// A column's definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// The heading, such as `Ready`.
+    pub name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub column_type: String,
+    /// `name` for the name column, mostly "".
+    pub format: String,
+    /// What the column tells.
+    pub description: String,
+    /// 0 is always printed, more only in the wide form.
+    pub priority: i32,
+}
+
+impl Column {
+    /// A column of strings.
+    pub fn string(name: &str, priority: i32, description: &str) -> Column {
+        Column {
+            name: name.to_owned(),
+            column_type: "string".to_owned(),
+            format: String::new(),
+            description: description.to_owned(),
+            priority,
+        }
+    }
+
+    /// The column of the object's name.
+    pub fn name() -> Column {
+        Column { format: "name".to_owned(), ..Column::string("Name", 0, NAME_DESCRIPTION) }
+    }
+
+    /// The column of the object's age.
+    pub fn age() -> Column {
+        Column::string("Age", 0, AGE_DESCRIPTION)
+    }
+
+    /// Another type than string.
+    #[must_use]
+    pub fn of_type(mut self, column_type: &str) -> Column {
+        self.column_type = column_type.to_owned();
+        self
+    }
+}
+
+const NAME_DESCRIPTION: &str =
+    "The name of the object, unique among the objects of its kind in its namespace.";
+const AGE_DESCRIPTION: &str = "How long ago the server made the object.";
+
+/// Turns objects of one kind into rows.
+pub trait TableConvertor: Send + Sync {
+    /// The columns.
+    fn columns(&self) -> Vec<Column>;
+
+    /// The cells of one object, one a column. `now` is what ages are counted to.
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell>;
+
+    /// `conditions` of the object's row, such as `Completed` for pods that have ended.
+    fn row_conditions(&self, _object: &Value) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+/// The table of a kind without columns of its own: `Name` and `Created At`.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct DefaultTable;
+
+impl TableConvertor for DefaultTable {
+    fn columns(&self) -> Vec<Column> {
+        vec![Column::name(), Column::string("Created At", 0, AGE_DESCRIPTION).of_type("date")]
+    }
+
+    fn cells(&self, object: &Value, _now: Timestamp) -> Vec<Cell> {
+        let created = object.str_at("metadata.creationTimestamp");
+        let created = meta::parse_time(created).map(meta::format_time).unwrap_or_default();
+        vec![json!(object.str_at("metadata.name")), json!(created)]
+    }
+}

@@ -1,0 +1,197 @@
+//! Nodes of the arena: one a type, or a list or map of types.
+
+use serde_json::Value;
+
+/// Index of a node in its schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// What a value of a node looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// `true` or `false`.
+    Bool,
+    /// A 32 bit integer.
+    Int32,
+    /// A 64 bit integer.
+    Int64,
+    /// A double.
+    Float64,
+    /// Text; may carry the values of an enum.
+    String,
+    /// Bytes, base64 in JSON.
+    Bytes,
+    /// `metav1.Time`: RFC 3339 with seconds, in UTC.
+    Time,
+    /// `metav1.MicroTime`: RFC 3339 with six digits, in UTC.
+    MicroTime,
+    /// `metav1.Duration`: text such as `1h2m3s`.
+    Duration,
+    /// `resource.Quantity`: text such as `100m`.
+    Quantity,
+    /// `intstr.IntOrString`.
+    IntOrString,
+    /// `runtime.RawExtension`: any object, often with kind and apiVersion.
+    RawExtension,
+    /// `metav1.FieldsV1`: a set of field paths, as an object.
+    FieldsV1,
+    /// `apiextensions.JSON`: any JSON value, kept in one protobuf bytes field.
+    Json,
+    /// Any JSON value (`interface{}`), without a protobuf form.
+    Any,
+    /// Named fields.
+    Struct,
+    /// A list of one item type.
+    List,
+    /// A map from strings to one value type.
+    Map,
+    /// One of two shapes, told apart by the JSON value itself.
+    Union(Union),
+}
+
+impl Type {
+    /// Whether the type is a struct in Go, which its encoder never counts as empty.
+    pub fn is_go_struct(self) -> bool {
+        match self {
+            Self::Bool
+            | Self::Int32
+            | Self::Int64
+            | Self::Float64
+            | Self::String
+            | Self::Bytes
+            | Self::Any
+            | Self::List
+            | Self::Map => false,
+            Self::Time
+            | Self::MicroTime
+            | Self::Duration
+            | Self::Quantity
+            | Self::IntOrString
+            | Self::RawExtension
+            | Self::FieldsV1
+            | Self::Json
+            | Self::Struct
+            | Self::Union(_) => true,
+        }
+    }
+}
+
+/// The three two-shaped types of custom resource definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Union {
+    /// A schema, or a list of schemas.
+    SchemaOrArray,
+    /// A schema, or a boolean.
+    SchemaOrBool,
+    /// A schema, or a list of strings.
+    SchemaOrStringArray,
+}
+
+/// How server-side apply sees a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum ListType {
+    /// Replaced as a whole.
+    #[default]
+    Atomic,
+    /// Scalars without duplicates, each owned for itself.
+    Set,
+    /// Objects identified by their key fields.
+    Map,
+}
+
+/// How server-side apply sees a map or a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum MapType {
+    /// Each key is owned for itself.
+    #[default]
+    Granular,
+    /// Replaced as a whole.
+    Atomic,
+}
+
+/// What only structural schemas of custom resources say about a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Structural {
+    /// `null` is a value of its own here.
+    pub nullable: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve_unknown_fields: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded_resource: bool,
+    /// The value to put in where a list item or map value is missing or not allowed to be null.
+    pub default: Option<Value>,
+}
+
+/// A piece of the schema's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// A run of entries in one of the schema's side tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+impl Run {
+    pub(crate) fn of<T>(self, table: &[T]) -> &[T] {
+        let start = self.start as usize;
+        table.get(start..start + self.len as usize).unwrap_or(&[])
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) shape: Shape,
+    /// The Go name without its package; empty for unnamed types.
+    pub(crate) name: Name,
+    /// Index into the schema's packages; meaningless for unnamed types.
+    pub(crate) package: u16,
+    pub(crate) map_type: MapType,
+    /// Something at or below this node has a default.
+    pub(crate) has_defaults: bool,
+    /// Values of an enum, for strings.
+    pub(crate) values: Run,
+    pub(crate) structural: Option<Box<Structural>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    Scalar(Type),
+    Struct {
+        /// Into `fields`, in declaration order.
+        fields: Run,
+        /// Into `by_name`, which holds offsets from the start of `fields`, sorted by name.
+        by_name: Run,
+        /// Into `by_name` too: offsets of the fields that are written even if absent, in order.
+        always: Run,
+        /// Into `members`, sorted by protobuf number.
+        members: Run,
+        /// Made from a Go struct, and so encoded in declaration order.
+        declared: bool,
+    },
+    List {
+        item: NodeId,
+        list_type: ListType,
+        /// Into `names`.
+        keys: Run,
+        /// The list type has a protobuf message of its own.
+        wrapped: bool,
+    },
+    Map {
+        key: NodeId,
+        value: NodeId,
+    },
+    Union {
+        union: Union,
+        schema: NodeId,
+        other: NodeId,
+    },
+    /// A node of the built-in schema, seen from another schema.
+    Builtin(NodeId),
+    /// Reserved by a builder and not filled in yet.
+    Reserved,
+}

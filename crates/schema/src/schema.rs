@@ -1,0 +1,147 @@
+//! The arena itself, and the lookups into it.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::builtin;
+use crate::cursor::SchemaRef;
+use crate::field::{Field, ProtoMember};
+use crate::node::{Name, Node, NodeId, Shape};
+
+/// The package whose kinds belong to every group and version.
+const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
+
+/// Field facts of a set of types. Immutable once built; see [`SchemaRef`] for reading it.
+#[derive(Debug)]
+pub struct Schema {
+    /// All names, as pieces of one text.
+    pub(crate) text: Cow<'static, str>,
+    pub(crate) nodes: Box<[Node]>,
+    pub(crate) fields: Box<[Field]>,
+    pub(crate) by_name: Box<[u16]>,
+    pub(crate) members: Box<[ProtoMember]>,
+    pub(crate) names: Box<[Name]>,
+    pub(crate) packages: Box<[Package]>,
+    pub(crate) defaults: Box<[Value]>,
+    pub(crate) root: NodeId,
+    /// Not made from Go types.
+    pub(crate) structural: bool,
+    /// Named types, sorted by package path and name.
+    pub(crate) types: Box<[NodeId]>,
+    /// Top-level kinds, sorted by group, version and name.
+    pub(crate) kinds: Box<[NodeId]>,
+}
+
+/// Where a type comes from, and the API group and version it is served under.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Package {
+    pub(crate) path: Name,
+    pub(crate) group: Name,
+    pub(crate) version: Name,
+}
+
+/// A top-level kind of the built-in schema.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind<'a> {
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// API version.
+    pub version: &'a str,
+    /// Kind.
+    pub kind: &'a str,
+    /// Its fields.
+    pub schema: SchemaRef<'a>,
+}
+
+impl Schema {
+    /// The v1.36 types. Parsed from the table in this crate when first asked for, then shared.
+    pub fn builtin() -> &'static Schema {
+        static BUILTIN: LazyLock<Schema> = LazyLock::new(builtin::load);
+        &BUILTIN
+    }
+
+    /// The node a custom resource's schema starts at. For the built-in schema: no type in particular.
+    pub fn root(&self) -> SchemaRef<'_> {
+        self.node(self.root)
+    }
+
+    /// The node with this id, which must come from this schema.
+    pub fn node(&self, id: NodeId) -> SchemaRef<'_> {
+        SchemaRef::new(self, id)
+    }
+
+    /// A type by its Go name with package path, such as `k8s.io/api/core/v1.Pod`.
+    pub fn by_type_name(&self, name: &str) -> Option<SchemaRef<'_>> {
+        let (package, name) = name.rsplit_once('.')?;
+        let at = self
+            .types
+            .binary_search_by(|&id| {
+                let node = self.node(id);
+                node.package().cmp(package).then_with(|| node.name().cmp(name))
+            })
+            .ok()?;
+        self.types.get(at).map(|&id| self.node(id))
+    }
+
+    /// A top-level kind. The kinds of the meta package (`DeleteOptions`, `Status`, `WatchEvent`, …)
+    /// are found under every group and version, unless the group has a kind of that name itself.
+    pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<SchemaRef<'_>> {
+        let found = self.kinds.binary_search_by(|&id| {
+            let node = self.node(id);
+            let (other_group, other_version) = node.group_version();
+            other_group
+                .cmp(group)
+                .then_with(|| other_version.cmp(version))
+                .then_with(|| node.name().cmp(kind))
+        });
+        match found {
+            Ok(at) => self.kinds.get(at).map(|&id| self.node(id)),
+            Err(_) => self.meta_kind(kind),
+        }
+    }
+
+    fn meta_kind(&self, kind: &str) -> Option<SchemaRef<'_>> {
+        let found = self.by_meta_name(kind)?;
+        (kind == "WatchEvent" || found.is_object()).then_some(found)
+    }
+
+    fn by_meta_name(&self, name: &str) -> Option<SchemaRef<'_>> {
+        let at = self
+            .types
+            .binary_search_by(|&id| {
+                let node = self.node(id);
+                node.package().cmp(META).then_with(|| node.name().cmp(name))
+            })
+            .ok()?;
+        self.types.get(at).map(|&id| self.node(id))
+    }
+
+    /// The top-level kinds that belong to one group and version, sorted by group, version and kind.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind<'_>> {
+        self.kinds.iter().map(|&id| {
+            let schema = self.node(id);
+            let (group, version) = schema.group_version();
+            Kind { group, version, kind: schema.name(), schema }
+        })
+    }
+
+    pub(crate) fn str(&self, name: Name) -> &str {
+        let start = name.start as usize;
+        self.text.get(start..start + name.len as usize).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, id: NodeId) -> &Node {
+        static MISSING: Node = Node {
+            shape: Shape::Reserved,
+            name: Name { start: 0, len: 0 },
+            package: u16::MAX,
+            map_type: crate::node::MapType::Granular,
+            has_defaults: false,
+            values: crate::node::Run { start: 0, len: 0 },
+            structural: None,
+        };
+        self.nodes.get(id.0 as usize).unwrap_or(&MISSING)
+    }
+}
