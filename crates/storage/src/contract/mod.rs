@@ -60,6 +60,7 @@ macro_rules! storage_contract {
             a_dropped_write_leaves_the_store_consistent,
             a_ttl_deletes_the_key_with_a_revision,
             an_update_replaces_the_ttl,
+            a_ttl_beyond_all_time_never_comes,
             list_is_ordered_and_isolated_by_prefix,
             list_pages_cover_everything_once,
             list_at_a_revision_shows_that_state,

@@ -248,3 +248,13 @@ pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
     );
     expect_list(&*storage, request("/r/"), &[("/r/kept", "1"), ("/r/longer", "1")]).await;
 }
+
+/// The longest time there is is accepted, and harms nobody.
+pub async fn a_ttl_beyond_all_time_never_comes(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let created = storage.create(&key("/r/a"), Bytes::from_static(b"1"), Some(Duration::MAX)).await;
+    let created = created.expect("create");
+    let value = Bytes::from_static(b"2");
+    storage.update(&key("/r/a"), value, created, Some(Duration::MAX)).await.expect("update");
+    expect_list(&*storage, request("/r/"), &[("/r/a", "2")]).await;
+}

@@ -381,10 +381,7 @@ fn refuse(writes: Vec<Write>, error: &StorageError) {
 fn batch_length(writes: &[Write]) -> usize {
     let mut bytes = 0;
     let fits = |write: &&Write| {
-        bytes += match &write.kind {
-            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => value.len(),
-            WriteKind::Delete { .. } => 0,
-        };
+        bytes += write.size();
         bytes <= MAX_BATCH_BYTES
     };
     writes.iter().take(MAX_BATCH_WRITES).take_while(fits).count().max(1)

@@ -51,6 +51,9 @@ use watch::EmbeddedWatch;
 /// So many writes may wait for the disk; more wait for their turn to wait.
 const MAX_WAITING_WRITES: usize = 4096;
 
+/// No value is larger, which SQLite could not store.
+const MAX_VALUE_BYTES: usize = 256 << 20;
+
 /// How an [`EmbeddedStorage`] uses memory and disk.
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
@@ -140,7 +143,12 @@ impl EmbeddedStorage {
             let permit = permit.map_err(|_| StorageError::Closed)?;
             let (reply, answer) = oneshot::channel();
             let reply = Some((reply, permit));
-            self.shared.inbox.push(Command::Write(Write { key, kind, reply }))?;
+            let write = Write { key, kind, reply };
+            if write.size() > MAX_VALUE_BYTES {
+                let error = format!("the value has more than {MAX_VALUE_BYTES} bytes");
+                return Err(StorageError::Engine(error).into());
+            }
+            self.shared.inbox.push(Command::Write(write))?;
             answer.await.unwrap_or_else(|_| Err(ended().into()))
         })
     }

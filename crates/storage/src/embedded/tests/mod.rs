@@ -5,6 +5,7 @@ use std::fs;
 mod crash;
 mod damage;
 mod full;
+mod power;
 
 struct Embedded(tempfile::TempDir);
 
