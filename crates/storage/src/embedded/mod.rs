@@ -8,7 +8,8 @@
 //! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
-//! - [`file`]: opening, creating, the lock and the format version. [`row`]: what a row is, and its checksums.
+//! - [`file`]: opening, creating, the lock and the format version; [`log`]: looking
+//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
 //! a revision through a read that a watch has not been handed yet, or the other way around.
@@ -17,6 +18,7 @@ mod batch;
 mod committer;
 mod file;
 mod inbox;
+mod log;
 mod read;
 mod row;
 mod watch;
@@ -273,7 +275,7 @@ impl Storage for EmbeddedStorage {
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         Box::pin(self.blocking(|shared| {
             let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
-            Ok(length(file::database(&shared.directory)) + length(file::log(&shared.directory)))
+            Ok(length(file::database_path(&shared.directory)) + length(file::log_path(&shared.directory)))
         }))
     }
 

@@ -28,7 +28,7 @@ fn overwrite(path: &Path, offset: u64, bytes: &[u8]) {
 #[tokio::test]
 async fn an_unknown_format_is_refused_with_its_path() {
     let factory = store().await;
-    let path = file::database(factory.0.path());
+    let path = file::database_path(factory.0.path());
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA user_version = 2").unwrap();
     drop(connection);
@@ -53,7 +53,7 @@ async fn damaged_files_are_refused_and_left_alone() {
     ];
     for (what, damage) in rows {
         let factory = store().await;
-        let path = file::database(factory.0.path());
+        let path = file::database_path(factory.0.path());
         damage(&path);
         let before = fs::read(&path).unwrap();
         let error = refused(factory.0.path());
@@ -68,10 +68,10 @@ async fn damaged_files_are_refused_and_left_alone() {
 #[tokio::test]
 async fn a_log_without_its_database_is_refused() {
     let factory = store().await;
-    fs::remove_file(file::database(factory.0.path())).unwrap();
+    fs::remove_file(file::database_path(factory.0.path())).unwrap();
     let error = refused(factory.0.path());
     assert!(
-        matches!(&error, OpenError::Damaged { path, .. } if *path == file::log(factory.0.path())),
+        matches!(&error, OpenError::Damaged { path, .. } if *path == file::log_path(factory.0.path())),
         "{error}"
     );
 }
@@ -86,7 +86,7 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     let revision = storage.create(&bad, Bytes::from_static(b"one certain value"), None).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database(factory.0.path());
+    let path = file::database_path(factory.0.path());
     let content = fs::read(&path).unwrap();
     let offset = content.windows(17).position(|bytes| bytes == b"one certain value").unwrap();
     overwrite(&path, offset as u64, b"0");
@@ -110,7 +110,7 @@ async fn a_flipped_bit_in_the_index_is_refused() {
     create(&storage, "/r/a-certain-key", 10).await.unwrap();
     storage.close().await.unwrap();
     drop(storage);
-    let path = file::database(factory.0.path());
+    let path = file::database_path(factory.0.path());
     let content = fs::read(&path).unwrap();
     let offset = content.windows(16).position(|bytes| bytes == b"/r/a-certain-key").unwrap();
     overwrite(&path, offset as u64 + 3, b"b");

@@ -45,7 +45,7 @@ async fn a_failed_commit_stops_all_writes_but_not_reads() {
     let storage = open(factory.0.path());
     let revision = create(&storage, "/r/a", 10).await.unwrap();
     // The next write finds no table for its value.
-    let connection = rusqlite::Connection::open(file::database(factory.0.path())).unwrap();
+    let connection = rusqlite::Connection::open(file::database_path(factory.0.path())).unwrap();
     connection.execute_batch("ALTER TABLE vals RENAME TO elsewhere").unwrap();
     let first = create(&storage, "/r/b", 10).await;
     assert!(poisoned(&first), "{first:?}");

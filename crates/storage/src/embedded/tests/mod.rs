@@ -120,7 +120,7 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
     drop(storage);
 
     // As if the process had died after it had decided to compact, and after it had deleted the oldest row.
-    let connection = rusqlite::Connection::open(file::database(directory)).unwrap();
+    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
     connection.execute("UPDATE meta SET number = ? WHERE name = 'compacted'", (row::integer(last),)).unwrap();
     row::delete(&connection, first, first).unwrap();
     drop(connection);
@@ -131,7 +131,7 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
     assert!(matches!(older, Err(StorageError::Compacted { compacted }) if compacted == last), "{older:?}");
     storage.close().await.unwrap();
     drop(storage);
-    let connection = rusqlite::Connection::open(file::database(directory)).unwrap();
+    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
     let rows: i64 = connection.query_row("SELECT count(*) FROM writes", (), |row| row.get(0)).unwrap();
     assert_eq!(rows, 1, "the tombstone is gone");
 }
@@ -149,5 +149,5 @@ async fn a_directory_is_open_once() {
     storage.close().await.unwrap();
     // Closing is enough; the handle may still be held.
     open(&directory);
-    assert!(fs::exists(file::database(&directory)).unwrap());
+    assert!(fs::exists(file::database_path(&directory)).unwrap());
 }

@@ -27,7 +27,7 @@ struct Run {
 /// Writes one after the other, and keeps the files as they are then, with the whole log.
 fn run() -> Run {
     let factory = Embedded::new();
-    let log = file::log(factory.0.path());
+    let log = file::log_path(factory.0.path());
     let storage = open(factory.0.path());
     let mut acknowledged = vec![(Revision(1), log.metadata().unwrap().len())];
     block_on(async {
@@ -37,7 +37,7 @@ fn run() -> Run {
         }
     });
     // Before the store is closed, which copies the log into the database.
-    let database = fs::read(file::database(factory.0.path())).unwrap();
+    let database = fs::read(file::database_path(factory.0.path())).unwrap();
     let log = fs::read(log).unwrap();
     Run { database, acknowledged, log }
 }
@@ -46,19 +46,22 @@ fn run() -> Run {
 fn cut(run: &Run, synced: u64, tail: Tail) -> Embedded {
     let copy = Embedded::new();
     let directory = copy.0.path();
-    fs::write(file::database(directory), &run.database).unwrap();
-    let (kept, lost) = run.log.split_at(synced as usize);
+    fs::write(file::database_path(directory), &run.database).unwrap();
+    // Nothing is written before the transaction before it is synced, so only one can be there in part.
+    let written = run.acknowledged.iter().map(|(_, length)| *length).find(|length| *length > synced);
+    let (log, _) = run.log.split_at(written.unwrap_or(synced) as usize);
+    let (kept, lost) = log.split_at(synced as usize);
     let mut log = kept.to_vec();
     match tail {
         Tail::Missing => {}
-        Tail::Zeros => log.resize(run.log.len(), 0),
+        Tail::Zeros => log.resize(kept.len() + lost.len(), 0),
         Tail::Noise(byte) => log.extend(lost.iter().map(|there| there.wrapping_add(byte | 1))),
         Tail::WithoutFirstSector => {
             log.resize(log.len() + lost.len().min(512), 0);
             log.extend(lost.iter().skip(512));
         }
     }
-    fs::write(file::log(directory), log).unwrap();
+    fs::write(file::log_path(directory), log).unwrap();
     copy
 }
 
@@ -101,5 +104,35 @@ fn acknowledged_writes_survive_any_end_of_the_log() {
     proptest!(config, |((synced, tail) in cuts)| {
         let copy = cut(&run, synced, tail);
         block_on(check(&run, copy.0.path(), synced));
+    });
+}
+
+#[test]
+fn damage_to_the_log_is_refused_unless_it_looks_like_a_power_cut() {
+    let run = run();
+    let (start, end) = (run.acknowledged[0].1 as usize, run.log.len());
+    let [.., (before_last, _), (last, _)] = *run.acknowledged else { panic!("no writes") };
+    let config = ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() };
+    proptest!(config, |(offset in start..end, bit in 0..8_u8)| {
+        let copy = Embedded::new();
+        let directory = copy.0.path();
+        let mut log = run.log.clone();
+        log[offset] ^= 1_u8 << bit;
+        fs::write(file::database_path(directory), &run.database).unwrap();
+        fs::write(file::log_path(directory), &log).unwrap();
+        match EmbeddedStorage::open(directory, &EmbeddedOptions::default()) {
+            Err(OpenError::Damaged { path, detail }) => {
+                assert_eq!(path, file::log_path(directory));
+                let found: usize = detail.split([' ', ':']).nth(2).unwrap().parse().unwrap();
+                assert!(found <= offset, "{offset}: {detail}");
+                assert!(fs::read(path).unwrap() == log, "the log was changed");
+            }
+            Err(error) => panic!("{error}"),
+            Ok(storage) => {
+                // The mark of the transaction before the last can be what is hit: then two look like one.
+                let newest = block_on(storage.current_revision()).unwrap();
+                assert!(newest.0 + 1 >= before_last.0, "{newest} of {last} after a flip at {offset}");
+            }
+        }
     });
 }
