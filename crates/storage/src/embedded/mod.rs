@@ -8,7 +8,7 @@
 //! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
-//! - [`file`]: opening, creating, the lock and the format version; [`log`]: looking
+//! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
 //!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
