@@ -13,6 +13,7 @@ pub mod group_version;
 pub mod int_or_string;
 pub mod meta;
 pub mod options;
+pub mod patch;
 pub mod quantity;
 pub mod selectors;
 pub mod status;

@@ -55,6 +55,7 @@ struct MetaTypes {
     status: SchemaRef<'static>,
     partial: SchemaRef<'static>,
     partial_list: SchemaRef<'static>,
+    list_meta: SchemaRef<'static>,
 }
 
 impl MetaTypes {
@@ -67,6 +68,7 @@ impl MetaTypes {
             status: find("Status"),
             partial: find("PartialObjectMetadata"),
             partial_list: find("PartialObjectMetadataList"),
+            list_meta: find("ListMeta"),
         }
     }
 }
@@ -92,11 +94,7 @@ impl Encoder<'_> {
         match (&self.accepted.transform, self.accepted.media_type) {
             (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
             (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
-            (None, MediaType::Protobuf) => {
-                let id = self.representation(MediaType::Protobuf);
-                object
-                    .representation(id, || Ok(Bytes::from(self.protobuf(&self.tree(object)?)?)))
-            }
+            (None, MediaType::Protobuf) => self.protobuf_object(object),
             _ => self.tree_answer(self.tree(object)?),
         }
     }
@@ -139,8 +137,17 @@ impl Encoder<'_> {
         Ok(self.resource.from_storage(tree))
     }
 
-    fn protobuf(&self, tree: &Value) -> Result<Vec<u8>, Status> {
-        protobuf::encode(tree, self.resource.schema.get()).map_err(Status::internal_error)
+    /// The protobuf form of this version, envelope and all.
+    pub(super) fn protobuf_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        object.representation(self.representation(MediaType::Protobuf), || {
+            let bytes = protobuf::encode(&self.tree(object)?, self.resource.schema.get());
+            bytes.map(Bytes::from).ok_or_else(no_protobuf)
+        })
+    }
+
+    /// `ListMeta` as a protobuf message.
+    pub(super) fn protobuf_list_meta(&self, metadata: &Value) -> Result<Vec<u8>, Status> {
+        protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
     }
 
     /// Names the shared encodings of this version: two for each, behind those of the storage version.
@@ -160,7 +167,7 @@ impl Encoder<'_> {
             MediaType::Json => Ok(bytes),
             _ => {
                 let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-                Ok(yaml::encode(&tree).into())
+                Ok(yaml::encode_any(&tree).into())
             }
         }
     }
@@ -172,7 +179,7 @@ impl Encoder<'_> {
     pub fn event(&self, event_type: &str, object: Bytes) -> Result<Bytes, Status> {
         let object = object.strip_suffix(b"\n").unwrap_or(&object);
         Ok(match self.accepted.media_type {
-            MediaType::Protobuf => protobuf::watch_frame(event_type, object).into(),
+            MediaType::Protobuf => protobuf::frame(&protobuf::watch_event(event_type, object)).into(),
             MediaType::Json | MediaType::Yaml => {
                 let mut frame = BytesMut::with_capacity(object.len() + event_type.len() + 24);
                 frame.put_slice(b"{\"type\":\"");
@@ -201,11 +208,9 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
             }
         }
         MediaType::Yaml => {
-            let bytes = json::encode(tree, schema);
-            let full: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-            yaml::encode(&full).into()
+            yaml::encode(tree, schema).into()
         }
-        MediaType::Protobuf => protobuf::encode(tree, schema).map_err(Status::internal_error)?.into(),
+        MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
     })
 }
 
@@ -216,6 +221,10 @@ pub fn encode_status(status: &Status, accepted: &Accepted) -> Bytes {
         Ok(bytes) => bytes,
         Err(_) => format!("{tree}\n").into(),
     }
+}
+
+fn no_protobuf() -> Status {
+    Status::not_acceptable("the object has no protobuf form")
 }
 
 /// The metadata of an object, as `PartialObjectMetadata`.
