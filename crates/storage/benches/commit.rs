@@ -15,7 +15,7 @@ use std::{
 
 fn commit(criterion: &mut Criterion) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
-    let storage = EmbeddedStorage::open(directory.path(), &EmbeddedOptions::default()).expect("open");
+    let storage = EmbeddedStorage::open(directory.path(), EmbeddedOptions::default()).expect("open");
     let storage: Arc<dyn Storage> = Arc::new(storage);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     let runtime = runtime.expect("a runtime");

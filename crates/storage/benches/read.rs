@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 const OBJECTS: usize = 20_000;
 
 fn open(directory: &Path) -> EmbeddedStorage {
-    EmbeddedStorage::open(directory, &EmbeddedOptions::default()).expect("open")
+    EmbeddedStorage::open(directory, EmbeddedOptions::default()).expect("open")
 }
 
 fn read(criterion: &mut Criterion) {

@@ -248,7 +248,7 @@ proptest! {
         let directory = tempfile::tempdir().unwrap();
         block_on(run(&operations, |old| {
             drop(old);
-            Arc::new(EmbeddedStorage::open(directory.path(), &EmbeddedOptions::default()).unwrap())
+            Arc::new(EmbeddedStorage::open(directory.path(), EmbeddedOptions::default()).unwrap())
         }));
     }
 }

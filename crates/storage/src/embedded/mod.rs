@@ -113,18 +113,15 @@ impl EmbeddedStorage {
     /// # Errors
     /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
     /// says no. An existing store is never replaced by an empty one.
-    pub fn open(
-        directory: impl AsRef<Path>,
-        options: &EmbeddedOptions,
-    ) -> Result<EmbeddedStorage, OpenError> {
+    pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
         let file::Opened { lock, connection, index, revision, compacted, expirations, garbage } =
-            file::open(directory.as_ref(), options)?;
+            file::open(directory.as_ref(), &options)?;
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted }),
             hub: WatchHub::new(revision),
             inbox: Inbox::default(),
-            readers: Readers::new(directory.as_ref(), options),
+            readers: Readers::new(directory.as_ref(), &options),
             waiting: Arc::new(Semaphore::new(MAX_WAITING_WRITES)),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),

@@ -79,7 +79,7 @@ fn write_until_killed(directory: &Path) {
     runtime.block_on(async {
         // Checkpoints as often as not, so that kills hit them as well.
         let options = EmbeddedOptions { log_bytes: 256 << 10, ..EmbeddedOptions::default() };
-        let storage = Arc::new(EmbeddedStorage::open(directory, &options).unwrap());
+        let storage = Arc::new(EmbeddedStorage::open(directory, options).unwrap());
         let writers: Vec<_> =
             (0..WRITERS).map(|writer| tokio::spawn(write_on(Arc::clone(&storage), writer))).collect();
         for writer in writers {

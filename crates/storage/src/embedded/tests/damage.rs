@@ -15,7 +15,7 @@ async fn store() -> Embedded {
 }
 
 fn refused(directory: &Path) -> OpenError {
-    let opened = EmbeddedStorage::open(directory, &EmbeddedOptions::default()).map(drop);
+    let opened = EmbeddedStorage::open(directory, EmbeddedOptions::default()).map(drop);
     opened.expect_err("it is damaged")
 }
 

@@ -10,7 +10,7 @@ fn poisoned<T: std::fmt::Debug>(result: &Result<T, WriteError>) -> bool {
 async fn a_full_disk_fails_writes_and_health_until_there_is_space() {
     let factory = Embedded::new();
     let options = EmbeddedOptions { quota_bytes: Some(1 << 20), ..EmbeddedOptions::default() };
-    let storage = EmbeddedStorage::open(factory.0.path(), &options).unwrap();
+    let storage = EmbeddedStorage::open(factory.0.path(), options).unwrap();
     let key = Key::new("/r/a");
     let mut last = create(&storage, "/r/a", 3_000).await.unwrap();
     let mut writes = 0;

@@ -22,7 +22,7 @@ impl StorageFactory for Embedded {
 }
 
 fn open(directory: &Path) -> EmbeddedStorage {
-    EmbeddedStorage::open(directory, &EmbeddedOptions::default()).unwrap()
+    EmbeddedStorage::open(directory, EmbeddedOptions::default()).unwrap()
 }
 
 /// A new key with a value of so many bytes.
@@ -51,7 +51,7 @@ mod contract_with_checkpoints {
         fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
             let options =
                 EmbeddedOptions { log_bytes: 1, cache_bytes: 16 * 1024, ..EmbeddedOptions::default() };
-            let storage = EmbeddedStorage::open(self.0.0.path(), &options).unwrap();
+            let storage = EmbeddedStorage::open(self.0.0.path(), options).unwrap();
             Box::pin(async { Arc::new(storage) as Arc<dyn Storage> })
         }
     }
@@ -141,7 +141,7 @@ async fn a_directory_is_open_once() {
     let factory = Embedded::new();
     let directory = factory.0.path().join("not/there/yet");
     let storage = open(&directory);
-    let again = EmbeddedStorage::open(&directory, &EmbeddedOptions::default()).map(drop);
+    let again = EmbeddedStorage::open(&directory, EmbeddedOptions::default()).map(drop);
     assert!(
         matches!(&again, Err(OpenError::Locked { path }) if *path == directory.join("LOCK")),
         "{again:?}"

@@ -120,7 +120,7 @@ fn damage_to_the_log_is_refused_unless_it_looks_like_a_power_cut() {
         log[offset] ^= 1_u8 << bit;
         fs::write(file::database_path(directory), &run.database).unwrap();
         fs::write(file::log_path(directory), &log).unwrap();
-        match EmbeddedStorage::open(directory, &EmbeddedOptions::default()) {
+        match EmbeddedStorage::open(directory, EmbeddedOptions::default()) {
             Err(OpenError::Damaged { path, detail }) => {
                 assert_eq!(path, file::log_path(directory));
                 let found: usize = detail.split([' ', ':']).nth(2).unwrap().parse().unwrap();
