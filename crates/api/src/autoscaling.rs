@@ -1,6 +1,7 @@
 //! `autoscaling`: workloads that grow and shrink with their load.
 
 pub mod horizontal_pod_autoscaler;
+pub(crate) mod horizontal_pod_autoscaler_table;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

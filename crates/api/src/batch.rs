@@ -1,7 +1,9 @@
 //! `batch`: work that ends.
 
 pub mod cron_job;
+pub(crate) mod cron_job_table;
 pub mod job;
+pub(crate) mod job_table;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

@@ -14,10 +14,12 @@ pub mod pod;
 pub mod pod_spec;
 pub mod pod_template;
 pub mod replication_controller;
+pub(crate) mod replication_controller_table;
 pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+mod volume;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

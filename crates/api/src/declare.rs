@@ -1,8 +1,11 @@
 //! How the built-in kinds write their declarations: a [`Group`] makes a resource, [`Declare`] adds to it.
 
-use pintle_machinery::{GroupVersionKind, ValueExt};
+use crate::printing::Printer;
+use jiff::Timestamp;
+use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource, SubresourceKind, Verb,
+    Backing, Cell, Column, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource,
+    SubresourceKind, Verb,
 };
 use std::sync::Arc;
 
@@ -52,6 +55,8 @@ pub(crate) trait Declare: Sized {
     fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
+    /// How it prints.
+    fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
     /// Another path in storage than the plural name.
     fn stored_at(self, path: &str) -> Resource;
     /// Another version in storage than the served one.
@@ -119,6 +124,11 @@ impl Declare for Resource {
 
     fn selectable(mut self, fields: impl IntoIterator<Item = SelectableField>) -> Resource {
         self.selectable_fields = fields.into_iter().collect();
+        self
+    }
+
+    fn prints(mut self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource {
+        self.table = Arc::new(Printer { columns, cells });
         self
     }
 

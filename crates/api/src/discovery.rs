@@ -1,6 +1,7 @@
 //! `discovery.k8s.io`: where services are.
 
 pub mod endpoint_slice;
+pub(crate) mod endpoint_slice_table;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

@@ -5,6 +5,7 @@
 
 mod declare;
 mod field_checks;
+mod printing;
 mod resource_list;
 #[cfg(test)]
 mod testing;

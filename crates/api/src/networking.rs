@@ -2,9 +2,14 @@
 
 pub mod ingress;
 pub mod ingress_class;
+pub(crate) mod ingress_class_table;
+pub(crate) mod ingress_table;
 pub mod ip_address;
+pub(crate) mod ip_address_table;
 pub mod network_policy;
+pub(crate) mod network_policy_table;
 pub mod service_cidr;
+pub(crate) mod service_cidr_table;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

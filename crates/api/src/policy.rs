@@ -1,6 +1,7 @@
 //! `policy`: what may be done to pods.
 
 pub mod pod_disruption_budget;
+pub(crate) mod pod_disruption_budget_table;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

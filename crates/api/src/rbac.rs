@@ -4,6 +4,7 @@ pub mod cluster_role;
 pub mod cluster_role_binding;
 pub mod role;
 pub mod role_binding;
+mod subjects;
 
 use crate::declare::Group;
 use pintle_registry::Resource;

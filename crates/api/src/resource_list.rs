@@ -116,7 +116,8 @@ fn raise(sum: &mut Quantities, list: Quantities) {
 /// limits of huge pages from those of its containers, requests from its containers' or else from its limits.
 pub(crate) fn set_pod_level_defaults(spec: &mut Value) {
     let Some(resources) = spec.at("resources") else { return };
-    let (mut limits, mut requests) = (resources.map_at("limits").clone(), resources.map_at("requests").clone());
+    let (mut limits, mut requests) =
+        (resources.map_at("limits").clone(), resources.map_at("requests").clone());
     if limits.is_empty() && requests.is_empty() {
         return;
     }
@@ -154,7 +155,10 @@ mod tests {
         let ask = |cpu: &str| json!({"requests": {"cpu": cpu}});
         let rows = [
             (json!({"containers": [{"resources": ask("1")}, {"resources": ask("500m")}]}), "1500m"),
-            (json!({"containers": [{"resources": ask("1")}], "initContainers": [{"resources": ask("2")}]}), "2"),
+            (
+                json!({"containers": [{"resources": ask("1")}], "initContainers": [{"resources": ask("2")}]}),
+                "2",
+            ),
             (
                 json!({"containers": [{"resources": ask("1")}], "initContainers": [
                     {"resources": ask("1"), "restartPolicy": "Always"}, {"resources": ask("2")},

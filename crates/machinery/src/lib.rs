@@ -7,6 +7,7 @@
 pub mod duration;
 pub mod error_list;
 pub mod field_path;
+pub mod generate_name;
 pub mod group_version;
 pub mod int_or_string;
 pub mod meta;

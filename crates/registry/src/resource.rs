@@ -3,7 +3,7 @@
 use crate::{
     DefaultStrategy, DefaultTable, NamedCreater, SelectableField, Strategy, Subresource, TableConvertor,
 };
-use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource};
+use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
 
 /// Whether objects live in namespaces.
@@ -80,6 +80,15 @@ pub enum Backing {
     Unserved,
 }
 
+/// The way between a served version and the storage kind. Both take whole objects and set `kind` and `apiVersion`.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversion {
+    /// From this version to the storage kind.
+    pub to_storage: fn(Value) -> Value,
+    /// From the storage kind to this version.
+    pub from_storage: fn(Value) -> Value,
+}
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct Resource {
@@ -105,7 +114,9 @@ pub struct Resource {
     pub backing: Backing,
     /// Where it is stored, if it is.
     pub storage: StorageLocation,
-    /// The rules of the kind.
+    /// How objects get from this version to the storage kind and back; `None` when they are the same.
+    pub conversion: Option<Conversion>,
+    /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
     /// How it prints.
     pub table: Arc<dyn TableConvertor>,
@@ -142,6 +153,7 @@ impl Resource {
                 path: plural.to_owned(),
                 kind: GroupVersionKind::new(group, version, kind),
             },
+            conversion: None,
             strategy: Arc::new(DefaultStrategy),
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),

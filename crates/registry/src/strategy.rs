@@ -2,6 +2,7 @@
 
 use crate::{BoxFuture, RequestContext};
 use pintle_machinery::{ErrorList, Status, Value};
+use std::time::Duration;
 
 /// How a write that had side effects ends: called once with whether the object was stored.
 pub type FinishFn = Box<dyn FnOnce(bool) -> BoxFuture<'static, ()> + Send>;
@@ -93,6 +94,15 @@ pub trait Strategy: Send + Sync {
         _object: &Value,
         _requested: Option<i64>,
     ) -> Option<i64> {
+        None
+    }
+
+    /// The last touch to an object that begins to end and is stored once more because something still holds it, such
+    /// as a namespace's phase.
+    fn prepare_for_deletion(&self, _object: &mut Value) {}
+
+    /// How long the object is kept after this write; `None` is for ever.
+    fn ttl(&self, _object: &Value) -> Option<Duration> {
         None
     }
 

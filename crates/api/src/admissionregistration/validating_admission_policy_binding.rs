@@ -1,12 +1,30 @@
 //! Where policies that judge objects apply.
 
 use super::GROUP;
+use super::parameters::param_ref;
 use crate::declare::Declare;
-use pintle_registry::Resource;
+use crate::printing::{age, column, name, text};
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+        .prints(columns, cells)
         .categories(["api-extensions"])
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        column("PolicyName", "The policy that is bound."),
+        column("ParamRef", "The objects that parametrize it here."),
+        Column::age(),
+    ]
+}
+
+fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![name(binding), text(binding, "spec.policyName"), param_ref(binding), age(binding, now)]
 }

@@ -1,6 +1,9 @@
 //! A pod on every node.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    daemon_set_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_registry::{DefaultStrategy, Resource};
 
@@ -8,6 +11,7 @@ use pintle_registry::{DefaultStrategy, Resource};
 pub fn resource() -> Resource {
     GROUP
         .namespaced("DaemonSet", "daemonsets")
+        .prints(columns, cells)
         .short_names(["ds"])
         .categories(["all"])
         .status(DefaultStrategy)

@@ -1,6 +1,9 @@
 //! Replicas with identities.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    stateful_set_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_registry::{DefaultStrategy, Resource};
 
@@ -8,6 +11,7 @@ use pintle_registry::{DefaultStrategy, Resource};
 pub fn resource() -> Resource {
     GROUP
         .namespaced("StatefulSet", "statefulsets")
+        .prints(columns, cells)
         .short_names(["sts"])
         .categories(["all"])
         .scale()

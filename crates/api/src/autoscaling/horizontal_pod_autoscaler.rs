@@ -1,6 +1,9 @@
 //! Autoscalers of replicas. Both versions are served, the second is stored.
 
-use super::{V1, V2};
+use super::{
+    V1, V2,
+    horizontal_pod_autoscaler_table::{cells, columns},
+};
 use crate::declare::{Declare, Group};
 use pintle_registry::{DefaultStrategy, Resource};
 
@@ -17,6 +20,7 @@ pub fn resource_v2() -> Resource {
 fn declare(group: Group) -> Resource {
     group
         .namespaced("HorizontalPodAutoscaler", "horizontalpodautoscalers")
+        .prints(columns, cells)
         .short_names(["hpa"])
         .categories(["all"])
         .status(DefaultStrategy)

@@ -1,10 +1,18 @@
 //! Jobs by the clock.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    cron_job_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_registry::{DefaultStrategy, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("CronJob", "cronjobs").short_names(["cj"]).categories(["all"]).status(DefaultStrategy)
+    GROUP
+        .namespaced("CronJob", "cronjobs")
+        .prints(columns, cells)
+        .short_names(["cj"])
+        .categories(["all"])
+        .status(DefaultStrategy)
 }

@@ -1,16 +1,22 @@
 //! Pods that run to completion.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    job_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_machinery::ValueExt;
 use pintle_registry::{DefaultStrategy, Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Job", "jobs").categories(["all"]).status(DefaultStrategy).selectable([
-        SelectableField {
+    GROUP
+        .namespaced("Job", "jobs")
+        .prints(columns, cells)
+        .categories(["all"])
+        .status(DefaultStrategy)
+        .selectable([SelectableField {
             value: |job, _| job.i64_at("status.succeeded").unwrap_or_default().to_string(),
             ..SelectableField::new("status.successful")
-        },
-    ])
+        }])
 }

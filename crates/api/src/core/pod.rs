@@ -3,7 +3,7 @@
 //! What pods share with the templates of workloads is in [`super::pod_spec`]; here is what only the pod itself has: its
 //! life (create, bind, update, resize, evict, end), its status, and how it prints.
 
-pub(crate) mod binding;
+mod binding;
 mod conditions;
 mod defaults;
 mod disabled_status;
@@ -12,12 +12,17 @@ mod eviction;
 mod label_keys;
 mod qos;
 mod resize;
+mod resize_validation;
 mod status;
+mod status_validation;
 mod strategy;
 mod table;
 mod topology_labels;
 mod update;
 mod validation;
+
+pub(crate) use binding::BindingCreater;
+pub(in crate::core) use defaults::drop_init_container_annotations;
 
 use super::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, STREAM_VERBS, boolean_field};

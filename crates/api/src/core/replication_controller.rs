@@ -1,6 +1,9 @@
 //! The older form of replica sets.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    replication_controller_table::{cells, columns},
+};
 use crate::declare::{Declare, integer_field};
 use pintle_registry::{DefaultStrategy, Resource};
 
@@ -8,6 +11,7 @@ use pintle_registry::{DefaultStrategy, Resource};
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ReplicationController", "replicationcontrollers")
+        .prints(columns, cells)
         .short_names(["rc"])
         .categories(["all"])
         .scale()

@@ -1,9 +1,13 @@
 //! Some of the addresses behind a service.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    endpoint_slice_table::{cells, columns},
+};
+use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("EndpointSlice", "endpointslices")
+    GROUP.namespaced("EndpointSlice", "endpointslices").prints(columns, cells)
 }

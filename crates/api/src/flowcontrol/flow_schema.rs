@@ -2,9 +2,36 @@
 
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use crate::printing::{NONE, age, column, integer, name, text, text_or};
+use jiff::Timestamp;
+use pintle_machinery::{Value, ValueExt};
+use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("FlowSchema", "flowschemas").status(DefaultStrategy)
+    GROUP.cluster("FlowSchema", "flowschemas").prints(columns, cells).status(DefaultStrategy)
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        column("PriorityLevel", "The share of the server that its requests get."),
+        column("MatchingPrecedence", "Which schema is asked first: the lowest number."),
+        column("DistinguisherMethod", "What tells its flows apart."),
+        Column::age(),
+        column("MissingPL", "Whether its priority level does not exist."),
+    ]
+}
+
+fn cells(schema: &Value, now: Timestamp) -> Vec<Cell> {
+    let mut conditions = schema.items_at("status.conditions").iter();
+    let dangling = conditions.find(|condition| condition.str_at("type") == "Dangling");
+    vec![
+        name(schema),
+        text(schema, "spec.priorityLevelConfiguration.name"),
+        integer(schema, "spec.matchingPrecedence"),
+        text_or(schema, "spec.distinguisherMethod.type", NONE),
+        age(schema, now),
+        dangling.map_or("?", |condition| condition.str_at("status")).into(),
+    ]
 }

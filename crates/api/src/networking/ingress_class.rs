@@ -1,9 +1,13 @@
 //! Which controller serves an ingress.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    ingress_class_table::{cells, columns},
+};
+use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("IngressClass", "ingressclasses")
+    GROUP.cluster("IngressClass", "ingressclasses").prints(columns, cells)
 }

@@ -1,10 +1,13 @@
 //! Addresses that are taken.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    ip_address_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("IPAddress", "ipaddresses").short_names(["ip"])
+    GROUP.cluster("IPAddress", "ipaddresses").prints(columns, cells).short_names(["ip"])
 }

@@ -1,10 +1,13 @@
 //! Ranges that services get their addresses from.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    service_cidr_table::{cells, columns},
+};
 use crate::declare::Declare;
 use pintle_registry::{DefaultStrategy, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ServiceCIDR", "servicecidrs").status(DefaultStrategy)
+    GROUP.cluster("ServiceCIDR", "servicecidrs").prints(columns, cells).status(DefaultStrategy)
 }

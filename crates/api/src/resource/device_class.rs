@@ -1,9 +1,21 @@
 //! Kinds of devices.
 
 use super::GROUP;
-use pintle_registry::Resource;
+use crate::declare::Declare;
+use crate::printing::{age, name};
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("DeviceClass", "deviceclasses")
+    GROUP.cluster("DeviceClass", "deviceclasses").prints(columns, cells)
+}
+
+fn columns() -> Vec<Column> {
+    vec![Column::name(), Column::age()]
+}
+
+fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![name(class), age(class, now)]
 }

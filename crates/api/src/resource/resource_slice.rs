@@ -2,12 +2,35 @@
 
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{Resource, SelectableField};
+use crate::printing::{age, column, name, text};
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Column, Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ResourceSlice", "resourceslices").selectable([
+    GROUP.cluster("ResourceSlice", "resourceslices").prints(columns, cells).selectable([
         SelectableField::new("spec.nodeName").with_trigger(),
         SelectableField::new("spec.driver"),
     ])
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        column("Node", "The node that has the devices."),
+        column("Driver", "The driver of the devices."),
+        column("Pool", "The pool they belong to."),
+        Column::age(),
+    ]
+}
+
+fn cells(slice: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![
+        name(slice),
+        text(slice, "spec.nodeName"),
+        text(slice, "spec.driver"),
+        text(slice, "spec.pool.name"),
+        age(slice, now),
+    ]
 }

@@ -1,9 +1,21 @@
 //! The drivers of a node.
 
 use super::GROUP;
-use pintle_registry::Resource;
+use crate::declare::Declare;
+use crate::printing::{age, count, integers, name};
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSINode", "csinodes")
+    GROUP.cluster("CSINode", "csinodes").prints(columns, cells)
+}
+
+fn columns() -> Vec<Column> {
+    vec![Column::name(), integers("Drivers", "How many drivers the node has."), Column::age()]
+}
+
+fn cells(node: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![name(node), count(node, "spec.drivers"), age(node, now)]
 }

@@ -2,9 +2,23 @@
 
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::Resource;
+use crate::printing::{age, column, name, text};
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("VolumeAttributesClass", "volumeattributesclasses").short_names(["vac"])
+    GROUP
+        .cluster("VolumeAttributesClass", "volumeattributesclasses")
+        .prints(columns, cells)
+        .short_names(["vac"])
+}
+
+fn columns() -> Vec<Column> {
+    vec![Column::name(), column("DriverName", "The driver it is for."), Column::age()]
+}
+
+fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![name(class), text(class, "driverName"), age(class, now)]
 }

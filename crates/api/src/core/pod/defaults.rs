@@ -135,9 +135,18 @@ mod tests {
     #[test]
     fn what_is_left_out_follows_from_what_is_said() {
         check(&[
-            (json!({"spec": {"terminationGracePeriodSeconds": -1}}), json!({"/spec/terminationGracePeriodSeconds": 1})),
-            (json!({"spec": {"terminationGracePeriodSeconds": 0}}), json!({"/spec/terminationGracePeriodSeconds": 0})),
-            (json!({"spec": {"serviceAccount": "a"}}), json!({"/spec/serviceAccountName": "a", "/spec/serviceAccount": "a"})),
+            (
+                json!({"spec": {"terminationGracePeriodSeconds": -1}}),
+                json!({"/spec/terminationGracePeriodSeconds": 1}),
+            ),
+            (
+                json!({"spec": {"terminationGracePeriodSeconds": 0}}),
+                json!({"/spec/terminationGracePeriodSeconds": 0}),
+            ),
+            (
+                json!({"spec": {"serviceAccount": "a"}}),
+                json!({"/spec/serviceAccountName": "a", "/spec/serviceAccount": "a"}),
+            ),
             (
                 json!({"spec": {"serviceAccount": "a", "serviceAccountName": "b"}}),
                 json!({"/spec/serviceAccountName": "b", "/spec/serviceAccount": "b"}),
@@ -172,7 +181,10 @@ mod tests {
                 json!({"spec": {"containers": [{"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "f"}}}]}]}}),
                 json!({"/spec/containers/0/env/0/valueFrom/fieldRef": {"fieldPath": "f", "apiVersion": "v1"}}),
             ),
-            (json!({"spec": {"volumes": [{"name": "v"}]}}), json!({"/spec/volumes/0": {"name": "v", "emptyDir": {}}})),
+            (
+                json!({"spec": {"volumes": [{"name": "v"}]}}),
+                json!({"/spec/volumes/0": {"name": "v", "emptyDir": {}}}),
+            ),
             (
                 json!({"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}),
                 json!({"/spec/volumes/0/hostPath": {"path": "/", "type": ""}}),
@@ -188,7 +200,10 @@ mod tests {
                 json!({"status": {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.2"}]}}),
                 json!({"/status/podIPs": [{"ip": "10.0.0.1"}]}),
             ),
-            (json!({"status": {"podIPs": [{"ip": "10.0.0.2"}, {"ip": "::1"}]}}), json!({"/status/podIP": "10.0.0.2"})),
+            (
+                json!({"status": {"podIPs": [{"ip": "10.0.0.2"}, {"ip": "::1"}]}}),
+                json!({"/status/podIP": "10.0.0.2"}),
+            ),
             (
                 json!({"metadata": {"annotations": {"pod.beta.kubernetes.io/init-containers": "x", "a": "b"}}}),
                 json!({"/metadata/annotations": {"a": "b"}}),

@@ -32,15 +32,8 @@ impl Strategy for EphemeralContainersStrategy {
 }
 
 /// Metadata that a write to a part of the pod does not change.
-const KEPT_METADATA: [&str; 7] = [
-    "deletionTimestamp",
-    "generation",
-    "selfLink",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-];
+const KEPT_METADATA: [&str; 7] =
+    ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
 
 /// Makes spec, status and metadata what they were; the caller puts its part of the spec back.
 pub(super) fn keep_all_but_spec_part(object: &mut Value, old: &Value) {

@@ -82,7 +82,9 @@ mod tests {
         );
         assert_eq!(terms.pointer("/requiredDuringSchedulingIgnoredDuringExecution/1/labelSelector"), None);
         assert_eq!(
-            terms.pointer("/preferredDuringSchedulingIgnoredDuringExecution/0/podAffinityTerm/labelSelector").unwrap(),
+            terms
+                .pointer("/preferredDuringSchedulingIgnoredDuringExecution/0/podAffinityTerm/labelSelector")
+                .unwrap(),
             &json!({"matchLabels": {"x": "y"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]})
         );
         assert_eq!(

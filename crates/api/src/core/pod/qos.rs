@@ -60,7 +60,11 @@ mod tests {
             (json!([{"resources": guaranteed}]), Value::Null, "Guaranteed"),
             (json!([{"resources": guaranteed}, {}]), Value::Null, "Burstable"),
             (json!([{"resources": {"requests": {"cpu": "1"}}}]), Value::Null, "Burstable"),
-            (json!([{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]), Value::Null, "Burstable"),
+            (
+                json!([{"resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}}]),
+                Value::Null,
+                "Burstable",
+            ),
             (json!([{}]), guaranteed.clone(), "Guaranteed"),
             (json!([{"resources": guaranteed}]), json!({"requests": {"cpu": "1"}}), "Burstable"),
             (json!([{"resources": guaranteed}]), json!({}), "BestEffort"),

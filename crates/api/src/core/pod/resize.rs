@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/>).
 
 use super::ephemeral_containers::keep_all_but_spec_part;
+use super::resize_validation;
 use super::strategy::{PodStrategy, drop_disabled_fields, update_generation};
-use super::update;
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
 
@@ -23,7 +23,7 @@ impl Strategy for ResizeStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        update::validate_resize(object, old)
+        resize_validation::validate_resize(object, old)
     }
 }
 

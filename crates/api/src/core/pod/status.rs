@@ -1,7 +1,7 @@
 //! `pods/status`: what the kubelet and the scheduler say of a pod.
 
+use super::status_validation;
 use super::strategy::{PodStrategy, copy_field, drop_disabled_fields};
-use super::update;
 use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt, validation};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
@@ -32,15 +32,10 @@ impl Strategy for StatusStrategy {
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        update::validate_status_update(object, old)
+        status_validation::validate_status_update(object, old)
     }
 
-    fn warnings_on_update(
-        &self,
-        _context: &RequestContext<'_>,
-        object: &Value,
-        _old: &Value,
-    ) -> Vec<String> {
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
         let status = FieldPath::new("status");
         ["podIPs", "hostIPs"]
             .iter()

@@ -5,7 +5,10 @@
 /// Whether an image is to be pulled on each start: its tag is `latest`, said or (without a digest) implied. A malformed
 /// reference has no tag.
 pub(super) fn is_latest(image: &str) -> bool {
-    matches!(parse(image), Some(Reference { tag: Some("latest"), .. } | Reference { tag: None, digest: false }))
+    matches!(
+        parse(image),
+        Some(Reference { tag: Some("latest"), .. } | Reference { tag: None, digest: false })
+    )
 }
 
 struct Reference<'a> {
@@ -76,9 +79,9 @@ fn is_path_component(component: &str) -> bool {
     if !bytes.first().is_some_and(is_alphanumeric) || !bytes.last().is_some_and(is_alphanumeric) {
         return false;
     }
-    component
-        .split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-        .all(|separator| matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-'))
+    component.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit()).all(|separator| {
+        matches!(separator, "" | "." | "_" | "__") || separator.bytes().all(|byte| byte == b'-')
+    })
 }
 
 fn is_tag(tag: &str) -> bool {

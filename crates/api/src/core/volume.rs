@@ -1,0 +1,39 @@
+//! What volumes and claims print alike.
+
+use crate::printing::plain;
+use pintle_machinery::{Value, ValueExt};
+use pintle_registry::Cell;
+
+/// The quantity of storage in the resource list at a path; "0" when there is none.
+pub(super) fn storage_of(object: &Value, path: &str) -> String {
+    object.map_at(path).get("storage").map_or_else(|| "0".to_owned(), plain)
+}
+
+/// The access modes at a path in their short names, always in the same order.
+pub(super) fn access_modes(object: &Value, path: &str) -> String {
+    const SHORT: [(&str, &str); 4] = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let modes = object.items_at(path);
+    let has = |mode: &str| modes.iter().any(|item| item.as_str() == Some(mode));
+    let short: Vec<&str> = SHORT.into_iter().filter(|(mode, _)| has(mode)).map(|(_, short)| short).collect();
+    short.join(",")
+}
+
+/// `status.phase`, or that the object is going.
+pub(super) fn phase(object: &Value) -> Cell {
+    match object.at("metadata.deletionTimestamp") {
+        Some(_) => "Terminating".into(),
+        None => object.str_at("status.phase").into(),
+    }
+}
+
+/// The storage class, which older objects name in an annotation.
+pub(super) fn storage_class(object: &Value) -> Cell {
+    let annotations = object.map_at("metadata.annotations");
+    let class = annotations.get("volume.beta.kubernetes.io/storage-class").and_then(Value::as_str);
+    class.unwrap_or_else(|| object.str_at("spec.storageClassName")).into()
+}

@@ -1,0 +1,16 @@
+//! How service cidrs print.
+
+use crate::printing::{age, column, joined, name};
+use jiff::Timestamp;
+use pintle_machinery::{Value, ValueExt};
+use pintle_registry::{Cell, Column};
+
+/// The columns.
+pub(crate) fn columns() -> Vec<Column> {
+    vec![Column::name(), column("CIDRs", "The ranges, one an address family."), Column::age()]
+}
+
+/// The cells of one object.
+pub(crate) fn cells(range: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![name(range), joined(range.items_at("spec.cidrs"), ",").into(), age(range, now)]
+}

@@ -1,0 +1,78 @@
+//! Tables have the columns that a v1.36 server prints.
+//!
+//! `table_columns.txt` is that server's, a line a resource: path, then each column's name, with `|type` unless it is a
+//! string, `/format` and `*priority` where it has one.
+
+use pintle_registry::{Column, Resource};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Kinds that still print with the default table.
+const DEFAULT_TABLE: [&str; 13] = [
+    "/api/v1/configmaps",
+    "/api/v1/endpoints",
+    "/api/v1/events",
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/api/v1/secrets",
+    "/api/v1/serviceaccounts",
+    "/api/v1/services",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/replicasets",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/apis/events.k8s.io/v1/events",
+];
+
+#[test]
+fn tables_have_the_columns_of_the_reference() {
+    let expected: BTreeMap<String, String> = include_str!("table_columns.txt")
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(path, columns)| (path.to_owned(), columns.to_owned()))
+        .collect();
+    let printed: BTreeMap<String, String> = pintle_api::resources()
+        .iter()
+        .map(|resource| (path(resource), resource.table.columns()))
+        .map(|(path, columns)| (path, columns.iter().map(notation).collect::<Vec<_>>().join(", ")))
+        .filter(|(path, _)| expected.contains_key(path))
+        .collect();
+    for (path, columns) in &expected {
+        let columns = match DEFAULT_TABLE.contains(&path.as_str()) {
+            true => "Name/name, Created At|date",
+            false => columns,
+        };
+        assert_eq!(printed.get(path).map(String::as_str), Some(columns), "{path}");
+    }
+}
+
+#[test]
+fn every_row_fills_the_columns_even_of_an_empty_object() {
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    for resource in pintle_api::resources() {
+        let (columns, cells) = (resource.table.columns(), resource.table.cells(&json!({}), now));
+        // The age of an IP address has no column in the reference either.
+        let extra = usize::from(resource.kind == "IPAddress");
+        assert_eq!(cells.len(), columns.len() + extra, "{}", path(&resource));
+    }
+}
+
+fn path(resource: &Resource) -> String {
+    let group_version = resource.resource.group_version();
+    let root = if group_version.group.is_empty() { "api" } else { "apis" };
+    format!("/{root}/{group_version}/{}", resource.resource.resource)
+}
+
+fn notation(column: &Column) -> String {
+    let mut text = column.name.clone();
+    if column.column_type != "string" {
+        text += &format!("|{}", column.column_type);
+    }
+    if !column.format.is_empty() {
+        text += &format!("/{}", column.format);
+    }
+    if column.priority != 0 {
+        text += &format!("*{}", column.priority);
+    }
+    text
+}
