@@ -1,0 +1,134 @@
+//! From a request's body to a tree.
+
+use super::Exchange;
+use crate::negotiation::{MediaType, content_type};
+use bytes::Bytes;
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
+    options::FieldValidation,
+    codec::{Decoded, json, protobuf, yaml},
+};
+use pintle_schema::SchemaRef;
+
+/// Decodes a body as an object of `kind`; the tree is of that kind and version.
+///
+/// # Errors
+/// 400 for what is no such object, 415 for a media type the server does not read.
+pub(super) fn decode(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let media_type = content_type(exchange.headers)?;
+    decode_as(exchange, media_type, body, kind, schema, validation)
+}
+
+fn decode_as(
+    exchange: &Exchange<'_>,
+    media_type: MediaType,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let decoded = match media_type {
+        MediaType::Json => {
+            let found = json::type_meta(body)
+                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            check_type_meta((found.api_version, found.kind), kind)?;
+            json::decode(body, schema)
+        }
+        MediaType::Yaml => {
+            let converted = yaml::to_json(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
+            })?;
+            check_type_meta(type_meta_of_tree(&converted.value), kind)?;
+            yaml::decode(body, schema)
+        }
+        MediaType::Protobuf => {
+            let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
+            check_type_meta((message.api_version, message.kind), kind)?;
+            protobuf::decode(body, schema)
+        }
+    };
+    let Decoded { mut value, problems } = decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
+    if !problems.is_empty() {
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => exchange.warnings.extend(problems.iter().map(ToString::to_string)),
+            FieldValidation::Strict => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                return Err(cannot_be_handled(
+                    kind,
+                    kind,
+                    &format!("strict decoding error: {}", problems.join(", ")),
+                ));
+            }
+        }
+    }
+    if !value.is_object() {
+        value = Value::Object(Default::default());
+    }
+    value.set("kind", kind.kind.clone());
+    value.set("apiVersion", kind.group_version().to_string());
+    Ok(value)
+}
+
+/// What a body says it is; empty where it says nothing.
+fn type_meta_of_tree(tree: &Value) -> (String, String) {
+    (tree.str_at("apiVersion").to_owned(), tree.str_at("kind").to_owned())
+}
+
+/// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.
+fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionKind) -> Result<(), Status> {
+    let wanted_version = wanted.group_version();
+    let version = match api_version.as_str() {
+        "" => wanted_version.clone(),
+        text => GroupVersion::parse(text)
+            .ok_or_else(|| Status::bad_request(format!("unexpected GroupVersion string: {text}")))?,
+    };
+    if !kind.is_empty() && kind != wanted.kind {
+        let found = version.with_kind(kind);
+        let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+        let why = match known {
+            true => format!(
+                "converting ({}.{}) to ({}.{}): unknown conversion",
+                version.version,
+                found.kind,
+                internal_package(&wanted.group),
+                wanted.kind
+            ),
+            false => format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", found.kind),
+        };
+        return Err(cannot_be_handled(&found, wanted, &why));
+    }
+    if version != wanted_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({wanted_version})"
+        )));
+    }
+    Ok(())
+}
+
+/// The name of the package of a group's internal types, which clients see in one message.
+fn internal_package(group: &str) -> &str {
+    match group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or_default(),
+    }
+}
+
+/// 400 for a body that does not decode.
+pub(super) fn cannot_be_handled(
+    found: &GroupVersionKind,
+    wanted: &GroupVersionKind,
+    why: &dyn std::fmt::Display,
+) -> Status {
+    Status::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {why}",
+        found.kind, found.version, wanted.kind
+    ))
+}
+
