@@ -157,7 +157,7 @@ mod tests {
         let high = json!({"metadata": {"name": "high"}, "value": 1000, "preemptionPolicy": "Never"});
         let default = json!({"metadata": {"name": "usual"}, "value": 42, "globalDefault": true});
         assert_eq!(
-            create(&[high.clone()], json!({})).unwrap(),
+            create(std::slice::from_ref(&high), json!({})).unwrap(),
             json!({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"})
         );
         assert_eq!(
@@ -165,11 +165,12 @@ mod tests {
             json!({"priority": 42, "priorityClassName": "usual"})
         );
         assert_eq!(
-            create(&[high.clone()], json!({"priorityClassName": "high", "priority": 1000})).unwrap(),
+            create(std::slice::from_ref(&high), json!({"priorityClassName": "high", "priority": 1000}))
+                .unwrap(),
             json!({"priority": 1000, "priorityClassName": "high", "preemptionPolicy": "Never"})
         );
         assert_eq!(
-            create(&[high.clone()], json!({"priorityClassName": "none"})).unwrap_err(),
+            create(std::slice::from_ref(&high), json!({"priorityClassName": "none"})).unwrap_err(),
             "pods \"p\" is forbidden: no PriorityClass with name none was found"
         );
         assert_eq!(

@@ -133,7 +133,8 @@ fn includes(outer: &Value, inner: &Value) -> bool {
     if outer == inner {
         return true;
     }
-    if !same("key") && !(outer.str_at("key").is_empty() && exists) {
+    let any_key = outer.str_at("key").is_empty() && exists;
+    if !same("key") && !any_key {
         return false;
     }
     if !same("effect") && !outer.str_at("effect").is_empty() {
@@ -166,6 +167,7 @@ mod tests {
     use super::*;
     use crate::testing::{Objects, admit};
     use serde_json::json;
+    use std::slice::from_ref;
 
     fn create(spec: Value) -> Result<Value, String> {
         let full = json!({
@@ -218,8 +220,8 @@ mod tests {
         let all = json!({"operator": "Exists"});
         let one = json!({"key": "a", "operator": "Exists", "effect": "NoExecute"});
         let brief = json!({"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
-        assert_eq!(merge_tolerations(&[one.clone()], &[all.clone()]), [all]);
-        assert_eq!(merge_tolerations(&[brief], &[one.clone()]), [one.clone()]);
-        assert_eq!(merge_tolerations(&[one.clone()], &[one.clone()]), [one]);
+        assert_eq!(merge_tolerations(from_ref(&one), from_ref(&all)), [all]);
+        assert_eq!(merge_tolerations(&[brief], from_ref(&one)), [one.clone()]);
+        assert_eq!(merge_tolerations(from_ref(&one), from_ref(&one)), [one]);
     }
 }
