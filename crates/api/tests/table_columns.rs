@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Kinds that still print with the default table.
-const DEFAULT_TABLE: [&str; 3] = ["/api/v1/endpoints", "/api/v1/pods", "/api/v1/services"];
+const DEFAULT_TABLE: [&str; 2] = ["/api/v1/endpoints", "/api/v1/services"];
 
 #[test]
 fn tables_have_the_columns_of_the_reference() {
