@@ -12,6 +12,7 @@ pub mod node;
 pub mod persistent_volume;
 pub mod persistent_volume_claim;
 pub mod pod;
+pub mod pod_spec;
 pub mod pod_template;
 pub mod range_allocation;
 pub mod replication_controller;

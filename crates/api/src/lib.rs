@@ -4,9 +4,14 @@
 //! and API services are declared by the servers that own them.
 
 mod declare;
+mod field_checks;
 mod ip_rules;
 mod printing;
+mod resource_list;
 mod rules;
+#[cfg(test)]
+mod testing;
+mod workload;
 
 pub mod admissionregistration;
 pub mod apps;

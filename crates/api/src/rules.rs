@@ -48,11 +48,6 @@ pub(crate) fn count_generation_if(object: &mut Value, old: &Value, changed: bool
     object.set_generation(old.generation() + i64::from(changed));
 }
 
-/// The texts a check found wrong, as errors of a field.
-pub(crate) fn invalid(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
-    messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
-}
-
 /// A number that may not be negative; absent is right.
 pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
     match object.i64_at(path) {
@@ -84,7 +79,7 @@ mod tests {
         check(json!({"spec": {"a": 1}}), json!({"metadata": {"generation": 3}, "spec": {"a": 2}}), 4);
         check(
             json!({"metadata": {"generation": 9}, "spec": {"a": []}}),
-            json!({"metadata": {"generation": 3}}),
+            json!({"metadata": {"generation": 3}, "spec": {}}),
             3,
         );
     }

@@ -4,6 +4,7 @@
 //! An object is a [`tree::Value`]; what its fields mean comes from a `pintle_schema` schema. Nothing here knows a
 //! kind by name.
 
+pub mod codec;
 pub mod duration;
 pub mod error_list;
 pub mod field_path;
@@ -12,6 +13,7 @@ pub mod group_version;
 pub mod int_or_string;
 pub mod meta;
 pub mod options;
+pub mod patch;
 pub mod quantity;
 pub mod selectors;
 pub mod status;

@@ -1,5 +1,6 @@
 //! Texts as Go prints them, since clients see them in messages.
 
+use crate::Value;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -62,6 +63,80 @@ pub fn escape_html(json: &str) -> String {
     out
 }
 
+/// A value as Go's `%v` prints it: `map[a:1 b:[x y]]`.
+pub fn go_format(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => go_number(number),
+        Value::Bool(boolean) => boolean.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_format).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", go_format(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+/// A value as Go's `%s` prints it, which for anything but a string is a complaint.
+pub fn go_string_format(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Array(_) | Value::Object(_) => go_format(value),
+        scalar => format!("%!s({}={})", go_type(scalar), go_format(scalar)),
+    }
+}
+
+/// The Go type that JSON of this shape is decoded into.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// What Go's JSON decoder calls a value in its messages.
+pub fn go_json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Floats are printed in the shortest form that reads back, with an exponent from 1e21 on and below 1e-4.
+fn go_number(number: &serde_json::Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let magnitude = float.abs();
+    if float == 0.0 || (1e-4..1e21).contains(&magnitude) {
+        return float.to_string();
+    }
+    let text = format!("{float:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +152,9 @@ mod tests {
         for (text, quoted) in rows {
             assert_eq!(quote(text), quoted);
         }
+        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0});
+        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2]");
+        assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
         assert_eq!(unicode_name('\u{7}'), "U+0007");
         assert_eq!(unicode_name('é'), "U+00E9 'é'");
         assert_eq!(escape_html("\"<a>&\""), "\"\\u003ca\\u003e\\u0026\"");

@@ -1,6 +1,7 @@
 //! Leases.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -8,5 +9,5 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Lease", "leases").ruled(strategy::LeaseStrategy)
+    GROUP.namespaced("Lease", "leases").prints(table::columns, table::cells).ruled(strategy::LeaseStrategy)
 }

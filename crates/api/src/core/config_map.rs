@@ -1,6 +1,7 @@
 //! Configuration data.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -8,5 +9,9 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ConfigMap", "configmaps").short_names(["cm"]).ruled(strategy::ConfigMapStrategy)
+    GROUP
+        .namespaced("ConfigMap", "configmaps")
+        .short_names(["cm"])
+        .prints(table::columns, table::cells)
+        .ruled(strategy::ConfigMapStrategy)
 }

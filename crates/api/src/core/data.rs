@@ -1,6 +1,6 @@
 //! What config maps and secrets have in common: keyed data that may be frozen.
 
-use crate::rules;
+use crate::{field_checks, rules};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_config_map_key};
 
@@ -11,7 +11,7 @@ const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
 /// A key, which becomes a file's name.
 pub(super) fn validate_key(key: &str, path: &FieldPath) -> ErrorList {
-    rules::invalid(&path.key(key), key, is_config_map_key(key))
+    field_checks::invalid_each(&path.key(key), key, is_config_map_key(key))
 }
 
 /// Once `immutable` is set, it and the data stay.

@@ -1,6 +1,7 @@
 //! Namespaces.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -12,6 +13,7 @@ pub fn resource() -> Resource {
         .cluster("Namespace", "namespaces")
         .short_names(["ns"])
         .verbs([Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch])
+        .prints(table::columns, table::cells)
         .ruled(strategy::NamespaceStrategy)
         .part_with_verbs("finalize", strategy::FinalizeStrategy, [Verb::Update])
         .status(strategy::StatusStrategy)

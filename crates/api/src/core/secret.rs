@@ -1,6 +1,7 @@
 //! Confidential data.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -10,6 +11,7 @@ use pintle_registry::{Resource, SelectableField};
 pub fn resource() -> Resource {
     GROUP
         .namespaced("Secret", "secrets")
+        .prints(table::columns, table::cells)
         .ruled(strategy::SecretStrategy)
         .selectable([SelectableField::new("type")])
 }

@@ -1,6 +1,7 @@
 //! Identities of pods.
 
 mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -12,6 +13,7 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ServiceAccount", "serviceaccounts")
         .short_names(["sa"])
+        .prints(table::columns, table::cells)
         .ruled(strategy::ServiceAccountStrategy)
         .connect_of(
             "token",

@@ -176,9 +176,9 @@ impl Amount {
     pub(super) fn as_i64(&self) -> Option<i64> {
         let (whole, true) = self.rounded(0) else { return None };
         match whole.mantissa {
-            Mantissa::Small(value) => i64::try_from(whole.scale)
+            Mantissa::Small(value) => u32::try_from(whole.scale)
                 .ok()
-                .and_then(|scale| 10_i64.checked_pow(u32::try_from(scale).ok()?))
+                .and_then(|exponent| 10_i64.checked_pow(exponent))
                 .and_then(|factor| value.checked_mul(factor)),
             Mantissa::Big(_) => None,
         }

@@ -245,9 +245,11 @@ fn has_parent_directory_prefix(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    type Check = fn(&str) -> Vec<String>;
+
     #[test]
     fn formats_are_right_or_say_why_not() {
-        let rows: &[(fn(&str) -> Vec<String>, &str, &[&str])] = &[
+        let rows: &[(Check, &str, &[&str])] = &[
             (is_valid_port_name, "http-1", &[]),
             (
                 is_valid_port_name,

@@ -205,6 +205,8 @@ fn matches_subdomain(value: &str) -> bool {
 mod tests {
     use super::*;
 
+    type Check = fn(&str) -> Vec<String>;
+
     #[test]
     fn the_masked_prefix_loses_the_character_before_its_dash() {
         let rows =
@@ -219,7 +221,7 @@ mod tests {
     #[test]
     fn names_are_right_or_say_why_not() {
         let long = "a".repeat(254);
-        let rows: &[(fn(&str) -> Vec<String>, &str, &[&str])] = &[
+        let rows: &[(Check, &str, &[&str])] = &[
             (is_dns1123_label, "a-1", &[]),
             (is_dns1123_label, "a.b", &["must not contain dots"]),
             (is_dns1123_subdomain, "a.b-c.1", &[]),

@@ -27,7 +27,7 @@ const MAX_SUBRESOURCE_NAME_LENGTH: usize = 256;
 pub fn validate_object_meta(
     object: &Value,
     namespaced: bool,
-    name_fn: ValidateNameFn,
+    name_fn: impl Fn(&str, bool) -> Vec<String> + Copy,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = validate_object_meta_accessor(object, namespaced, name_fn, path);
@@ -42,7 +42,7 @@ pub fn validate_object_meta(
 pub fn validate_object_meta_accessor(
     object: &Value,
     namespaced: bool,
-    name_fn: ValidateNameFn,
+    name_fn: impl Fn(&str, bool) -> Vec<String> + Copy,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = ErrorList::new();

@@ -144,7 +144,7 @@ impl Loader {
             self.builder.set_map_type(id, map_type);
         }
         let root = self.builder.scalar(Type::Any);
-        self.builder.finish(root)
+        self.builder.finish_declared(root)
     }
 
     /// Second pass. Embedded structs and the targets of aliases are filled first; they form no cycles.
