@@ -9,7 +9,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells)
+    GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells).answers_deleted_object()
 }
 
 fn columns() -> Vec<Column> {
