@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 mod codegen;
+mod openapi;
 mod shared;
 
 const HELP: &str = "\
@@ -11,6 +12,7 @@ Usage: cargo xtask <task>
 
 Tasks:
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
+  openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),
+        ["openapi", "--check"] => openapi::run(root),
         ["-h" | "--help" | "help"] | [] => {
             print!("{HELP}");
             Ok(())
