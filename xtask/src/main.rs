@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod codegen;
 mod openapi;
+mod roundtrip;
 mod shared;
 
 const HELP: &str = "\
@@ -13,6 +14,7 @@ Usage: cargo xtask <task>
 Tasks:
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
+  roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),
         ["openapi", "--check"] => openapi::run(root),
+        ["roundtrip"] => roundtrip::run(root),
         ["-h" | "--help" | "help"] | [] => {
             print!("{HELP}");
             Ok(())

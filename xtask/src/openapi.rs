@@ -20,7 +20,7 @@ const SHOWN: usize = 60;
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let index: Value = parse(&shared::read(root, "reference/served-discovery/openapi-v3-index.json")?)?;
     let served: BTreeSet<&str> =
-        index["paths"].as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+        index.get("paths").and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key.as_str()).collect();
     let mut resources = pintle_api::resources();
     resources.extend(pintle_apiextensions::resources());
     resources.extend(pintle_aggregator::resources());

@@ -1,1 +1,22 @@
-//! The generic API server: filters, verbs, registry store, discovery, serving.
+//! The generic API server: filters, verbs, negotiation, registry store, discovery, health, serving.
+//!
+//! It knows no particular kind: what it serves it is told by [`pintle_registry::Resource`] declarations.
+
+pub mod authn;
+pub mod authz;
+pub mod body;
+pub mod discovery;
+pub mod endpoints;
+pub mod errors;
+pub mod filters;
+pub mod health;
+pub mod metrics;
+pub mod negotiation;
+pub mod query;
+pub mod registry;
+pub mod request;
+pub mod request_info;
+pub mod response;
+pub mod server;
+pub mod serving;
+pub mod warning;

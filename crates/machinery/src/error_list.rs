@@ -3,8 +3,11 @@
 //! Kinds of error and their texts follow the `field` package of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field>.
 
+use crate::text::escape_html;
 use crate::{FieldPath, StatusCause, Value};
 use std::fmt;
+
+pub use crate::text::quote;
 
 /// All that is wrong with an object, in the order it was found.
 pub type ErrorList = Vec<FieldError>;
@@ -95,6 +98,8 @@ pub struct FieldError {
     pub field: FieldPath,
     /// The offending value as it is to be printed; `None` prints none.
     pub bad_value: Option<Value>,
+    /// How the value is printed when that is not as sorted JSON: a struct's members in their declared order.
+    pub shown_as: Option<String>,
     /// What would be right.
     pub detail: String,
 }
@@ -106,7 +111,7 @@ impl FieldError {
         bad_value: Option<Value>,
         detail: String,
     ) -> FieldError {
-        FieldError { error_type, field: field.clone(), bad_value, detail }
+        FieldError { error_type, field: field.clone(), bad_value, shown_as: None, detail }
     }
 
     /// A referenced value does not exist.
@@ -182,14 +187,22 @@ impl FieldError {
         Self::build(ErrorType::Internal, field, None, detail.into())
     }
 
+    /// Prints the value so, since a tree's members are sorted and a message shows them as the API declares them.
+    #[must_use]
+    pub fn shown_as(mut self, text: impl Into<String>) -> FieldError {
+        self.shown_as = Some(text.into());
+        self
+    }
+
     /// The message without the field's path.
     pub fn body(&self) -> String {
         let mut text = self.error_type.text().to_owned();
         if let Some(value) = self.bad_value.as_ref().filter(|_| self.error_type.shows_value()) {
             text.push_str(": ");
-            match value {
-                Value::String(string) => text.push_str(&quote(string)),
-                other => text.push_str(&other.to_string()),
+            match (&self.shown_as, value) {
+                (Some(shown), _) => text.push_str(&escape_html(shown)),
+                (None, Value::String(string)) => text.push_str(&quote(string)),
+                (None, other) => text.push_str(&escape_html(&other.to_string())),
             }
         }
         if !self.detail.is_empty() {
@@ -213,32 +226,6 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
-}
-
-/// A string in Go's quotes (`%q`).
-pub fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() || c == '\u{feff}' || c == '\u{2028}' || c == '\u{2029}' => {
-                out.push_str(&format!("\\u{:04x}", c as u32))
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

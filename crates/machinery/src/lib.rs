@@ -4,12 +4,20 @@
 //! An object is a [`tree::Value`]; what its fields mean comes from a `pintle_schema` schema. Nothing here knows a
 //! kind by name.
 
+pub mod codec;
+pub mod duration;
 pub mod error_list;
 pub mod field_path;
 pub mod generate_name;
 pub mod group_version;
+pub mod int_or_string;
 pub mod meta;
+pub mod options;
+pub mod patch;
+pub mod quantity;
+pub mod selectors;
 pub mod status;
+pub mod text;
 pub mod tree;
 pub mod user;
 pub mod validation;
@@ -17,6 +25,8 @@ pub mod validation;
 pub use error_list::{ErrorList, ErrorType, FieldError};
 pub use field_path::FieldPath;
 pub use group_version::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use quantity::Quantity;
+pub use selectors::{FieldSelector, LabelSelector};
 pub use status::{Status, StatusCause, StatusDetails, StatusReason};
 pub use tree::{Map, Value, ValueExt};
 pub use user::UserInfo;

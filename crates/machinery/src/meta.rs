@@ -4,6 +4,8 @@
 use crate::{Value, ValueExt};
 use jiff::Timestamp;
 
+pub use crate::duration::{human_duration, translate_timestamp_since};
+
 /// Reading and changing `metadata` of an object.
 pub trait ObjectMeta {
     /// `metadata.name`.

@@ -3,7 +3,7 @@
 //! Reasons, codes and texts are those of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
-use crate::{ErrorList, GroupKind, GroupResource, Value, error_list::quote};
+use crate::{ErrorList, GroupKind, GroupResource, Value, ValueExt, error_list::quote};
 use serde_json::json;
 use std::fmt;
 
@@ -100,17 +100,19 @@ pub struct Status {
     pub message: String,
     /// What it is about.
     pub details: Option<StatusDetails>,
+    /// A token with which an expired list can go on (`metadata.continue`).
+    pub continue_token: Option<String>,
 }
 
 impl Status {
     /// A failure without details.
     pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
-        Status { code, reason, message: message.into(), details: None }
+        Status { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
     /// Success, with what it was done to.
     pub fn success(details: Option<StatusDetails>) -> Status {
-        Status { code: 200, reason: StatusReason::Unknown, message: String::new(), details }
+        Status { code: 200, reason: StatusReason::Unknown, message: String::new(), details, continue_token: None }
     }
 
     fn about(mut self, resource: &GroupResource, name: &str) -> Status {
@@ -300,6 +302,9 @@ impl Status {
             "metadata": {},
             "status": if self.code < 300 { "Success" } else { "Failure" },
         });
+        if let Some(token) = &self.continue_token {
+            object.set("metadata.continue", token.clone());
+        }
         if let Some(map) = object.as_object_mut() {
             if !self.message.is_empty() {
                 map.insert("message".into(), self.message.clone().into());

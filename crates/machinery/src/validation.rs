@@ -1,5 +1,15 @@
-//! Rules for names, labels and metadata that every kind shares.
+//! Rules for names, labels and metadata that every kind shares, in the words clients see.
 
+mod conditions;
+mod formats;
+mod ip;
+mod labels;
 mod names;
+mod object_meta;
 
+pub use conditions::*;
+pub use formats::*;
+pub use ip::*;
+pub use labels::*;
 pub use names::*;
+pub use object_meta::*;

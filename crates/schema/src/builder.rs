@@ -333,8 +333,17 @@ impl SchemaBuilder {
         }
     }
 
-    /// The schema, starting at `root`.
+    /// A custom resource's schema, starting at `root`.
     pub fn finish(self, root: NodeId) -> Schema {
+        self.build(root, true)
+    }
+
+    /// The schema of Go types.
+    pub(crate) fn finish_declared(self, root: NodeId) -> Schema {
+        self.build(root, false)
+    }
+
+    fn build(self, root: NodeId, structural: bool) -> Schema {
         let mut schema = Schema {
             text: self.text,
             nodes: self.nodes.into_boxed_slice(),
@@ -345,6 +354,7 @@ impl SchemaBuilder {
             packages: self.packages.into_boxed_slice(),
             defaults: self.defaults.into_boxed_slice(),
             root,
+            structural,
             types: Box::default(),
             kinds: Box::default(),
         };

@@ -128,6 +128,12 @@ impl<'a> SchemaRef<'a> {
         matches!(self.node().shape, Shape::Struct { declared: true, .. })
     }
 
+    /// Whether the node is in a custom resource's schema: Go has its values as maps, and a value of a
+    /// wrong type is a matter of validation.
+    pub fn is_structural(self) -> bool {
+        self.schema.structural
+    }
+
     /// Whether this is a struct with `kind` and `apiVersion` of its own.
     pub fn is_object(self) -> bool {
         self.field("kind").is_some() && self.field("apiVersion").is_some() && self.has_type_meta()

@@ -26,6 +26,8 @@ pub struct Schema {
     pub(crate) packages: Box<[Package]>,
     pub(crate) defaults: Box<[Value]>,
     pub(crate) root: NodeId,
+    /// Not made from Go types.
+    pub(crate) structural: bool,
     /// Named types, sorted by package path and name.
     pub(crate) types: Box<[NodeId]>,
     /// Top-level kinds, sorted by group, version and name.

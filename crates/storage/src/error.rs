@@ -23,6 +23,9 @@ pub enum StorageError {
     /// The store was closed.
     #[error("storage is closed")]
     Closed,
+    /// A watcher was too slow, and events were dropped; it starts again from what it has seen last.
+    #[error("watcher is too slow")]
+    Lagged,
     /// The medium failed and the engine stopped writing (a lost sync cannot be retried).
     #[error("storage stopped writing: {0}")]
     Poisoned(String),

@@ -9,12 +9,18 @@
 //! Every engine passes the same contract suite, [`contract`].
 
 pub mod contract;
+mod embedded;
 mod error;
+mod hub;
 mod key;
+mod key_index;
+mod memory;
 mod watch;
 
+pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
+pub use memory::MemoryStorage;
 pub use watch::{EventKind, StorageEvent, WatchReceiver, WatchRequest, WatchStream};
 
 use bytes::Bytes;
@@ -118,7 +124,8 @@ pub trait Storage: Send + Sync + 'static {
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>>;
 
     /// Follows the writes to a prefix from a revision on. Every write after `request.after` comes exactly once, in
-    /// revision order, with the pair it replaced.
+    /// revision order, once it is durable; the writes before the call come from history. A write reaches the watches
+    /// before it is acknowledged to its writer. A revision that has not happened yet may be asked for.
     ///
     /// # Errors
     /// [`StorageError::Compacted`] when `request.after` is older than the compaction.
@@ -132,7 +139,10 @@ pub trait Storage: Send + Sync + 'static {
     fn request_progress(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 
     /// Forgets history before `revision`: reads and watches from before it fail with [`StorageError::Compacted`].
-    /// The newest value of every key stays.
+    /// The newest value of every key stays. Compacting what is compacted already changes nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::FutureRevision`] when `revision` has not happened yet.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>>;
 
     /// Whether the engine can serve: an error says why not.
@@ -142,6 +152,6 @@ pub trait Storage: Send + Sync + 'static {
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 
     /// Ends open watches, finishes writes that were accepted, syncs and closes. Later calls fail with
-    /// [`StorageError::Closed`].
+    /// [`StorageError::Closed`], but for another `close`, which changes nothing.
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }

@@ -1,6 +1,7 @@
 //! Following writes.
 
 use crate::{BoxFuture, Key, KeyValue, Revision, StorageError};
+use std::sync::{Arc, atomic::AtomicU64};
 
 /// What [`crate::Storage::watch`] follows.
 #[derive(Debug, Clone)]
@@ -45,6 +46,17 @@ pub trait WatchReceiver: Send {
     /// The next events, at least one, in revision order, all that are ready up to some bound; `None` when the watch
     /// was closed. Cancel safe: a dropped call loses nothing.
     fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>>;
+
+    /// How far this watch's queue has come, for engines that queue a write before they acknowledge it: every write to
+    /// the prefix up to [`Storage::current_revision`](crate::Storage::current_revision) has been delivered or has a
+    /// revision up to this one. A follower that has seen this revision therefore knows, without waiting for progress,
+    /// that it has seen all that was acknowledged.
+    ///
+    /// The value only grows. It is [`u64::MAX`] from the moment on at which the engine stops queueing, even if the
+    /// follower has not seen the end yet. Engines that cannot tell return `None`.
+    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
+        None
+    }
 }
 
 /// A boxed [`WatchReceiver`].

@@ -150,7 +150,7 @@ impl Loader {
             }
         }
         let root = self.builder.scalar(Type::Any);
-        self.builder.finish(root)
+        self.builder.finish_declared(root)
     }
 
     /// Second pass. Embedded structs and the targets of aliases are filled first; they form no cycles.

@@ -1,0 +1,111 @@
+//! Bodies of requests and responses.
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use pintle_machinery::Status;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// A response body: whole, or frame by frame.
+pub enum Body {
+    /// All of it at once; `None` when it was sent.
+    Full(Option<Bytes>),
+    /// Frames as they come. Dropping the body ends the work behind it.
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl Body {
+    /// No body.
+    pub fn empty() -> Body {
+        Body::Full(None)
+    }
+
+    /// A body of frames.
+    pub fn stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Body {
+        Body::Stream(Box::pin(frames))
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Body {
+        Body::Full(Some(bytes))
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Body {
+        Body::Full(Some(text.into()))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Body::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Stream(frames) => {
+                frames.as_mut().poll_next(context).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Full(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            Body::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A request body: from the network, or made in the process.
+pub enum RequestBody {
+    /// From the network.
+    Incoming(Incoming),
+    /// Made in the process.
+    Bytes(Bytes),
+}
+
+/// The most bytes a request body may have.
+pub const MAX_REQUEST_BYTES: usize = 3 * 1024 * 1024;
+
+impl RequestBody {
+    /// Reads the whole body.
+    ///
+    /// # Errors
+    /// 413 when it is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early.
+    pub async fn read(self) -> Result<Bytes, Status> {
+        match self {
+            RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
+            RequestBody::Bytes(bytes) => Ok(bytes),
+            RequestBody::Incoming(incoming) => {
+                if incoming.size_hint().lower() > MAX_REQUEST_BYTES as u64 {
+                    return Err(too_large());
+                }
+                match Limited::new(incoming, MAX_REQUEST_BYTES).collect().await {
+                    Ok(body) => Ok(body.to_bytes()),
+                    Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+                    Err(error) => Err(Status::bad_request(format!("reading the request body failed: {error}"))),
+                }
+            }
+        }
+    }
+}
+
+fn too_large() -> Status {
+    Status::request_entity_too_large(&format!("limit is {MAX_REQUEST_BYTES}"))
+}

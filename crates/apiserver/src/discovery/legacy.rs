@@ -1,0 +1,96 @@
+//! A document for all groups, one for each, and one for each version.
+
+use super::{Discovery, storage_version_hash, subresource_facts, verb_names};
+use pintle_machinery::{Value, ValueExt};
+use serde_json::json;
+
+impl Discovery {
+    pub(super) fn api_versions(&self) -> Value {
+        let versions: Vec<&str> = self
+            .find("")
+            .into_iter()
+            .flat_map(|group| group.versions.iter().map(|version| version.name.as_str()))
+            .collect();
+        json!({
+            "kind": "APIVersions",
+            "versions": versions,
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.server_address}],
+        })
+    }
+
+    pub(super) fn group_list(&self) -> Value {
+        let groups: Vec<Value> = self
+            .groups
+            .iter()
+            .filter(|group| !group.name.is_empty())
+            .filter_map(|group| {
+                let mut document = self.group(&group.name)?;
+                document.remove_at("kind");
+                document.remove_at("apiVersion");
+                Some(document)
+            })
+            .collect();
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    }
+
+    pub(super) fn group(&self, name: &str) -> Option<Value> {
+        let group = self.find(name).filter(|group| !group.name.is_empty())?;
+        let versions: Vec<Value> = group
+            .versions
+            .iter()
+            .map(|version| {
+                json!({"groupVersion": format!("{name}/{}", version.name), "version": version.name})
+            })
+            .collect();
+        Some(json!({
+            "kind": "APIGroup",
+            "apiVersion": "v1",
+            "name": name,
+            "versions": versions,
+            "preferredVersion": versions.first().cloned().unwrap_or_default(),
+        }))
+    }
+
+    pub(super) fn resource_list(&self, group: &str, version: &str) -> Option<Value> {
+        let version = self.find(group)?.versions.iter().find(|own| own.name == version)?;
+        let mut resources = Vec::new();
+        for resource in &version.resources {
+            let mut entry = json!({
+                "name": resource.resource.resource,
+                "singularName": resource.singular,
+                "namespaced": resource.is_namespaced(),
+                "kind": resource.kind,
+                "verbs": verb_names(&resource.verbs),
+                "shortNames": resource.short_names,
+                "categories": resource.categories,
+            });
+            if let Some(hash) = storage_version_hash(resource) {
+                entry.set("storageVersionHash", hash);
+            }
+            resources.push(entry);
+            let mut subresources: Vec<_> = resource.subresources.iter().collect();
+            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            for subresource in subresources {
+                let (kind, verbs) = subresource_facts(resource, &subresource.kind);
+                resources.push(json!({
+                    "name": format!("{}/{}", resource.resource.resource, subresource.name),
+                    "singularName": "",
+                    "namespaced": resource.is_namespaced(),
+                    "group": kind.str_at("group"),
+                    "version": kind.str_at("version"),
+                    "kind": kind.str_at("kind"),
+                    "verbs": verb_names(&verbs),
+                }));
+            }
+        }
+        let mut list = json!({
+            "kind": "APIResourceList",
+            "groupVersion": if group.is_empty() { version.name.clone() } else { format!("{group}/{}", version.name) },
+            "resources": resources,
+        });
+        if !group.is_empty() {
+            list.set("apiVersion", "v1");
+        }
+        Some(list)
+    }
+}

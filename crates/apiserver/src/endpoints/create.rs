@@ -1,0 +1,109 @@
+//! Creates.
+
+use super::{
+    Exchange,
+    options::WriteOptions,
+    decode::{FieldValidation, decode},
+    encoding::{Encoder, IncludeObject},
+};
+use crate::{
+    body::{Body, RequestBody},
+    negotiation::{MediaType, Offers},
+    registry::{Validation, Written},
+    response::{Response, with_content_type},
+};
+use bytes::Bytes;
+use pintle_admission::Operation;
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_registry::{BoxFuture, RequestContext};
+
+/// Serves a POST to a collection.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
+    let encoder = encoder(exchange)?;
+    let options = WriteOptions::parse(exchange.query.pairs(), "CreateOptions")?;
+    let body = body.read().await?;
+    let resource = &exchange.resource.resource;
+    let kind = resource.group_version_kind();
+    let schema = exchange.resource.schema.get();
+    let object = decode(exchange, &body, &kind, schema, field_validation(&options))?;
+    let mut object = exchange.resource.to_storage(object);
+    prepare(exchange, &mut object)?;
+    let store = exchange.store()?;
+    store.set_defaults(&mut object);
+    let context = exchange.context(options.dry_run);
+    let object = exchange.admit(Operation::Create, &kind, &context, object, None).await?;
+    let written = store
+        .create(
+            &context,
+            object,
+            &AdmissionValidation { exchange, operation: Operation::Create, kind: &kind, context: &context },
+            &exchange.warnings,
+        )
+        .await?;
+    respond(&encoder, 201, &written)
+}
+
+/// What decides on the answer's form; before anything is done, so that a refusal leaves nothing behind.
+pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status> {
+    Ok(Encoder {
+        resource: exchange.resource,
+        accepted: exchange.accepted(Offers::Transforms)?,
+        include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
+        now: exchange.now,
+    })
+}
+
+pub(super) fn field_validation(options: &WriteOptions) -> FieldValidation {
+    match options.field_validation.as_str() {
+        "Strict" => FieldValidation::Strict,
+        "Ignore" => FieldValidation::Ignore,
+        _ => FieldValidation::Warn,
+    }
+}
+
+/// What holds for every object that a client sends: its namespace, and fields nobody but the server writes.
+pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(), Status> {
+    if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    if exchange.resource.resource.is_namespaced() {
+        let own = object.str_at("metadata.namespace");
+        if !own.is_empty() && own != exchange.info.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        object.set("metadata.namespace", exchange.info.namespace.clone());
+    }
+    Ok(())
+}
+
+/// Answers with an object that was written.
+pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: &Written) -> Result<Response, Status> {
+    let plain = encoder.accepted.transform.is_none()
+        && encoder.accepted.media_type == MediaType::Json
+        && encoder.resource.is_storage_version();
+    let bytes: Bytes = match plain {
+        true if encoder.accepted.pretty => super::encoding::indent(&written.json),
+        true => written.json.clone(),
+        false => encoder.tree_answer(encoder.resource.from_storage(written.object.clone()))?,
+    };
+    Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
+}
+
+/// Validating admission, as the store asks for it.
+pub(super) struct AdmissionValidation<'a> {
+    pub(super) exchange: &'a Exchange<'a>,
+    pub(super) operation: Operation,
+    pub(super) kind: &'a GroupVersionKind,
+    pub(super) context: &'a RequestContext<'a>,
+}
+
+impl Validation for AdmissionValidation<'_> {
+    fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.exchange.validate(self.operation, self.kind, self.context, object, old))
+    }
+}

@@ -1,0 +1,154 @@
+//! From a request's body to a tree.
+
+use super::Exchange;
+use crate::negotiation::{MediaType, content_type};
+use bytes::Bytes;
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
+    codec::{Decoded, json, protobuf, yaml},
+};
+use pintle_schema::SchemaRef;
+use serde::Deserialize;
+
+/// What becomes of unknown and duplicate fields
+/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Decodes a body as an object of `kind`; the tree is of that kind and version.
+///
+/// # Errors
+/// 400 for what is no such object, 415 for a media type the server does not read.
+pub(super) fn decode(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let media_type = content_type(exchange.headers)?;
+    decode_as(exchange, media_type, body, kind, schema, validation)
+}
+
+fn decode_as(
+    exchange: &Exchange<'_>,
+    media_type: MediaType,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let decoded = match media_type {
+        MediaType::Json => {
+            check_type_meta(type_meta_of_json(body), kind)?;
+            json::decode(body, schema)
+        }
+        MediaType::Yaml => {
+            let decoded = yaml::decode(body, schema);
+            if let Ok(decoded) = &decoded {
+                check_type_meta(type_meta_of_tree(&decoded.value), kind)?;
+            }
+            decoded
+        }
+        MediaType::Protobuf => {
+            let message = protobuf::Unknown::parse(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
+            check_type_meta((message.api_version.clone(), message.kind.clone()), kind)?;
+            protobuf::decode(&message.raw, schema).map(|value| Decoded { value, problems: Vec::new() })
+        }
+    };
+    let Decoded { mut value, problems } = decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
+    if !problems.is_empty() {
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => exchange.warnings.extend(problems.iter().map(ToString::to_string)),
+            FieldValidation::Strict => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                return Err(cannot_be_handled(
+                    kind,
+                    kind,
+                    &format!("strict decoding error: {}", problems.join(", ")),
+                ));
+            }
+        }
+    }
+    if !value.is_object() {
+        value = Value::Object(Default::default());
+    }
+    value.set("kind", kind.kind.clone());
+    value.set("apiVersion", kind.group_version().to_string());
+    Ok(value)
+}
+
+/// What a body says it is; empty where it says nothing.
+fn type_meta_of_json(body: &[u8]) -> (String, String) {
+    #[derive(Deserialize, Default)]
+    #[serde(default)]
+    struct TypeMeta {
+        #[serde(rename = "apiVersion")]
+        api_version: Option<Value>,
+        kind: Option<Value>,
+    }
+    let meta: TypeMeta = serde_json::from_slice(body).unwrap_or_default();
+    let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
+    (text(meta.api_version), text(meta.kind))
+}
+
+fn type_meta_of_tree(tree: &Value) -> (String, String) {
+    (tree.str_at("apiVersion").to_owned(), tree.str_at("kind").to_owned())
+}
+
+/// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.
+fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionKind) -> Result<(), Status> {
+    let wanted_version = wanted.group_version();
+    let version = match api_version.as_str() {
+        "" => wanted_version.clone(),
+        text => GroupVersion::parse(text)
+            .ok_or_else(|| Status::bad_request(format!("unexpected GroupVersion string: {text}")))?,
+    };
+    if !kind.is_empty() && kind != wanted.kind {
+        let found = version.with_kind(kind);
+        let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+        let why = match known {
+            true => format!(
+                "converting ({}.{}) to ({}.{}): unknown conversion",
+                version.version,
+                found.kind,
+                internal_package(&wanted.group),
+                wanted.kind
+            ),
+            false => format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", found.kind),
+        };
+        return Err(cannot_be_handled(&found, wanted, &why));
+    }
+    if version != wanted_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({wanted_version})"
+        )));
+    }
+    Ok(())
+}
+
+/// The name of the package of a group's internal types, which clients see in one message.
+fn internal_package(group: &str) -> &str {
+    match group {
+        "" => "core",
+        group => group.split('.').next().unwrap_or_default(),
+    }
+}
+
+/// 400 for a body that does not decode.
+pub(super) fn cannot_be_handled(
+    found: &GroupVersionKind,
+    wanted: &GroupVersionKind,
+    why: &dyn std::fmt::Display,
+) -> Status {
+    Status::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {why}",
+        found.kind, found.version, wanted.kind
+    ))
+}
+

@@ -1,0 +1,63 @@
+//! Deletes.
+
+use super::{
+    Exchange,
+    create::{AdmissionValidation, encoder},
+    decode::{FieldValidation, decode},
+    options::delete_options,
+};
+use crate::{
+    body::RequestBody,
+    endpoints::encoding::encode_status,
+    negotiation::Accepted,
+    response::{Response, with_content_type},
+};
+use pintle_admission::Operation;
+use pintle_machinery::{
+    GroupVersionKind, Status, Value,
+};
+use pintle_registry::DeleteOptions;
+use pintle_schema::Schema;
+
+/// Serves a DELETE of an object.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
+    let encoder = encoder(exchange)?;
+    let options = options(exchange, body).await?;
+    let store = exchange.store()?;
+    let kind = exchange.resource.resource.group_version_kind();
+    let context = exchange.context(options.dry_run);
+    exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
+    let validation = AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+    let deleted = store.delete(&context, &options, &validation).await?;
+    let code = match !deleted.gone && options.orphan_dependents == Some(false) {
+        true => 202,
+        false => 200,
+    };
+    let content_type = encoder.accepted.media_type.as_str();
+    if deleted.returns_object {
+        let tree = exchange.resource.from_storage(deleted.object);
+        return Ok(with_content_type(code, content_type, encoder.tree_answer(tree)?));
+    }
+    let accepted = Accepted { transform: None, ..encoder.accepted };
+    Ok(with_content_type(code, content_type, encode_status(&deleted.status(store), &accepted)))
+}
+
+/// What a delete asks for: in the body, or else in the query.
+pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
+    let body = body.read().await?;
+    let tree = match body.is_empty() {
+        true => None,
+        false => {
+            let kind = GroupVersionKind::new("", "v1", "DeleteOptions");
+            let schema = Schema::builtin()
+                .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
+                .ok_or_else(Status::no_such_resource)?;
+            let tree = decode(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
+            Some(tree)
+        }
+    };
+    delete_options(tree.as_ref(), exchange.query.pairs())
+}

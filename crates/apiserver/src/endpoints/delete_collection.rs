@@ -1,0 +1,70 @@
+//! Deletes of collections: a list, and a delete of each object on it.
+
+use super::{
+    Exchange, create::AdmissionValidation, delete, list, options::ListOptions, selection::Selection,
+};
+use crate::{
+    body::{Body, RequestBody},
+    endpoints::encoding::{Encoder, IncludeObject, encode, partial, partial_list_schema},
+    negotiation::{MediaType, Offers, Transform},
+    response::{Response, with_content_type},
+};
+use pintle_admission::Operation;
+use pintle_machinery::{Status, Value};
+use pintle_registry::RequestContext;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Serves a DELETE of a collection. The answer is the list of what was selected, as it was.
+///
+/// # Errors
+/// The `Status` for the client; objects deleted before a failure stay deleted.
+pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
+    let encoder = Encoder {
+        resource: exchange.resource,
+        accepted: exchange.accepted(Offers::Transforms)?,
+        include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
+        now: exchange.now,
+    };
+    let options = delete::options(exchange, body).await?;
+    let mut list_options = ListOptions::parse(exchange.query.pairs())?;
+    list_options.validate_list()?;
+    let store = exchange.store()?;
+    let selection = Arc::new(Selection::parse(exchange, &list_options)?);
+    let page = list::select(store, exchange, &list_options, selection).await?;
+    let kind = exchange.resource.resource.group_version_kind();
+    let mut items = Vec::new();
+    for object in page.objects(None) {
+        let context =
+            RequestContext { name: object.name(), namespace: object.namespace(), ..exchange.context(options.dry_run) };
+        exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
+        let validation =
+            AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+        match store.delete(&context, &options, &validation).await {
+            Ok(_) => {}
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+        }
+        items.push(object.clone());
+    }
+    let bytes = match &encoder.accepted.transform {
+        Some((Transform::PartialObjectMetadata, version)) => {
+            let mut rows = Vec::new();
+            for item in &items {
+                rows.push(partial(&encoder.tree(item)?, version));
+            }
+            let list = json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": page.metadata,
+                "items": rows,
+            });
+            encode(&list, partial_list_schema(), &encoder.accepted)?
+        }
+        _ if encoder.accepted.media_type == MediaType::Protobuf => {
+            list::protobuf_list(&encoder, items.iter(), &page.metadata)?
+        }
+        _ => encoder.finish_json(list::json_list(&encoder, items.iter(), &page.metadata)?)?,
+    };
+    Ok(with_content_type(200, encoder.accepted.media_type.as_str(), Body::from(bytes)))
+}

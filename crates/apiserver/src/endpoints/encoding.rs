@@ -1,0 +1,400 @@
+//! From cached objects to the bytes of answers.
+//!
+//! JSON of the storage version is what the cache holds: it is sliced, never copied or decoded. Every other form (another
+//! version, protobuf) is made on first demand and kept beside the object; YAML, tables and partial metadata are for
+//! people and made anew.
+
+use crate::{
+    negotiation::{Accepted, MediaType, Transform},
+    registry::VersionedResource,
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use pintle_cacher::{CachedObject, RepresentationId};
+use pintle_machinery::{
+    Status, Value, ValueExt,
+    codec::{json, protobuf, yaml},
+};
+use pintle_registry::Column;
+use pintle_schema::{Schema, SchemaRef};
+use serde_json::json;
+use std::{borrow::Cow, sync::LazyLock};
+
+/// How much of the object stands in a table's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// Its metadata.
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl IncludeObject {
+    /// Reads the `includeObject` parameter.
+    ///
+    /// # Errors
+    /// 400 for any other value.
+    pub fn parse(text: Option<&str>) -> Result<IncludeObject, Status> {
+        match text {
+            None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
+            Some("None") => Ok(IncludeObject::None),
+            Some("Object") => Ok(IncludeObject::Object),
+            Some(other) => Err(Status::bad_request(format!(
+                "Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+                pintle_machinery::error_list::quote(other)
+            ))),
+        }
+    }
+}
+
+static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
+
+struct MetaTypes {
+    status: SchemaRef<'static>,
+    partial: SchemaRef<'static>,
+    partial_list: SchemaRef<'static>,
+    list_meta: SchemaRef<'static>,
+}
+
+impl MetaTypes {
+    fn new() -> MetaTypes {
+        let find = |name: &str| {
+            let name = format!("k8s.io/apimachinery/pkg/apis/meta/v1.{name}");
+            Schema::builtin().by_type_name(&name).expect("the built-in schema has the types of meta.k8s.io")
+        };
+        MetaTypes {
+            status: find("Status"),
+            partial: find("PartialObjectMetadata"),
+            partial_list: find("PartialObjectMetadataList"),
+            list_meta: find("ListMeta"),
+        }
+    }
+}
+
+/// Makes the answers of one request.
+pub struct Encoder<'a> {
+    /// What the objects are.
+    pub resource: &'a VersionedResource,
+    /// What the client wants.
+    pub accepted: Accepted,
+    /// What tables hold of the objects.
+    pub include_object: IncludeObject,
+    /// What ages are counted to.
+    pub now: Timestamp,
+}
+
+impl Encoder<'_> {
+    /// An answer that is one cached object.
+    ///
+    /// # Errors
+    /// 500 when the stored bytes cannot be read.
+    pub fn object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        match (&self.accepted.transform, self.accepted.media_type) {
+            (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
+            (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
+            (None, MediaType::Protobuf) => self.protobuf_object(object),
+            _ => self.tree_answer(self.tree(object)?),
+        }
+    }
+
+    /// An answer that is one object's tree (in this version).
+    ///
+    /// # Errors
+    /// 500 when the tree does not fit its schema.
+    pub fn tree_answer(&self, tree: Value) -> Result<Bytes, Status> {
+        match &self.accepted.transform {
+            None => encode(&tree, self.resource.schema.get(), &self.accepted),
+            Some((Transform::PartialObjectMetadata, version)) => {
+                encode(&partial(&tree, version), META_V1.partial, &self.accepted)
+            }
+            Some((Transform::Table, version)) => {
+                let mut table = TableWriter::new(self, version, true);
+                let metadata = json!({"resourceVersion": tree.str_at("metadata.resourceVersion")});
+                table.begin(&metadata);
+                table.row(&tree)?;
+                self.finish_json(table.end())
+            }
+        }
+    }
+
+    /// Final JSON of this version, newline and all.
+    pub fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        if self.resource.is_storage_version() {
+            return Ok(object.json().clone());
+        }
+        object.representation(self.representation(MediaType::Json), || {
+            let mut bytes = json::encode(&self.tree(object)?, self.resource.schema.get());
+            bytes.push(b'\n');
+            Ok(bytes.into())
+        })
+    }
+
+    /// The tree in this version.
+    pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
+        let tree: Value = serde_json::from_slice(object.json()).map_err(Status::internal_error)?;
+        Ok(self.resource.from_storage(tree))
+    }
+
+    /// The protobuf form of this version, envelope and all.
+    pub(super) fn protobuf_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        object.representation(self.representation(MediaType::Protobuf), || {
+            let bytes = protobuf::encode(&self.tree(object)?, self.resource.schema.get());
+            bytes.map(Bytes::from).ok_or_else(no_protobuf)
+        })
+    }
+
+    /// `ListMeta` as a protobuf message.
+    pub(super) fn protobuf_list_meta(&self, metadata: &Value) -> Result<Vec<u8>, Status> {
+        protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
+    }
+
+    /// Names the shared encodings of this version: two for each, behind those of the storage version.
+    pub fn representation(&self, media_type: MediaType) -> RepresentationId {
+        let slot = self.resource.slot * 4;
+        RepresentationId(match media_type {
+            MediaType::Json => slot,
+            MediaType::Protobuf => slot + 1,
+            MediaType::Yaml => slot + 2,
+        })
+    }
+
+    /// A whole JSON answer in the form the client wants.
+    pub(super) fn finish_json(&self, bytes: Bytes) -> Result<Bytes, Status> {
+        match self.accepted.media_type {
+            MediaType::Json if self.accepted.pretty => Ok(indent(&bytes)),
+            MediaType::Json => Ok(bytes),
+            _ => {
+                let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
+                Ok(yaml::encode(&tree).into())
+            }
+        }
+    }
+
+    /// The frame of a watch event about this object.
+    ///
+    /// # Errors
+    /// 500 when the object cannot be read or encoded.
+    pub fn event(&self, event_type: &str, object: Bytes) -> Result<Bytes, Status> {
+        let object = object.strip_suffix(b"\n").unwrap_or(&object);
+        Ok(match self.accepted.media_type {
+            MediaType::Protobuf => protobuf::frame(&protobuf::watch_event(event_type, object)).into(),
+            MediaType::Json | MediaType::Yaml => {
+                let mut frame = BytesMut::with_capacity(object.len() + event_type.len() + 24);
+                frame.put_slice(b"{\"type\":\"");
+                frame.put_slice(event_type.as_bytes());
+                frame.put_slice(b"\",\"object\":");
+                frame.put_slice(object);
+                frame.put_slice(b"}\n");
+                frame.freeze()
+            }
+        })
+    }
+}
+
+/// Encodes a tree in one of the media types, as a whole answer.
+///
+/// # Errors
+/// 500 when the tree does not fit the schema.
+pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Result<Bytes, Status> {
+    Ok(match accepted.media_type {
+        MediaType::Json => {
+            let mut bytes = json::encode(tree, schema);
+            bytes.push(b'\n');
+            match accepted.pretty {
+                true => indent(&bytes),
+                false => bytes.into(),
+            }
+        }
+        MediaType::Yaml => {
+            let bytes = json::encode(tree, schema);
+            let full: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
+            yaml::encode(&full).into()
+        }
+        MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
+    })
+}
+
+/// Encodes a `Status`.
+pub fn encode_status(status: &Status, accepted: &Accepted) -> Bytes {
+    let tree = status.to_value();
+    match encode(&tree, META_V1.status, accepted) {
+        Ok(bytes) => bytes,
+        Err(_) => format!("{tree}\n").into(),
+    }
+}
+
+fn no_protobuf() -> Status {
+    Status::not_acceptable("the object has no protobuf form")
+}
+
+/// The metadata of an object, as `PartialObjectMetadata`.
+pub fn partial(tree: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": tree.field("metadata").cloned().unwrap_or_default(),
+    })
+}
+
+/// The schema of `PartialObjectMetadataList`.
+pub fn partial_list_schema() -> SchemaRef<'static> {
+    META_V1.partial_list
+}
+
+/// The schema of `PartialObjectMetadata`.
+pub fn partial_schema() -> SchemaRef<'static> {
+    META_V1.partial
+}
+
+/// Writes a `Table`, row by row.
+pub struct TableWriter<'a> {
+    encoder: &'a Encoder<'a>,
+    version: &'a str,
+    columns: Option<Vec<Column>>,
+    bytes: BytesMut,
+    rows: usize,
+}
+
+impl<'a> TableWriter<'a> {
+    /// A table of the request's objects; watches write column definitions only into the first.
+    pub fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
+        let columns = with_columns.then(|| encoder.resource.resource.table.columns());
+        TableWriter { encoder, version, columns, bytes: BytesMut::new(), rows: 0 }
+    }
+
+    /// Writes everything before the rows.
+    pub fn begin(&mut self, metadata: &Value) {
+        let columns: Value = match &self.columns {
+            None => Value::Null,
+            Some(columns) => columns.iter().map(column).collect(),
+        };
+        let head = format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{metadata},\"columnDefinitions\":{columns},\"rows\":[",
+            self.version
+        );
+        self.bytes.put_slice(head.as_bytes());
+    }
+
+    /// Writes the row of one object.
+    ///
+    /// # Errors
+    /// 500 when the object does not fit its schema.
+    pub fn row(&mut self, tree: &Value) -> Result<(), Status> {
+        let table = &self.encoder.resource.resource.table;
+        if self.rows > 0 {
+            self.bytes.put_u8(b',');
+        }
+        self.rows += 1;
+        let cells = Value::Array(table.cells(tree, self.encoder.now));
+        self.bytes.put_slice(b"{\"cells\":");
+        self.bytes.put_slice(cells.to_string().as_bytes());
+        let conditions = table.row_conditions(tree);
+        if !conditions.is_empty() {
+            self.bytes.put_slice(b",\"conditions\":");
+            self.bytes.put_slice(Value::Array(conditions).to_string().as_bytes());
+        }
+        let object: Option<Cow<'_, [u8]>> = match self.encoder.include_object {
+            IncludeObject::None => None,
+            IncludeObject::Metadata => Some(json::encode(&partial(tree, self.version), META_V1.partial).into()),
+            IncludeObject::Object => Some(json::encode(tree, self.encoder.resource.schema.get()).into()),
+        };
+        if let Some(object) = object {
+            self.bytes.put_slice(b",\"object\":");
+            self.bytes.put_slice(&object);
+        }
+        self.bytes.put_u8(b'}');
+        Ok(())
+    }
+
+    /// What was written since the last call.
+    pub fn take(&mut self) -> Bytes {
+        self.bytes.split().freeze()
+    }
+
+    /// Ends the table.
+    pub fn end(mut self) -> Bytes {
+        self.bytes.put_slice(b"]}\n");
+        self.bytes.freeze()
+    }
+}
+
+fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.column_type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    })
+}
+
+/// JSON with line breaks and two blanks a level, as Go indents it.
+pub fn indent(json: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() * 2);
+    let mut depth = 0_usize;
+    let mut bytes = json.iter().copied().peekable();
+    let line = |out: &mut BytesMut, depth: usize| {
+        out.put_u8(b'\n');
+        out.put_bytes(b' ', depth * 2);
+    };
+    let mut in_string = false;
+    let mut escaped = false;
+    while let Some(byte) = bytes.next() {
+        if in_string {
+            out.put_u8(byte);
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => {
+                in_string = true;
+                out.put_u8(byte);
+            }
+            b'{' | b'[' => {
+                out.put_u8(byte);
+                match bytes.peek() {
+                    Some(b'}' | b']') => {
+                        if let Some(end) = bytes.next() {
+                            out.put_u8(end);
+                        }
+                    }
+                    _ => {
+                        depth += 1;
+                        line(&mut out, depth);
+                    }
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.put_u8(byte);
+            }
+            b',' => {
+                out.put_u8(byte);
+                line(&mut out, depth);
+            }
+            b':' => out.put_slice(b": "),
+            byte => out.put_u8(byte),
+        }
+    }
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indenting_is_that_of_go() {
+        let text = indent(br#"{"a":{},"b":[],"c":[1,{"d":"x,{\":"}]}"#);
+        let want = "{\n  \"a\": {},\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x,{\\\":\"\n    }\n  ]\n}";
+        assert_eq!(std::str::from_utf8(&text).unwrap(), want);
+    }
+}

@@ -1,0 +1,46 @@
+//! Reads of one object.
+
+use super::{
+    Exchange,
+    encoding::{Encoder, IncludeObject},
+};
+use crate::{
+    errors,
+    negotiation::Offers,
+    response::{Response, with_content_type},
+};
+use pintle_cacher::Freshness;
+use pintle_machinery::{Status, error_list::quote};
+use pintle_storage::Revision;
+
+/// Serves a GET of an object, or of a part that reads as the whole object.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
+    let accepted = exchange.accepted(Offers::Transforms)?;
+    let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
+    let freshness = match exchange.query.first("resourceVersion").unwrap_or_default() {
+        "" => Freshness::Consistent,
+        "0" => Freshness::Any,
+        version => match version.parse() {
+            Ok(version) => Freshness::NotOlderThan(Revision(version)),
+            Err(_) => {
+                return Err(Status::unknown(format!(
+                    "strconv.ParseUint: parsing {}: invalid syntax",
+                    quote(version)
+                )));
+            }
+        },
+    };
+    let store = exchange.store()?;
+    let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
+    let key = store.key(namespace, &exchange.info.name);
+    let (object, _) = store.cacher().get(&key, freshness).await.map_err(errors::cacher)?;
+    let object = object.ok_or_else(|| {
+        Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
+    })?;
+    let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
+    let content_type = encoder.accepted.media_type.as_str();
+    Ok(with_content_type(200, content_type, encoder.object(&object)?))
+}

@@ -1,0 +1,334 @@
+//! Lists: header, item bytes and footer from one snapshot.
+//!
+//! A list of any size takes constant memory: frames are filled from the snapshot as the connection takes them, and the
+//! snapshot shares everything with the cache.
+
+use super::{
+    Exchange,
+    continue_token::ContinueToken,
+    encoding::{Encoder, IncludeObject, TableWriter, partial, partial_list_schema},
+    options::ListOptions,
+    selection::Selection,
+};
+use crate::{
+    body::Body,
+    errors,
+    negotiation::{MediaType, Offers, Transform},
+    registry::Store,
+    response::{Response, with_content_type},
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use pintle_cacher::{CacherError, CachedObject, Freshness, Snapshot};
+use pintle_machinery::{
+    Status, Value,
+    codec::protobuf,
+};
+use pintle_storage::{Key, Revision};
+use serde_json::json;
+use std::sync::Arc;
+
+/// How many bytes a frame of a list holds at least, but for the last.
+const FRAME_BYTES: usize = 128 * 1024;
+
+/// Serves a GET of a collection.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
+    let accepted = exchange.accepted(Offers::Transforms)?;
+    let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
+    let mut options = ListOptions::parse(exchange.query.pairs())?;
+    options.validate_list()?;
+    let store = exchange.store()?;
+    let selection = Arc::new(Selection::parse(exchange, &options)?);
+    let page = select(store, exchange, &options, selection).await?;
+    let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
+    let content_type = encoder.accepted.media_type;
+    let body = match (&encoder.accepted.transform, content_type) {
+        (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_storage_version() => {
+            stream(store, exchange, page)
+        }
+        _ => Body::from(whole(&encoder, &page)?),
+    };
+    Ok(with_content_type(200, content_type.as_str(), body))
+}
+
+/// What a list answers.
+pub(super) struct Page {
+    pub(super) snapshot: Snapshot,
+    pub(super) prefix: String,
+    pub(super) after: Option<Key>,
+    pub(super) selection: Arc<Selection>,
+    /// The last key of the page, when there are more.
+    pub(super) last: Option<Key>,
+    pub(super) metadata: Value,
+}
+
+impl Page {
+    /// The objects of the page, after a key.
+    pub(super) fn objects<'a>(
+        &'a self,
+        after: Option<&'a Key>,
+    ) -> impl Iterator<Item = &'a Arc<CachedObject>> + 'a {
+        let last = self.last.as_ref();
+        self.snapshot
+            .range(&self.prefix, after.or(self.after.as_ref()))
+            .take_while(move |object| last.is_none_or(|last| object.key() <= last))
+            .filter(|object| self.selection.matches(object))
+    }
+}
+
+/// Finds the snapshot and the part of it that a list is about.
+pub(super) async fn select(
+    store: &Store,
+    exchange: &Exchange<'_>,
+    options: &ListOptions,
+    selection: Arc<Selection>,
+) -> Result<Page, Status> {
+    let prefix = match &selection.name {
+        // A selector for one name reads one key; the prefix is the key itself, filtered by the selection.
+        Some(name) if !store.resource().is_namespaced() || !exchange.info.namespace.is_empty() => {
+            store.key(&exchange.info.namespace, name).as_str().to_owned()
+        }
+        _ => store.key_prefix(&exchange.info.namespace),
+    };
+    let version = options.resource_version.map(Revision);
+    let mut after = None;
+    let snapshot = if let Some(token) = &options.continue_token {
+        let base = store.key_prefix(&exchange.info.namespace);
+        let token = ContinueToken::decode(token, &base).map_err(|error| {
+            Status::bad_request(format!("continue key is not valid: {error}"))
+        })?;
+        after = Some(Key::new(token.start_key.trim_end_matches('\0')));
+        match token.resource_version {
+            // Begun again after the history was gone: the newest state, from the same place on.
+            None => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
+            Some(revision) => match store.cacher().snapshot_at(Revision(revision)).await {
+                Err(CacherError::Expired { .. }) => {
+                    return Err(expired_token(&base, &token.start_key));
+                }
+                snapshot => snapshot.map_err(errors::cacher)?,
+            },
+        }
+    } else {
+        match (version, options.is_exact()) {
+            (None, _) => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
+            (Some(revision), true) => exact(store, revision).await?,
+            (Some(Revision(0)), _) => store.cacher().snapshot(Freshness::Any).await.map_err(errors::cacher)?,
+            (Some(revision), false) if options.limit > 0 && options.has_no_match() => exact(store, revision).await?,
+            (Some(revision), _) => {
+                store.cacher().snapshot(Freshness::NotOlderThan(revision)).await.map_err(errors::cacher)?
+            }
+        }
+    };
+    let mut page =
+        Page { metadata: json!({"resourceVersion": snapshot.revision().to_string()}), snapshot, prefix, after, selection, last: None };
+    // The reference serves a list from its cache whole, whatever the limit.
+    let whole = version == Some(Revision(0)) && options.continue_token.is_none();
+    if options.limit > 0 && !whole {
+        limit(store, exchange, &mut page, options.limit);
+    }
+    Ok(page)
+}
+
+async fn exact(store: &Store, revision: Revision) -> Result<Snapshot, Status> {
+    store.cacher().snapshot_at(revision).await.map_err(|error| match error {
+        CacherError::Expired { requested, oldest } => {
+            Status::expired(format!("too old resource version: {requested} ({oldest})"))
+        }
+        error => errors::cacher(error),
+    })
+}
+
+/// Cuts the page after `limit` objects and says how to go on.
+fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) {
+    let mut objects = page.objects(None);
+    let Some(last) = objects.by_ref().take(limit).last().map(|object| object.key().clone()) else { return };
+    let rest = objects.next().is_some();
+    drop(objects);
+    if !rest {
+        return;
+    }
+    let base = store.key_prefix(&exchange.info.namespace);
+    let token = ContinueToken {
+        resource_version: Some(page.snapshot.revision().0),
+        start_key: format!("{last}\0"),
+    };
+    let mut metadata = json!({
+        "resourceVersion": page.snapshot.revision().to_string(),
+        "continue": token.encode(&base),
+    });
+    // With a selector nobody knows how many of the rest match.
+    if page.selection.is_everything() {
+        let remaining = page.snapshot.count(&page.prefix, Some(&last));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("remainingItemCount".to_owned(), remaining.into());
+        }
+    }
+    page.metadata = metadata;
+    page.last = Some(last);
+}
+
+/// 410 for a token whose revision is gone, with a token to go on from the newest state.
+fn expired_token(prefix: &str, start_key: &str) -> Status {
+    let token = ContinueToken { resource_version: None, start_key: start_key.to_owned() };
+    let mut status = Status::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    status.continue_token = Some(token.encode(prefix));
+    status
+}
+
+/// The fast path: JSON as the cache holds it.
+fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
+    let kind = &exchange.resource.resource;
+    let head = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
+        kind.list_kind,
+        kind.resource.group_version(),
+        list_metadata(&page.metadata)
+    );
+    let skip = store.type_meta().len();
+    let state = Some(Frames { page, after: None, head: Some(head), first: true, skip });
+    Body::stream(futures_util::stream::unfold(state, |state| {
+        std::future::ready(state.and_then(Frames::next))
+    }))
+}
+
+/// A list on its way to the client.
+struct Frames {
+    page: Page,
+    after: Option<Key>,
+    head: Option<String>,
+    first: bool,
+    skip: usize,
+}
+
+impl Frames {
+    fn next(mut self) -> Option<(Bytes, Option<Frames>)> {
+        let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
+        if let Some(head) = self.head.take() {
+            frame.put_slice(head.as_bytes());
+        }
+        let mut after = None;
+        let mut full = false;
+        for object in self.page.objects(self.after.as_ref()) {
+            if !self.first {
+                frame.put_u8(b',');
+            }
+            self.first = false;
+            let json = object.json();
+            let end = json.len().saturating_sub(1);
+            frame.put_u8(b'{');
+            frame.put_slice(json.get(self.skip..end).unwrap_or_default());
+            if frame.len() >= FRAME_BYTES {
+                after = Some(object.key().clone());
+                full = true;
+                break;
+            }
+        }
+        if full {
+            self.after = after;
+            return Some((frame.freeze(), Some(self)));
+        }
+        frame.put_slice(b"]}\n");
+        Some((frame.freeze(), None))
+    }
+}
+
+/// `metadata` of a list in Go's field order.
+fn list_metadata(metadata: &Value) -> String {
+    let mut out = String::from("{");
+    for name in ["resourceVersion", "continue", "remainingItemCount"] {
+        if let Some(value) = metadata.get(name) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&format!("\"{name}\":{value}"));
+        }
+    }
+    out.push('}');
+    out
+}
+
+/// Every other form: in one piece.
+fn whole(encoder: &Encoder<'_>, page: &Page) -> Result<Bytes, Status> {
+    match &encoder.accepted.transform {
+        Some((Transform::Table, version)) => {
+            let mut table = TableWriter::new(encoder, version, true);
+            table.begin(&page.metadata);
+            for object in page.objects(None) {
+                table.row(&encoder.tree(object)?)?;
+            }
+            encoder.finish_json(table.end())
+        }
+        Some((Transform::PartialObjectMetadata, version)) => {
+            let mut items = Vec::new();
+            for object in page.objects(None) {
+                items.push(partial(&encoder.tree(object)?, version));
+            }
+            let list = json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": format!("meta.k8s.io/{version}"),
+                "metadata": page.metadata,
+                "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
+            });
+            super::encoding::encode(&list, partial_list_schema(), &encoder.accepted)
+        }
+        None => match encoder.accepted.media_type {
+            MediaType::Protobuf => protobuf_list(encoder, page.objects(None), &page.metadata),
+            MediaType::Json | MediaType::Yaml => {
+                encoder.finish_json(json_list(encoder, page.objects(None), &page.metadata)?)
+            }
+        },
+    }
+}
+
+/// A whole list as JSON.
+pub(super) fn json_list<'a>(
+    encoder: &Encoder<'_>,
+    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
+    metadata: &Value,
+) -> Result<Bytes, Status> {
+    let kind = &encoder.resource.resource;
+    let version = kind.resource.group_version();
+    let mut out = BytesMut::new();
+    let head = format!(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[",
+        kind.list_kind,
+        list_metadata(metadata)
+    );
+    out.put_slice(head.as_bytes());
+    let skip = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len();
+    for (index, object) in objects.enumerate() {
+        if index > 0 {
+            out.put_u8(b',');
+        }
+        let json = encoder.json(object)?;
+        let end = json.len().saturating_sub(1);
+        out.put_u8(b'{');
+        out.put_slice(json.get(skip..end).unwrap_or_default());
+    }
+    out.put_slice(b"]}\n");
+    Ok(out.freeze())
+}
+
+/// A list as a protobuf message: `metadata` is field 1 and every item is field 2 of every list type.
+pub(super) fn protobuf_list<'a>(
+    encoder: &Encoder<'_>,
+    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
+    metadata: &Value,
+) -> Result<Bytes, Status> {
+    let kind = &encoder.resource.resource;
+    let mut message = Vec::new();
+    protobuf::write_field(&mut message, 1, &encoder.protobuf_list_meta(metadata)?);
+    for object in objects {
+        let body = encoder.protobuf_object(object)?;
+        let item = protobuf::open(&body).map_err(Status::internal_error)?;
+        protobuf::write_field(&mut message, 2, item.raw);
+    }
+    Ok(protobuf::seal(&kind.resource.group_version().to_string(), &kind.list_kind, &message).into())
+}

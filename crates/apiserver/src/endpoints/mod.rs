@@ -1,0 +1,340 @@
+//! The API endpoints: one handler a verb, none of which knows a kind by name.
+
+mod create;
+mod decode;
+mod delete;
+mod delete_collection;
+pub mod encoding;
+mod continue_token;
+mod get;
+mod list;
+mod options;
+mod patch;
+mod scale;
+mod selection;
+mod subresource;
+mod update;
+mod watch;
+
+use crate::{
+    metrics::Metrics,
+    negotiation::{self, Accepted, Offers},
+    query::Query,
+    registry::{Store, Stores, VersionedResource},
+    request::Request,
+    request_info::RequestInfo,
+    response::{Response, failure, json_failure},
+    warning::Warnings,
+};
+use http::{HeaderMap, Method, header};
+use jiff::Timestamp;
+use pintle_admission::{AdmissionChain, AdmissionRequest, Operation};
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
+};
+use pintle_registry::{RequestContext, SubresourceKind, Verb};
+use std::sync::Arc;
+
+/// Serves the resources of one server.
+pub struct ApiEndpoints {
+    /// The resources and their stores.
+    pub stores: Arc<Stores>,
+    /// What may be written.
+    pub admission: AdmissionChain,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Turns true when open watches are to end.
+    pub shutdown: tokio::sync::watch::Receiver<bool>,
+}
+
+/// One request on its way through a handler.
+pub(crate) struct Exchange<'a> {
+    server: &'a ApiEndpoints,
+    resource: &'a Arc<VersionedResource>,
+    info: &'a RequestInfo,
+    query: &'a Query,
+    headers: &'a HeaderMap,
+    user: &'a UserInfo,
+    group_version: GroupVersion,
+    now: Timestamp,
+    warnings: Warnings,
+}
+
+impl Exchange<'_> {
+    fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
+        negotiation::accepted(self.headers, self.query.first("pretty"), offers)
+    }
+
+    fn store(&self) -> Result<&Arc<Store>, Status> {
+        self.resource.store.as_ref().ok_or_else(method_not_allowed)
+    }
+
+    fn resource_arc(&self) -> Arc<VersionedResource> {
+        self.resource.clone()
+    }
+
+    fn context(&self, dry_run: bool) -> RequestContext<'_> {
+        RequestContext {
+            user: self.user,
+            namespace: if self.resource.resource.is_namespaced() { &self.info.namespace } else { "" },
+            name: &self.info.name,
+            subresource: &self.info.subresource,
+            group_version: &self.group_version,
+            now: self.now,
+            dry_run,
+            registry: &*self.server.stores,
+        }
+    }
+
+    fn admission<'b>(
+        &'b self,
+        operation: Operation,
+        kind: &'b GroupVersionKind,
+        context: &'b RequestContext<'b>,
+        object: Value,
+        old_object: Option<&'b Value>,
+    ) -> AdmissionRequest<'b> {
+        AdmissionRequest {
+            operation,
+            resource: &self.resource.resource.resource,
+            subresource: &self.info.subresource,
+            kind,
+            namespace: &self.info.namespace,
+            name: &self.info.name,
+            object,
+            old_object,
+            options: Value::Null,
+            context,
+            lister: &*self.server.stores,
+            warnings: Vec::new(),
+        }
+    }
+
+    async fn admit(
+        &self,
+        operation: Operation,
+        kind: &GroupVersionKind,
+        context: &RequestContext<'_>,
+        object: Value,
+        old_object: Option<&Value>,
+    ) -> Result<Value, Status> {
+        let mut request = self.admission(operation, kind, context, object, old_object);
+        self.server.admission.admit(&mut request).await?;
+        self.warnings.extend(std::mem::take(&mut request.warnings));
+        Ok(request.object)
+    }
+
+    async fn validate(
+        &self,
+        operation: Operation,
+        kind: &GroupVersionKind,
+        context: &RequestContext<'_>,
+        object: &Value,
+        old_object: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !self.server.admission.validates(operation, &self.resource.resource.resource, &self.info.subresource) {
+            return Ok(());
+        }
+        let mut request = self.admission(operation, kind, context, object.clone(), old_object);
+        self.server.admission.validate(&mut request).await?;
+        self.warnings.extend(std::mem::take(&mut request.warnings));
+        Ok(())
+    }
+}
+
+/// 405, as every path answers a method it does not have.
+pub fn method_not_allowed() -> Status {
+    let mut status = Status::failure(
+        405,
+        StatusReason::MethodNotAllowed,
+        "the server does not allow this method on the requested resource",
+    );
+    status.details = Some(Default::default());
+    status
+}
+
+/// What a path and a method ask for.
+enum Action {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    GetPart,
+    UpdatePart,
+    PatchPart,
+    GetScale,
+    UpdateScale,
+    PatchScale,
+    CreateBelow,
+    Connect,
+}
+
+impl ApiEndpoints {
+    /// Whether this server has the group and version.
+    pub fn serves(&self, group: &str, version: &str) -> bool {
+        let own = |resource: &Arc<VersionedResource>| {
+            let resource = &resource.resource.resource;
+            resource.group == group && resource.version == version
+        };
+        self.stores.resources().iter().any(own)
+    }
+
+    /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
+    pub async fn serve(&self, request: Request, info: &RequestInfo, user: &UserInfo, query: &Query) -> Response {
+        let (parts, body) = request.into_parts();
+        let gvr = GroupVersionResource::new(&*info.api_group, &*info.api_version, &*info.resource);
+        let Some(resource) = self.stores.find(&gvr) else { return self.no_such_resource(&parts.headers) };
+        let exchange = Exchange {
+            server: self,
+            resource,
+            info,
+            query,
+            headers: &parts.headers,
+            user,
+            group_version: GroupVersion::new(&*info.api_group, &*info.api_version),
+            now: Timestamp::now(),
+            warnings: Warnings::default(),
+        };
+        let result = match action(&exchange, &parts.method) {
+            Err(status) => Err(status),
+            Ok(_) if query.first("export").is_some_and(|value| !value.is_empty()) && parts.method == Method::GET => {
+                Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"))
+            }
+            Ok(action) => match action {
+                Action::Get => get::get(&exchange).await,
+                Action::List => list::list(&exchange).await,
+                Action::Watch => watch::watch(&exchange).await,
+                Action::Create => create::create(&exchange, body).await,
+                Action::Update => update::update(&exchange, body, "").await,
+                Action::Patch => patch::patch(&exchange, body, "").await,
+                Action::Delete => delete::delete(&exchange, body).await,
+                Action::DeleteCollection => delete_collection::delete_collection(&exchange, body).await,
+                Action::GetPart => get::get(&exchange).await,
+                Action::UpdatePart => update::update(&exchange, body, &info.subresource).await,
+                Action::PatchPart => patch::patch(&exchange, body, &info.subresource).await,
+                Action::GetScale => scale::get(&exchange).await,
+                Action::UpdateScale => scale::update(&exchange, body).await,
+                Action::PatchScale => scale::patch(&exchange, body).await,
+                Action::CreateBelow => subresource::create(&exchange, body).await,
+                Action::Connect => subresource::connect(&exchange).await,
+            },
+        };
+        let mut response = match result {
+            Ok(response) => response,
+            Err(status) => self.failure(&status, &exchange),
+        };
+        exchange.warnings.write_to(response.headers_mut());
+        response
+    }
+
+    fn failure(&self, status: &Status, exchange: &Exchange<'_>) -> Response {
+        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Transforms) {
+            Ok(accepted) => failure(status, &accepted),
+            Err(_) => json_failure(status),
+        }
+    }
+
+    fn no_such_resource(&self, headers: &HeaderMap) -> Response {
+        let status = Status::no_such_resource();
+        match negotiation::accepted(headers, None, Offers::Plain) {
+            Ok(accepted) => failure(&status, &accepted),
+            Err(_) => json_failure(&status),
+        }
+    }
+}
+
+/// Finds the handler: 404 for paths that do not exist, 405 for methods a path does not have.
+fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
+    let info = exchange.info;
+    let resource = &exchange.resource.resource;
+    let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
+    if in_namespace && !resource.is_namespaced() {
+        return Err(Status::no_such_resource());
+    }
+    let has = |verb: Verb| match resource.verbs.contains(&verb) {
+        true => Ok(()),
+        false => Err(method_not_allowed()),
+    };
+    let named = is_named(exchange);
+    if !info.subresource.is_empty() {
+        if resource.is_namespaced() && !in_namespace {
+            return Err(Status::no_such_resource());
+        }
+        let subresource = resource.subresource(&info.subresource).ok_or_else(Status::no_such_resource)?;
+        if !info.rest.is_empty() && !matches!(subresource.kind, SubresourceKind::Connect { .. }) {
+            return Err(Status::no_such_resource());
+        }
+        let verb = verb_of(method);
+        return match &subresource.kind {
+            SubresourceKind::Part { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
+                Some(Verb::Get) => Ok(Action::GetPart),
+                Some(Verb::Update) => Ok(Action::UpdatePart),
+                Some(Verb::Patch) => Ok(Action::PatchPart),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Scale(_) => match verb {
+                Some(Verb::Get) => Ok(Action::GetScale),
+                Some(Verb::Update) => Ok(Action::UpdateScale),
+                Some(Verb::Patch) => Ok(Action::PatchScale),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Create { .. } => match verb {
+                Some(Verb::Create) => Ok(Action::CreateBelow),
+                _ => Err(method_not_allowed()),
+            },
+            SubresourceKind::Connect { verbs, .. } => match verb.filter(|verb| verbs.contains(verb)) {
+                Some(_) => Ok(Action::Connect),
+                None => Err(method_not_allowed()),
+            },
+        };
+    }
+    if named {
+        if resource.is_namespaced() && !in_namespace {
+            return Err(Status::no_such_resource());
+        }
+        return match *method {
+            Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
+            Method::GET => has(Verb::Get).map(|()| Action::Get),
+            Method::PUT => has(Verb::Update).map(|()| Action::Update),
+            Method::PATCH => has(Verb::Patch).map(|()| Action::Patch),
+            Method::DELETE => has(Verb::Delete).map(|()| Action::Delete),
+            _ => Err(method_not_allowed()),
+        };
+    }
+    let everywhere = resource.is_namespaced() && !in_namespace;
+    match *method {
+        Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
+        Method::GET => has(Verb::List).map(|()| Action::List),
+        Method::POST if !everywhere => has(Verb::Create).map(|()| Action::Create),
+        Method::DELETE if !everywhere => has(Verb::DeleteCollection).map(|()| Action::DeleteCollection),
+        _ => Err(method_not_allowed()),
+    }
+}
+
+/// Whether the path itself names an object (a field selector for one name does not).
+fn is_named(exchange: &Exchange<'_>) -> bool {
+    !exchange.info.name.is_empty()
+        && !matches!(exchange.info.verb.as_str(), "list" | "create" | "deletecollection")
+        && !(exchange.info.verb == "watch" && exchange.query.first("fieldSelector").is_some())
+}
+
+fn verb_of(method: &Method) -> Option<Verb> {
+    match *method {
+        Method::GET => Some(Verb::Get),
+        Method::PUT => Some(Verb::Update),
+        Method::PATCH => Some(Verb::Patch),
+        Method::POST => Some(Verb::Create),
+        Method::DELETE => Some(Verb::Delete),
+        _ => None,
+    }
+}
+
+/// Whether a request's media type header names JSON; used where only JSON will do.
+fn media_type(headers: &HeaderMap) -> &str {
+    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim()
+}

@@ -1,0 +1,209 @@
+//! Patches: JSON patch, merge patch, strategic merge patch
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
+
+use super::{
+    Exchange,
+    options::WriteOptions,
+    create::{encoder, field_validation, respond},
+    decode::FieldValidation,
+    media_type,
+    update::check_name,
+};
+use crate::{
+    body::RequestBody,
+    registry::{Preconditions, Transform, Upsert},
+    response::Response,
+};
+use bytes::Bytes;
+use pintle_admission::Operation;
+use pintle_machinery::{
+    FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
+    codec::json,
+    patch::{json_patch::JsonPatch, merge_patch, strategic},
+};
+use pintle_registry::{BoxFuture, RequestContext};
+
+/// The formats of patches.
+#[derive(Debug, Clone)]
+pub(super) enum Patch {
+    Json(JsonPatch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    /// Reads a patch in the format that the content type names.
+    ///
+    /// # Errors
+    /// 415 for a format that is not served, 400 for a body that is no such patch.
+    pub(super) fn parse(exchange: &Exchange<'_>, body: &Bytes) -> Result<Patch, Status> {
+        match media_type(exchange.headers) {
+            "application/json-patch+json" => JsonPatch::parse(body)
+                .map(Patch::Json)
+                .map_err(|error| Status::bad_request(error.to_string())),
+            "application/merge-patch+json" => object_of(body).map(Patch::Merge),
+            "application/strategic-merge-patch+json" => object_of(body).map(Patch::Strategic),
+            _ => {
+                let mut status = Status::failure(
+                    415,
+                    StatusReason::UnsupportedMediaType,
+                    "415: Unsupported Media Type",
+                );
+                status.details = Some(Default::default());
+                Err(status)
+            }
+        }
+    }
+
+    /// The patched object, not yet read by its schema.
+    pub(super) fn apply(&self, object: &Value, schema: pintle_schema::SchemaRef<'_>) -> Result<Value, Status> {
+        match self {
+            Patch::Json(patch) => patch.apply(object.clone()).map_err(|_| rejected()),
+            Patch::Merge(patch) => {
+                let mut patched = object.clone();
+                merge_patch::apply(&mut patched, patch);
+                Ok(patched)
+            }
+            Patch::Strategic(patch) => strategic::apply(object.clone(), patch, schema)
+                .map_err(|error| Status::unknown(error.to_string())),
+        }
+    }
+}
+
+fn object_of(body: &Bytes) -> Result<Value, Status> {
+    let patch: Value = serde_json::from_slice(body)
+        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    match patch.is_object() {
+        true => Ok(patch),
+        false => Err(Status::bad_request("error decoding patch: the patch is no object")),
+    }
+}
+
+/// 422 for a patch that cannot be applied to the object.
+fn rejected() -> Status {
+    let mut status = Status::failure(
+        422,
+        StatusReason::Invalid,
+        "the server rejected our request due to an error in our request",
+    );
+    status.details = Some(Default::default());
+    status
+}
+
+/// Serves a PATCH of an object, or of a part of it.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn patch(
+    exchange: &Exchange<'_>,
+    body: RequestBody,
+    subresource: &str,
+) -> Result<Response, Status> {
+    let encoder = encoder(exchange)?;
+    let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
+    let body = body.read().await?;
+    let patch = Patch::parse(exchange, &body)?;
+    let kind = exchange.resource.resource.group_version_kind();
+    let store = exchange.store()?;
+    let context = exchange.context(options.dry_run);
+    let mut transform = PatchTransform {
+        exchange,
+        kind: &kind,
+        context: &context,
+        patch,
+        validation: field_validation(&options),
+    };
+    let updated = store
+        .update(
+            &context,
+            store.strategy(subresource)?,
+            &Preconditions::default(),
+            Upsert::Never,
+            &mut transform,
+            &exchange.warnings,
+        )
+        .await?;
+    respond(&encoder, 200, &updated.written)
+}
+
+struct PatchTransform<'a> {
+    exchange: &'a Exchange<'a>,
+    kind: &'a GroupVersionKind,
+    context: &'a RequestContext<'a>,
+    patch: Patch,
+    validation: FieldValidation,
+}
+
+impl PatchTransform<'_> {
+    /// The patched object in the storage version.
+    fn patched(&self, old: &Value) -> Result<Value, Status> {
+        let resource = self.exchange.resource;
+        let schema = resource.schema.get();
+        let versioned = resource.from_storage(old.clone());
+        let patched = self.patch.apply(&versioned, schema)?;
+        let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+        check_name(&patched, &self.exchange.info.name)?;
+        let mut patched = resource.to_storage(patched);
+        super::create::prepare(self.exchange, &mut patched)?;
+        self.exchange.store()?.set_defaults(&mut patched);
+        Ok(patched)
+    }
+}
+
+/// Reads a patched tree by its schema, as if it had come as a body.
+pub(super) fn read_patched(
+    exchange: &Exchange<'_>,
+    patched: Value,
+    kind: &GroupVersionKind,
+    schema: pintle_schema::SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let group_version = kind.group_version().to_string();
+    if patched.str_at("kind") != kind.kind || patched.str_at("apiVersion") != group_version {
+        return Err(rejected());
+    }
+    let decoded = json::canonicalize(patched, schema).map_err(|error| {
+        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&error.to_string())]);
+        status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
+        status
+    })?;
+    if !decoded.problems.is_empty() {
+        match validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => {
+                exchange.warnings.extend(decoded.problems.iter().map(ToString::to_string));
+            }
+            FieldValidation::Strict => {
+                let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
+                let why = format!("strict decoding error: {}", problems.join(", "));
+                return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
+            }
+        }
+    }
+    let mut value = decoded.value;
+    value.set("kind", kind.kind.clone());
+    value.set("apiVersion", group_version);
+    Ok(value)
+}
+
+fn invalid_patch(why: &str) -> FieldError {
+    FieldError::invalid(&FieldPath::new("patch"), Value::Null, why)
+}
+
+impl Transform for PatchTransform<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let old = old.ok_or_else(|| Status::internal_error("a patch without its object"))?;
+            let patched = self.patched(old)?;
+            self.exchange.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
+        })
+    }
+
+    fn validate<'a>(
+        &'a mut self,
+        new: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.exchange.validate(Operation::Update, self.kind, self.context, new, old))
+    }
+}

@@ -1,0 +1,110 @@
+//! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
+
+use super::{
+    Exchange,
+    options::WriteOptions,
+    create::field_validation,
+    decode::decode,
+    encoding::encode,
+    method_not_allowed,
+};
+use crate::{
+    body::{Body, RequestBody},
+    negotiation::Offers,
+    registry::TypeSchema,
+    response::{Response, with_content_type},
+};
+use pintle_admission::Operation;
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_registry::{NamedCreater, SubresourceKind};
+use pintle_schema::{Schema, default_by_schema};
+
+/// Serves a POST to a subresource that creates.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
+    let subresource = exchange.resource.resource.subresource(&exchange.info.subresource);
+    match subresource.map(|subresource| &subresource.kind) {
+        Some(SubresourceKind::Create { kind, creater }) => serve(exchange, body, kind, &**creater).await,
+        _ => Err(method_not_allowed()),
+    }
+}
+
+/// Serves a POST whose body goes to `creater`.
+pub(super) async fn serve(
+    exchange: &Exchange<'_>,
+    body: RequestBody,
+    kind: &GroupVersionKind,
+    creater: &dyn NamedCreater,
+) -> Result<Response, Status> {
+    let accepted = exchange.accepted(Offers::Plain)?;
+    let options = WriteOptions::parse(exchange.query.pairs(), "CreateOptions")?;
+    let body = body.read().await?;
+    let schema = Schema::builtin()
+        .by_kind(&kind.group, &kind.version, &kind.kind)
+        .ok_or_else(Status::no_such_resource)?;
+    let mut object = decode(exchange, &body, kind, schema, field_validation(&options))?;
+    if exchange.resource.resource.is_namespaced() {
+        let own = object.str_at("metadata.namespace");
+        if !own.is_empty() && own != exchange.info.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        object.set("metadata.namespace", exchange.info.namespace.clone());
+    }
+    default_by_schema(&mut object, schema);
+    let context = exchange.context(options.dry_run);
+    let object = exchange.admit(Operation::Create, kind, &context, object, None).await?;
+    exchange.validate(Operation::Create, kind, &context, &object, None).await?;
+    let answer = creater.create(&context, object).await?;
+    let (code, bytes) = answer_bytes(exchange, &answer, &accepted)?;
+    Ok(with_content_type(code, accepted.media_type.as_str(), Body::from(bytes)))
+}
+
+fn answer_bytes(
+    _exchange: &Exchange<'_>,
+    answer: &Value,
+    accepted: &crate::negotiation::Accepted,
+) -> Result<(u16, bytes::Bytes), Status> {
+    let (group, version) = match answer.str_at("apiVersion").split_once('/') {
+        Some(parts) => parts,
+        None => ("", answer.str_at("apiVersion")),
+    };
+    let kind = answer.str_at("kind");
+    let schema = match kind {
+        "Status" => TypeSchema::builtin("k8s.io/apimachinery/pkg/apis/meta/v1.Status"),
+        _ => None,
+    };
+    let schema = match &schema {
+        Some(schema) => schema.get(),
+        None => Schema::builtin()
+            .by_kind(group, version, kind)
+            .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))?,
+    };
+    Ok((201, encode(answer, schema, accepted)?))
+}
+
+/// Streams and proxied requests need a node's kubelet or a pod's network, which this server does not reach yet.
+///
+/// # Errors
+/// 404 for a missing object, 501-like `Status` otherwise.
+pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status> {
+    let store = exchange.store()?;
+    let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
+    let key = store.key(namespace, &exchange.info.name);
+    let (object, _) = store
+        .cacher()
+        .get(&key, pintle_cacher::Freshness::Consistent)
+        .await
+        .map_err(crate::errors::cacher)?;
+    if object.is_none() {
+        return Err(Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name));
+    }
+    Err(Status::failure(
+        501,
+        pintle_machinery::StatusReason::Unknown,
+        format!("{} is not served yet", exchange.info.subresource),
+    ))
+}

@@ -1,0 +1,95 @@
+//! Updates by PUT.
+
+use super::{
+    Exchange,
+    options::WriteOptions,
+    create::{encoder, field_validation, prepare, respond},
+    decode::decode,
+};
+use crate::{
+    body::RequestBody,
+    registry::{Preconditions, Transform, Upsert},
+    response::Response,
+};
+use pintle_admission::Operation;
+use pintle_machinery::{
+    GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta,
+};
+use pintle_registry::{BoxFuture, RequestContext};
+
+/// Serves a PUT of an object, or of a part of it.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn update(
+    exchange: &Exchange<'_>,
+    body: RequestBody,
+    subresource: &str,
+) -> Result<Response, Status> {
+    let encoder = encoder(exchange)?;
+    let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
+    let body = body.read().await?;
+    let kind = exchange.resource.resource.group_version_kind();
+    let object =
+        decode(exchange, &body, &kind, exchange.resource.schema.get(), field_validation(&options))?;
+    let mut object = exchange.resource.to_storage(object);
+    check_name(&object, &exchange.info.name)?;
+    prepare(exchange, &mut object)?;
+    let store = exchange.store()?;
+    store.set_defaults(&mut object);
+    let context = exchange.context(options.dry_run);
+    // An object of another uid is another object: a conflict, whatever else may be wrong with it.
+    let preconditions = Preconditions {
+        uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
+        resource_version: None,
+    };
+    let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
+    let mut transform = Put { exchange, kind: &kind, context: &context, object };
+    let updated = store
+        .update(
+            &context,
+            store.strategy(subresource)?,
+            &preconditions,
+            upsert,
+            &mut transform,
+            &exchange.warnings,
+        )
+        .await?;
+    respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+}
+
+/// The object of a body must be the object of the path.
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
+    match object.str_at("metadata.name") {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        own if own != name => Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+struct Put<'a> {
+    exchange: &'a Exchange<'a>,
+    kind: &'a GroupVersionKind,
+    context: &'a RequestContext<'a>,
+    object: Value,
+}
+
+impl Transform for Put<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        Box::pin(self.exchange.admit(operation, self.kind, self.context, self.object.clone(), old))
+    }
+
+    fn validate<'a>(
+        &'a mut self,
+        new: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+    }
+}

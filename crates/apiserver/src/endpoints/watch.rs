@@ -1,0 +1,266 @@
+//! Watches: the bytes of shared frames, until the client or the clock ends it.
+
+use super::{
+    Exchange,
+    encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial},
+    options::ListOptions,
+    selection::Selection,
+};
+use crate::{
+    body::Body,
+    negotiation::{Accepted, MediaType, Offers, Transform},
+    registry::VersionedResource,
+    response::{Response, with_content_type},
+};
+use bytes::{Bytes, BytesMut};
+use jiff::Timestamp;
+use pintle_cacher::{
+    CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
+};
+use pintle_machinery::{Status, ValueExt};
+use pintle_storage::Revision;
+use rand::Rng;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::time::Instant;
+
+/// The shortest time after which the server ends a watch that names none; up to twice as long, so that not all clients
+/// come again at once.
+const MIN_WATCH_TIME: Duration = Duration::from_secs(1800);
+
+/// How many items go into one write.
+const BATCH: usize = 256;
+
+/// Serves a watch of a collection (or of one object, as a collection of one).
+///
+/// # Errors
+/// The `Status` for the client. What fails once the stream has begun is told in an ERROR event.
+pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
+    let accepted = exchange.accepted(Offers::Transforms)?;
+    let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
+    let mut options = ListOptions::parse(exchange.query.pairs())?;
+    options.validate_watch()?;
+    let store = exchange.store()?.clone();
+    let selection = Arc::new(Selection::parse(exchange, &options)?);
+    let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds.unsigned_abs()),
+        None => MIN_WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
+    };
+    let deadline = Instant::now() + time;
+    let scope = match exchange.info.namespace.as_str() {
+        namespace if namespace.is_empty() || !store.resource().is_namespaced() => WatchScope::All,
+        namespace => WatchScope::Namespace(namespace.into()),
+    };
+    let watch_options = WatchOptions {
+        start: start(&options),
+        scope,
+        trigger: selection.trigger(),
+        predicate: (!selection.is_everything()).then(|| {
+            let selection = selection.clone();
+            Arc::new(move |object: &pintle_cacher::CachedObject| selection.matches(object)) as _
+        }),
+        bookmarks: options.allow_watch_bookmarks,
+        deadline: Some(deadline),
+    };
+    let media_type = accepted.media_type;
+    let content_type = match media_type {
+        MediaType::Json => "application/json",
+        MediaType::Yaml => return Err(crate::negotiation::not_acceptable_of(&["application/json", "application/vnd.kubernetes.protobuf;stream=watch"])),
+        MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+    };
+    let mut stream = WatchStream {
+        resource: exchange.resource_arc(),
+        accepted,
+        include_object,
+        items: Vec::new(),
+        columns_sent: false,
+        shutdown: exchange.server.shutdown.clone(),
+        deadline,
+        watcher: None,
+        failed: None,
+    };
+    match store.cacher().watch(watch_options).await {
+        Ok(watcher) => stream.watcher = Some(watcher),
+        Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
+        Err(error) => stream.failed = Some(crate::errors::cacher(error)),
+    }
+    exchange.server.metrics.watches.inc();
+    let guard = WatchGuard(exchange.server.metrics.watches.clone());
+    let body = Body::stream(futures_util::stream::unfold((stream, guard), |(mut stream, guard)| async move {
+        let frame = stream.next().await?;
+        Some((frame, (stream, guard)))
+    }));
+    Ok(with_content_type(200, content_type, body))
+}
+
+/// Counts a watch for as long as its body lives.
+struct WatchGuard(prometheus::IntGauge);
+
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+fn start(options: &ListOptions) -> WatchStart {
+    let version = options.resource_version.map(Revision);
+    let freshness = match version {
+        None => Freshness::Consistent,
+        Some(Revision(0)) => Freshness::Any,
+        Some(revision) => Freshness::NotOlderThan(revision),
+    };
+    match (options.send_initial_events, version) {
+        (Some(true), _) => WatchStart::InitialEvents(freshness),
+        (Some(false), None | Some(Revision(0))) => WatchStart::Now(freshness),
+        (None, None | Some(Revision(0))) => WatchStart::State,
+        (_, Some(revision)) => WatchStart::After(revision),
+    }
+}
+
+/// One client's stream.
+struct WatchStream {
+    resource: Arc<VersionedResource>,
+    accepted: Accepted,
+    include_object: IncludeObject,
+    items: Vec<WatchItem>,
+    columns_sent: bool,
+    shutdown: tokio::sync::watch::Receiver<bool>,
+    deadline: Instant,
+    watcher: Option<Watcher>,
+    failed: Option<Status>,
+}
+
+impl WatchStream {
+    /// The next bytes to send: all events that are ready, in one piece. `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(status) = self.failed.take() {
+            return Some(self.error_frame(&status));
+        }
+        loop {
+            let watcher = self.watcher.as_mut()?;
+            self.items.clear();
+            let more = tokio::select! {
+                more = watcher.next_batch(BATCH, &mut self.items) => more,
+                () = tokio::time::sleep_until(self.deadline) => false,
+                _ = self.shutdown.wait_for(|stop| *stop) => false,
+            };
+            if !more && self.items.is_empty() {
+                return None;
+            }
+            if !more {
+                self.watcher = None;
+            }
+            let items = std::mem::take(&mut self.items);
+            let frames = self.frames(&items);
+            self.items = items;
+            match frames {
+                Ok(frames) if frames.is_empty() => {}
+                Ok(frames) => return Some(frames),
+                Err(status) => {
+                    self.watcher = None;
+                    return Some(self.error_frame(&status));
+                }
+            }
+        }
+    }
+
+    fn frames(&mut self, items: &[WatchItem]) -> Result<Bytes, Status> {
+        if let [item] = items {
+            return self.frame(item);
+        }
+        let mut out = BytesMut::new();
+        for item in items {
+            out.extend_from_slice(&self.frame(item)?);
+        }
+        Ok(out.freeze())
+    }
+
+    fn frame(&mut self, item: &WatchItem) -> Result<Bytes, Status> {
+        let encoder = Encoder {
+            resource: &self.resource,
+            accepted: self.accepted.clone(),
+            include_object: self.include_object,
+            now: Timestamp::now(),
+        };
+        match item {
+            WatchItem::Event { event_type, event } => match &encoder.accepted.transform {
+                None => event.frame(*event_type, encoder.representation(encoder.accepted.media_type), || {
+                    plain_frame(&encoder, *event_type, event)
+                }),
+                Some((Transform::PartialObjectMetadata, version)) => {
+                    let object = event_object(event, *event_type)?;
+                    let tree = partial(&encoder.tree(object)?, version);
+                    let bytes = super::encoding::encode(&tree, super::encoding::partial_schema(), &encoder.accepted)?;
+                    encoder.event(event_type.as_str(), bytes)
+                }
+                Some((Transform::Table, version)) => {
+                    let object = event_object(event, *event_type)?;
+                    let mut table = TableWriter::new(&encoder, version, !self.columns_sent);
+                    self.columns_sent = true;
+                    table.begin(&json!({"resourceVersion": object.revision().to_string()}));
+                    table.row(&encoder.tree(object)?)?;
+                    encoder.event(event_type.as_str(), table.end())
+                }
+            },
+            WatchItem::Bookmark { revision, initial_events_end } => {
+                let bytes = bookmark(&encoder, *revision, *initial_events_end, &mut self.columns_sent)?;
+                encoder.event("BOOKMARK", bytes)
+            }
+        }
+    }
+
+    fn error_frame(&self, status: &Status) -> Bytes {
+        let encoder = Encoder {
+            resource: &self.resource,
+            accepted: Accepted { transform: None, pretty: false, ..self.accepted.clone() },
+            include_object: self.include_object,
+            now: Timestamp::now(),
+        };
+        encoder.event("ERROR", encode_status(status, &encoder.accepted)).unwrap_or_default()
+    }
+}
+
+fn event_object(
+    event: &WatchEvent,
+    event_type: EventType,
+) -> Result<&Arc<pintle_cacher::CachedObject>, Status> {
+    event.object(event_type).ok_or_else(|| Status::internal_error("a watch event without its object"))
+}
+
+fn plain_frame(encoder: &Encoder<'_>, event_type: EventType, event: &WatchEvent) -> Result<Bytes, Status> {
+    let object = event_object(event, event_type)?;
+    encoder.event(event_type.as_str(), encoder.object(object)?)
+}
+
+/// The object of a bookmark: an empty one of the kind, with a resourceVersion.
+fn bookmark(
+    encoder: &Encoder<'_>,
+    revision: Revision,
+    initial_events_end: bool,
+    columns_sent: &mut bool,
+) -> Result<Bytes, Status> {
+    let resource = &encoder.resource.resource;
+    let mut object = json!({
+        "kind": resource.kind,
+        "apiVersion": resource.resource.group_version().to_string(),
+        "metadata": {"resourceVersion": revision.to_string()},
+    });
+    if initial_events_end {
+        object.set("metadata.annotations", json!({"k8s.io/initial-events-end": "true"}));
+    }
+    match &encoder.accepted.transform {
+        Some((Transform::Table, version)) => {
+            let mut table = TableWriter::new(encoder, version, !*columns_sent);
+            *columns_sent = true;
+            table.begin(&json!({"resourceVersion": revision.to_string()}));
+            table.row(&object)?;
+            Ok(table.end())
+        }
+        Some((Transform::PartialObjectMetadata, version)) => super::encoding::encode(
+            &partial(&object, version),
+            super::encoding::partial_schema(),
+            &encoder.accepted,
+        ),
+        None => super::encoding::encode(&object, encoder.resource.schema.get(), &encoder.accepted),
+    }
+}

@@ -1,0 +1,54 @@
+//! The one place where failures of inner layers become a [`Status`].
+
+use pintle_cacher::CacherError;
+use pintle_machinery::{GroupResource, Status};
+use pintle_storage::{StorageError, WriteError};
+use std::fmt::Display;
+
+/// A failure nobody foresaw: told to the client without a reason of its own.
+pub fn internal(error: impl Display) -> Status {
+    Status::internal_error(error)
+}
+
+/// A failed read of the store.
+pub fn storage(error: StorageError) -> Status {
+    match error {
+        StorageError::Compacted { .. } => Status::expired(
+            "The resourceVersion for the provided list is too old.",
+        ),
+        StorageError::FutureRevision { requested, current } => too_large_resource_version(requested.0, current.0),
+        error => Status::internal_error(error),
+    }
+}
+
+/// A failed write of an object.
+pub fn write(error: WriteError, resource: &GroupResource, name: &str) -> Status {
+    match error {
+        WriteError::KeyExists => Status::already_exists(resource, name),
+        WriteError::Conflict { .. } => Status::conflict(resource, name, crate::registry::OPTIMISTIC_LOCK),
+        WriteError::Storage(error) => storage(error),
+        error => Status::internal_error(error),
+    }
+}
+
+/// A failed read of the cache, or a watch that could not start.
+pub fn cacher(error: CacherError) -> Status {
+    match error {
+        CacherError::Expired { .. } => Status::expired(error.to_string()),
+        CacherError::TooLargeResourceVersion { requested, current } => {
+            too_large_resource_version(requested.0, current.0)
+        }
+        CacherError::NotReady => Status::too_many_requests(error.to_string(), 1),
+        CacherError::Stopped => Status::service_unavailable(error.to_string()),
+        CacherError::Storage(error) => storage(error),
+        error => Status::internal_error(error),
+    }
+}
+
+fn too_large_resource_version(requested: u64, current: u64) -> Status {
+    Status::timeout(&format!("Too large resource version: {requested}, current: {current}"), 1).with_cause(
+        "ResourceVersionTooLarge",
+        "Too large resource version",
+        "",
+    )
+}

@@ -1,0 +1,134 @@
+//! The filter chain: what every request passes, from the outside in. [`chain`] is the list; the order is Kubernetes'
+//! (`DefaultBuildHandlerChain`).
+
+mod authentication;
+mod authorization;
+mod impersonation;
+mod instrumentation;
+mod max_in_flight;
+mod panic_recovery;
+mod request_info;
+mod timeout;
+
+use crate::{authn::Authenticator, authz::Authorizer, metrics::Metrics, request::Request, response::Response};
+use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
+use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
+
+pub use authentication::PeerCertificates;
+
+/// A handler of requests that cannot fail: failures are responses.
+pub type Handler = BoxCloneSyncService<Request, Response, Infallible>;
+
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// What the chain is made of.
+#[derive(Clone)]
+pub struct ChainConfig {
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Who asks.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// What they may do.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// How long a request may take that is not long-running.
+    pub request_timeout: Duration,
+    /// How many reads may be in flight.
+    pub max_requests_in_flight: usize,
+    /// How many writes may be in flight.
+    pub max_mutating_requests_in_flight: usize,
+}
+
+/// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
+pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
+    let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
+    let service = ServiceBuilder::new()
+        .layer(FilterLayer::new(panic_recovery::PanicRecovery))
+        .layer(FilterLayer::new(request_info::ReadRequestInfo))
+        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics }))
+        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
+        .layer(FilterLayer::new(authentication::Authentication { authenticator: config.authenticator }))
+        .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
+        .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
+        .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
+        .service(handler);
+    BoxCloneSyncService::new(service)
+}
+
+/// One filter: looks at a request and answers it, or hands it on.
+trait Filter: Send + Sync + 'static {
+    fn handle(
+        self: Arc<Self>,
+        request: Request,
+        next: impl Next,
+    ) -> impl Future<Output = Response> + Send;
+}
+
+/// The rest of the chain.
+trait Next: Send + 'static {
+    fn call(self, request: Request) -> impl Future<Output = Response> + Send;
+}
+
+struct Rest<S>(S);
+
+impl<S> Next for Rest<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Send + 'static,
+    S::Future: Send,
+{
+    async fn call(mut self, request: Request) -> Response {
+        let Ok(response) = self.0.call(request).await;
+        response
+    }
+}
+
+struct FilterLayer<F>(Arc<F>);
+
+impl<F> FilterLayer<F> {
+    fn new(filter: F) -> FilterLayer<F> {
+        FilterLayer(Arc::new(filter))
+    }
+}
+
+impl<F, S> Layer<S> for FilterLayer<F> {
+    type Service = FilterService<F, S>;
+
+    fn layer(&self, inner: S) -> FilterService<F, S> {
+        FilterService { filter: self.0.clone(), inner }
+    }
+}
+
+struct FilterService<F, S> {
+    filter: Arc<F>,
+    inner: S,
+}
+
+impl<F, S: Clone> Clone for FilterService<F, S> {
+    fn clone(&self) -> Self {
+        FilterService { filter: self.filter.clone(), inner: self.inner.clone() }
+    }
+}
+
+impl<F, S> Service<Request> for FilterService<F, S>
+where
+    F: Filter,
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Every service of the chain is ready always; what limits requests answers them with 429.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> ResponseFuture {
+        let filter = self.filter.clone();
+        let next = Rest(self.inner.clone());
+        Box::pin(async move { Ok(filter.handle(request, next).await) })
+    }
+}
+
+pub(crate) use authorization::user_of as authorization_user;
+pub(crate) use request_info::{info_of as request_info_of, query_of as request_query_of};

@@ -1,0 +1,24 @@
+//! A panic in a handler is a defect of the server; its client gets a 500, and everybody else is served on.
+
+use super::{Filter, Next};
+use crate::{
+    request::Request,
+    response::{Response, text},
+};
+use futures_util::FutureExt;
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+pub(super) struct PanicRecovery;
+
+impl Filter for PanicRecovery {
+    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+            Ok(response) => response,
+            Err(_) => {
+                tracing::error!(%method, path, "a handler panicked");
+                text(500, "This request caused apiserver to panic. Look in the logs for details.\n")
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Reads what a request is about, for all filters and handlers behind.
+
+use super::{Filter, Next};
+use crate::{query::Query, request::Request, request_info::RequestInfo, response::Response};
+use percent_encoding::percent_decode_str;
+use std::sync::Arc;
+
+pub(super) struct ReadRequestInfo;
+
+impl Filter for ReadRequestInfo {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+        let info = RequestInfo::parse(request.method(), &path, &query);
+        request.extensions_mut().insert(Arc::new(info));
+        request.extensions_mut().insert(Arc::new(query));
+        next.call(request).await
+    }
+}
+
+/// The request info that this filter left on a request.
+pub(crate) fn info_of(request: &Request) -> Arc<RequestInfo> {
+    request.extensions().get().cloned().unwrap_or_default()
+}
+
+/// The query that this filter left on a request.
+pub(crate) fn query_of(request: &Request) -> Arc<Query> {
+    request.extensions().get().cloned().unwrap_or_default()
+}

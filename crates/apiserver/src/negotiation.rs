@@ -1,0 +1,231 @@
+//! Which media type a body is in, and which the client wants back
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
+
+use http::{HeaderMap, header};
+use pintle_machinery::{GroupVersionKind, Status};
+
+/// The encodings of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediaType {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+impl MediaType {
+    /// The media type's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            MediaType::Json => "application/json",
+            MediaType::Yaml => "application/yaml",
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+
+    fn parse(name: &str) -> Option<MediaType> {
+        [MediaType::Json, MediaType::Yaml, MediaType::Protobuf]
+            .into_iter()
+            .find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
+/// Another shape of the answer that a client may ask for with `as=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transform {
+    /// `Table`.
+    Table,
+    /// `PartialObjectMetadata`, and for lists `PartialObjectMetadataList`.
+    PartialObjectMetadata,
+}
+
+/// What the answer will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The encoding.
+    pub media_type: MediaType,
+    /// The shape, and the `meta.k8s.io` version of it.
+    pub transform: Option<(Transform, String)>,
+    /// Indented JSON.
+    pub pretty: bool,
+}
+
+impl Accepted {
+    /// Plain JSON.
+    pub const JSON: Accepted = Accepted { media_type: MediaType::Json, transform: None, pretty: false };
+}
+
+/// One clause of an `Accept` header.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptClause<'a> {
+    /// The media type's name.
+    pub name: &'a str,
+    /// The parameters, without `q`.
+    pub parameters: Vec<(&'a str, &'a str)>,
+    /// How much the client likes it.
+    pub quality: f32,
+}
+
+/// The clauses of an `Accept` header, the best liked first.
+pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
+    let mut clauses: Vec<AcceptClause<'_>> = header
+        .split(',')
+        .filter_map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let name = parts.next().filter(|name| !name.is_empty())?;
+            let mut quality = 1.0;
+            let mut parameters = Vec::new();
+            for part in parts {
+                let (key, value) = part.split_once('=')?;
+                match key.trim() {
+                    "q" => quality = value.trim().parse().unwrap_or(1.0),
+                    key => parameters.push((key, value.trim().trim_matches('"'))),
+                }
+            }
+            Some(AcceptClause { name, parameters, quality })
+        })
+        .collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses
+}
+
+/// What shapes an endpoint can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offers {
+    /// Only the object itself.
+    Plain,
+    /// Tables and partial metadata too.
+    Transforms,
+}
+
+/// Chooses the answer's form.
+///
+/// # Errors
+/// 406 when nothing the client accepts can be made.
+pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Result<Accepted, Status> {
+    let header = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let pretty = match pretty {
+        Some(value) => !(value == "0" || value.eq_ignore_ascii_case("false")),
+        None => is_tool_for_people(headers),
+    };
+    if header.trim().is_empty() {
+        return Ok(Accepted { pretty, ..Accepted::JSON });
+    }
+    for clause in accept_clauses(header) {
+        let media_type = match clause.name {
+            "*/*" => MediaType::Json,
+            name => match MediaType::parse(name) {
+                Some(media_type) => media_type,
+                None => continue,
+            },
+        };
+        let parameter = |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+        let transform = match parameter("as") {
+            None | Some("") => None,
+            Some(kind) => {
+                if offers == Offers::Plain {
+                    continue;
+                }
+                let version = parameter("v").unwrap_or_default();
+                if parameter("g") != Some("meta.k8s.io") || !matches!(version, "v1" | "v1beta1") {
+                    continue;
+                }
+                match kind {
+                    "Table" if media_type != MediaType::Protobuf => Some((Transform::Table, version.to_owned())),
+                    "PartialObjectMetadata" | "PartialObjectMetadataList" => {
+                        Some((Transform::PartialObjectMetadata, version.to_owned()))
+                    }
+                    _ => continue,
+                }
+            }
+        };
+        let pretty = pretty || parameter("pretty").is_some_and(|value| value == "1" || value == "true");
+        return Ok(Accepted { media_type, transform, pretty });
+    }
+    Err(not_acceptable(offers))
+}
+
+fn not_acceptable(_offers: Offers) -> Status {
+    not_acceptable_of(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])
+}
+
+/// 406 with the media types there are.
+pub fn not_acceptable_of(available: &[&str]) -> Status {
+    let mut status = Status::not_acceptable(format!(
+        "406: Not Acceptable\n\nAvailable representations: {}",
+        available.join(", ")
+    ));
+    status.details = Some(Default::default());
+    status
+}
+
+/// Browsers, curl and wget get indented JSON unless they say otherwise.
+fn is_tool_for_people(headers: &HeaderMap) -> bool {
+    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))
+}
+
+/// The media type of a request's body.
+///
+/// # Errors
+/// 415 when the server does not read it.
+pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
+    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = header.split(';').next().unwrap_or_default().trim();
+    if name.is_empty() {
+        return Ok(MediaType::Json);
+    }
+    MediaType::parse(name).ok_or_else(|| {
+        unsupported_media_type(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])
+    })
+}
+
+/// 415 with the media types there are.
+pub fn unsupported_media_type(accepted: &[&str]) -> Status {
+    Status::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        accepted.join(", ")
+    ))
+}
+
+/// The kind of a transformed answer.
+pub fn transform_kind(transform: Transform, version: &str, list: bool) -> GroupVersionKind {
+    let kind = match (transform, list) {
+        (Transform::Table, _) => "Table",
+        (Transform::PartialObjectMetadata, false) => "PartialObjectMetadata",
+        (Transform::PartialObjectMetadata, true) => "PartialObjectMetadataList",
+    };
+    GroupVersionKind::new("meta.k8s.io", version, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn negotiate(accept: &str) -> Result<Accepted, Status> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, accept.parse().unwrap());
+        accepted(&headers, None, Offers::Transforms)
+    }
+
+    #[test]
+    fn clauses_are_tried_in_the_order_of_quality() {
+        let rows = [
+            ("", Some(MediaType::Json)),
+            ("*/*", Some(MediaType::Json)),
+            ("application/*", None),
+            ("text/html", None),
+            ("text/html,*/*;q=0.8", Some(MediaType::Json)),
+            ("application/json;q=0.1,application/yaml;q=0.9", Some(MediaType::Yaml)),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(MediaType::Protobuf)),
+            ("application/json;as=Nonsense;g=meta.k8s.io;v=v1", None),
+        ];
+        for (header, want) in rows {
+            assert_eq!(negotiate(header).ok().map(|accepted| accepted.media_type), want, "{header}");
+        }
+        let table = negotiate("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap();
+        assert_eq!(table.transform, Some((Transform::Table, "v1".to_owned())));
+    }
+}

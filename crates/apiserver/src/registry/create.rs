@@ -1,0 +1,125 @@
+//! Creating an object.
+
+use super::{Store, Written};
+use crate::{errors, warning::Warnings};
+use jiff::Timestamp;
+use pintle_machinery::{
+    FieldPath, Status, Value, ValueExt,
+    meta::{self, ObjectMeta},
+    generate_name::generate_name,
+    validation::validate_object_meta,
+};
+use pintle_registry::{BoxFuture, FinishFn, RequestContext};
+
+/// What else may refuse a write, after the object has passed validation: validating admission.
+pub trait Validation: Send + Sync {
+    /// Whether the object may be stored (on delete: may go, with `object` null).
+    fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>>;
+}
+
+/// Refuses nothing: for writes from inside the server.
+#[derive(Debug, Clone, Copy)]
+pub struct AcceptAll;
+
+impl Validation for AcceptAll {
+    fn validate<'a>(&'a self, _: &'a Value, _: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl Store {
+    /// Stores a new object, as the strategy and `validate` allow.
+    ///
+    /// # Errors
+    /// The `Status` for the client: 409 when the name is taken, 422 when validation fails, …
+    pub async fn create(
+        &self,
+        context: &RequestContext<'_>,
+        mut object: Value,
+        validate: &dyn Validation,
+        warnings: &Warnings,
+    ) -> Result<Written, Status> {
+        fill_system_metadata(&mut object, context.now);
+        let generated = object.name().is_empty() && !object.str_at("metadata.generateName").is_empty();
+        if generated {
+            let name = generate_name(object.str_at("metadata.generateName"));
+            object.set("metadata.name", name);
+        }
+        let finish = self.resource.strategy.begin_create(context, &mut object).await?;
+        let result = self.create_begun(context, object, validate, warnings).await;
+        finish_with(finish, result.is_ok()).await;
+        match result {
+            Err(status) if generated && status.code == 409 => {
+                let name = status.details.map(|details| details.name).unwrap_or_default();
+                Err(Status::generate_name_conflict(&self.group_resource, &name))
+            }
+            result => result,
+        }
+    }
+
+    async fn create_begun(
+        &self,
+        context: &RequestContext<'_>,
+        mut object: Value,
+        validate: &dyn Validation,
+        warnings: &Warnings,
+    ) -> Result<Written, Status> {
+        self.before_create(context, &mut object, warnings)?;
+        validate.validate(&object, None).await?;
+        let name = object.name().to_owned();
+        let key = self.key(object.namespace(), &name);
+        let stored = self.encode(&mut object);
+        if context.dry_run {
+            return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
+                Some(_) => Err(Status::already_exists(&self.group_resource, &name)),
+                None => self.written(object, &stored, None),
+            };
+        }
+        let ttl = self.resource.strategy.ttl(&object);
+        match self.storage.create(&key, stored.clone(), ttl).await {
+            Ok(revision) => self.written(object, &stored, Some(revision)),
+            Err(error) => Err(errors::write(error, &self.group_resource, &name)),
+        }
+    }
+
+    /// Brings a new object into shape and checks it: what every create does, also the one an update turns into.
+    pub(super) fn before_create(
+        &self,
+        context: &RequestContext<'_>,
+        object: &mut Value,
+        warnings: &Warnings,
+    ) -> Result<(), Status> {
+        let strategy = &self.resource.strategy;
+        self.check_namespace(object, context.namespace)?;
+        object.remove_at("metadata.deletionTimestamp");
+        object.remove_at("metadata.deletionGracePeriodSeconds");
+        strategy.prepare_for_create(context, object);
+        object.remove_at("metadata.selfLink");
+        let mut errors =
+            validate_object_meta(object, self.resource.is_namespaced(), |name: &str, prefix| strategy.validate_name(name, prefix), &metadata());
+        errors.extend(strategy.validate(context, object));
+        if !errors.is_empty() {
+            return Err(Status::invalid(&self.group_kind, object.name(), &errors));
+        }
+        warnings.extend(strategy.warnings_on_create(context, object));
+        strategy.canonicalize(object);
+        Ok(())
+    }
+}
+
+/// The path of metadata in messages.
+pub(super) fn metadata() -> FieldPath {
+    FieldPath::new("metadata")
+}
+
+/// What the server alone decides about a new object.
+pub(super) fn fill_system_metadata(object: &mut Value, now: Timestamp) {
+    object.set("metadata.creationTimestamp", meta::format_time(now));
+    object.set("metadata.uid", uuid::Uuid::new_v4().to_string());
+}
+
+pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool) {
+    if let Some(finish) = finish {
+        finish(stored).await;
+    }
+}

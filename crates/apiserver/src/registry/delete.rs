@@ -1,0 +1,221 @@
+//! Deleting an object: at once, gracefully, or when its finalizers are done.
+//! <https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/>
+
+use super::{
+    Preconditions, Store, Validation,
+    update::{Current, Failure},
+};
+use jiff::{SignedDuration, Timestamp};
+use pintle_machinery::{
+    Status, StatusDetails, Value, ValueExt,
+    meta::{self, ObjectMeta},
+};
+use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
+
+/// The outcome of a delete.
+pub struct Deleted {
+    /// The object as it was last, or as it is while it ends.
+    pub object: Value,
+    /// Whether it is gone.
+    pub gone: bool,
+    /// Whether the client gets the object; a `Status` otherwise.
+    pub returns_object: bool,
+}
+
+impl Deleted {
+    /// The `Status` that tells of the deletion.
+    pub fn status(&self, store: &Store) -> Status {
+        let resource = store.group_resource();
+        Status::success(Some(StatusDetails {
+            name: self.object.name().to_owned(),
+            group: resource.group.clone(),
+            kind: resource.resource.clone(),
+            uid: self.object.uid().to_owned(),
+            ..StatusDetails::default()
+        }))
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+impl Store {
+    /// Deletes the object of `context.name`.
+    ///
+    /// # Errors
+    /// The `Status` for the client.
+    pub async fn delete(
+        &self,
+        context: &RequestContext<'_>,
+        options: &DeleteOptions,
+        validate: &dyn Validation,
+    ) -> Result<Deleted, Status> {
+        let missing = || Status::not_found(&self.group_resource, context.name);
+        let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
+        loop {
+            match self.try_delete(context, options, validate, &current).await {
+                Ok(deleted) => return Ok(deleted),
+                Err(Failure::Conflict(kv)) => {
+                    current = kv.map(|kv| self.current(kv)).transpose()?.ok_or_else(missing)?;
+                }
+                Err(Failure::Final(status)) if current.confirmed => return Err(status),
+                Err(Failure::Final(_)) => {
+                    current =
+                        self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
+                }
+            }
+        }
+    }
+
+    async fn try_delete(
+        &self,
+        context: &RequestContext<'_>,
+        options: &DeleteOptions,
+        validate: &dyn Validation,
+        current: &Current,
+    ) -> Result<Deleted, Failure> {
+        let old = &current.object;
+        let preconditions = Preconditions {
+            uid: options.precondition_uid.clone(),
+            resource_version: options.precondition_resource_version.clone(),
+        };
+        self.check_preconditions(&preconditions, old)?;
+        validate.validate(&Value::Null, Some(old)).await?;
+        let answer = |object: Value, gone: bool, returns_object: bool| Deleted {
+            object,
+            gone,
+            returns_object: returns_object || self.resource.strategy.returns_deleted_object(),
+        };
+        let mut object = old.clone();
+        let grace = self.begin_graceful_deletion(context, &mut object, options);
+        if grace == Grace::Pending {
+            return Ok(answer(object, false, true));
+        }
+        self.set_garbage_collection_finalizers(&mut object, options);
+        let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
+        if grace == Grace::No && keeps {
+            mark_as_deleting(&mut object, context.now);
+        }
+        let waits = keeps || matches!(grace, Grace::Begun(seconds) if seconds > 0);
+        let key = self.key(context.namespace, context.name);
+        let mut revision = current.revision;
+        if waits || matches!(grace, Grace::Begun(_)) {
+            self.resource.strategy.prepare_for_deletion(&mut object);
+            let stored = self.encode(&mut object);
+            if stored != current.stored && !context.dry_run {
+                revision = self
+                    .storage
+                    .update(&key, stored, current.revision, None)
+                    .await
+                    .map_err(|error| self.write_failure(error, context.name))?;
+            }
+            object.set("metadata.resourceVersion", revision.to_string());
+        }
+        if waits {
+            return Ok(answer(object, false, true));
+        }
+        if !context.dry_run {
+            match self.storage.delete(&key, revision).await {
+                Ok(deleted) => {
+                    // A Status tells nothing of it, but who gets the object gets it as watchers do.
+                    object.set("metadata.resourceVersion", deleted.to_string());
+                    self.resource.strategy.after_delete(context, &object).await;
+                }
+                Err(error) => return Err(self.write_failure(error, context.name)),
+            }
+        }
+        Ok(answer(object, true, false))
+    }
+
+    /// Sets when a kind that ends gracefully will be gone.
+    fn begin_graceful_deletion(
+        &self,
+        context: &RequestContext<'_>,
+        object: &mut Value,
+        options: &DeleteOptions,
+    ) -> Grace {
+        let strategy = &self.resource.strategy;
+        let Some(seconds) = strategy.graceful_deletion(context, object, options.grace_period_seconds) else {
+            return Grace::No;
+        };
+        if let Some(ends) = meta::parse_time(object.str_at("metadata.deletionTimestamp")) {
+            let left = object.i64_at("metadata.deletionGracePeriodSeconds").unwrap_or_default();
+            if left == 0 {
+                return Grace::No;
+            }
+            let Some(wanted) = options.grace_period_seconds.filter(|wanted| *wanted < left) else {
+                return Grace::Pending;
+            };
+            let ends = ends.saturating_add(SignedDuration::from_secs(wanted - left)).unwrap_or(ends);
+            object.set("metadata.deletionTimestamp", meta::format_time(ends));
+            object.set("metadata.deletionGracePeriodSeconds", wanted);
+            return Grace::Begun(wanted);
+        }
+        let ends = context.now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(context.now);
+        object.set("metadata.deletionTimestamp", meta::format_time(ends));
+        object.set("metadata.deletionGracePeriodSeconds", seconds);
+        bump_generation(object);
+        Grace::Begun(seconds)
+    }
+
+    /// Puts in the finalizers that make the garbage collector do what the client asked for.
+    fn set_garbage_collection_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
+        let has = |name: &str| object.finalizers().contains(&name);
+        let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
+            (Some(orphan), _) => (orphan, false),
+            (None, Some(PropagationPolicy::Orphan)) => (true, false),
+            (None, Some(PropagationPolicy::Foreground)) => (false, true),
+            (None, Some(PropagationPolicy::Background)) => (false, false),
+            (None, None) if has(ORPHAN) => (true, false),
+            (None, None) if has(FOREGROUND) => (false, true),
+            (None, None) => (self.resource.strategy.orphan_dependents_by_default(), false),
+        };
+        if has(ORPHAN) == orphan && has(FOREGROUND) == foreground {
+            return;
+        }
+        let mut finalizers: Vec<Value> = object
+            .items_at("metadata.finalizers")
+            .iter()
+            .filter(|name| !matches!(name.as_str(), Some(ORPHAN | FOREGROUND)))
+            .cloned()
+            .collect();
+        for (wanted, name) in [(orphan, ORPHAN), (foreground, FOREGROUND)] {
+            if wanted {
+                finalizers.push(name.into());
+            }
+        }
+        match finalizers.is_empty() {
+            true => drop(object.remove_at("metadata.finalizers")),
+            false => object.set("metadata.finalizers", finalizers),
+        }
+    }
+}
+
+/// How far graceful deletion is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grace {
+    /// The kind is deleted at once, or the object's time is over.
+    No,
+    /// It begins, or is shortened, with so many seconds.
+    Begun(i64),
+    /// It has begun before, and nothing changes.
+    Pending,
+}
+
+fn mark_as_deleting(object: &mut Value, now: Timestamp) {
+    let ends = meta::parse_time(object.str_at("metadata.deletionTimestamp"));
+    if ends.is_none() {
+        bump_generation(object);
+    }
+    if ends.is_none_or(|ends| ends > now) {
+        object.set("metadata.deletionTimestamp", meta::format_time(now));
+    }
+    object.set("metadata.deletionGracePeriodSeconds", 0);
+}
+
+fn bump_generation(object: &mut Value) {
+    match object.generation() {
+        0 => {}
+        generation => object.set_generation(generation + 1),
+    }
+}

@@ -1,0 +1,18 @@
+//! The registry: the only writer to storage.
+//!
+//! A [`Store`] serves one stored resource for all its versions; a [`Stores`] is all of them, and what strategies,
+//! admission and controllers see of one another's objects.
+
+mod codec;
+mod create;
+mod delete;
+mod store;
+mod stores;
+mod update;
+
+pub use codec::{ObjectCodec, TypeSchema, remove_revision, splice_revision};
+pub use create::{AcceptAll, Validation};
+pub use delete::Deleted;
+pub use store::{Store, StoreConfig, Written};
+pub use stores::{Stores, VersionedResource};
+pub use update::{OPTIMISTIC_LOCK, Preconditions, Transform, Updated, Upsert};

@@ -1,0 +1,184 @@
+//! One stored resource.
+
+use super::codec::{ObjectCodec, TypeSchema};
+use crate::errors;
+use bytes::Bytes;
+use pintle_cacher::{Cacher, CacherConfig, TriggerField};
+use pintle_machinery::{GroupKind, GroupResource, Status, Value, ValueExt};
+use pintle_registry::Resource;
+use pintle_schema::default_by_schema;
+use pintle_storage::{Key, Revision, Storage};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// What a store is made of.
+pub struct StoreConfig {
+    /// The declaration, in the storage version.
+    pub resource: Arc<Resource>,
+    /// The engine.
+    pub storage: Arc<dyn Storage>,
+    /// The prefix of all keys, such as `/registry`.
+    pub storage_prefix: String,
+}
+
+/// Reads and writes the objects of one resource, in the storage version: the generic registry store. What is
+/// particular to the kind it asks the strategy.
+pub struct Store {
+    pub(super) resource: Arc<Resource>,
+    pub(super) group_resource: GroupResource,
+    pub(super) group_kind: GroupKind,
+    pub(super) schema: TypeSchema,
+    pub(super) codec: Arc<ObjectCodec>,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) cacher: Arc<Cacher>,
+    prefix: Arc<str>,
+    type_meta: Bytes,
+}
+
+/// An object that was written, or would have been if the request were no dry run.
+pub struct Written {
+    /// The tree, without resourceVersion in a dry run.
+    pub object: Value,
+    /// The final JSON.
+    pub json: Bytes,
+}
+
+impl Store {
+    /// A store and its cacher, which starts to fill at once.
+    ///
+    /// # Errors
+    /// When the declaration names a type that the schema does not have.
+    pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
+        let StoreConfig { resource, storage, storage_prefix } = config;
+        let schema = TypeSchema::builtin(&resource.type_name)
+            .ok_or_else(|| format!("no schema for {} of {}", resource.type_name, resource.resource.resource))?;
+        let prefix: Arc<str> = format!("{storage_prefix}/{}/", resource.storage.path).into();
+        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
+        let group_resource = resource.group_resource();
+        let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
+        cacher.triggers = resource
+            .selectable_fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.trigger)
+            .map(|(index, field)| TriggerField { name: field.name.as_str().into(), index })
+            .collect();
+        let cacher = Cacher::start(storage.clone(), cacher, runtime);
+        let kind = &resource.storage.kind;
+        let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
+        Ok(Arc::new(Store {
+            group_kind: kind.group_kind(),
+            group_resource,
+            schema,
+            codec,
+            storage,
+            cacher,
+            prefix,
+            type_meta: type_meta.into(),
+            resource,
+        }))
+    }
+
+    /// The declaration.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// The group and resource.
+    pub fn group_resource(&self) -> &GroupResource {
+        &self.group_resource
+    }
+
+    /// The schema of the storage version.
+    pub fn schema(&self) -> &TypeSchema {
+        &self.schema
+    }
+
+    /// The watch cache.
+    pub fn cacher(&self) -> &Arc<Cacher> {
+        &self.cacher
+    }
+
+    /// The engine.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The start of every object's JSON, up to and with the comma behind the apiVersion. Typed lists leave it out of
+    /// their items.
+    pub fn type_meta(&self) -> &Bytes {
+        &self.type_meta
+    }
+
+    /// The key of an object.
+    pub fn key(&self, namespace: &str, name: &str) -> Key {
+        match self.resource.is_namespaced() {
+            true => Key::new(format!("{}{namespace}/{name}", self.prefix)),
+            false => Key::new(format!("{}{name}", self.prefix)),
+        }
+    }
+
+    /// The prefix of the keys of a namespace; "" is all of them.
+    pub fn key_prefix(&self, namespace: &str) -> String {
+        match self.resource.is_namespaced() && !namespace.is_empty() {
+            true => format!("{}{namespace}/", self.prefix),
+            false => self.prefix.to_string(),
+        }
+    }
+
+    /// Fills in what a client or an older server left out.
+    pub fn set_defaults(&self, object: &mut Value) {
+        default_by_schema(object, self.schema.get());
+        self.resource.strategy.set_defaults(object);
+    }
+
+    /// The tree of a cached or stored object, defaulted.
+    pub(super) fn tree(&self, json: &[u8]) -> Result<Value, Status> {
+        let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
+        self.set_defaults(&mut tree);
+        Ok(tree)
+    }
+
+    /// The bytes to store for a tree.
+    pub(super) fn encode(&self, object: &mut Value) -> Bytes {
+        if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        self.codec.encode(object)
+    }
+
+    /// What a write made of the tree.
+    pub(super) fn written(&self, mut object: Value, stored: &Bytes, revision: Option<Revision>) -> Result<Written, Status> {
+        let json = match revision {
+            Some(revision) => {
+                object.set("metadata.resourceVersion", revision.to_string());
+                super::splice_revision(stored, revision)
+                    .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
+            }
+            None => stored.clone(),
+        };
+        Ok(Written { object, json })
+    }
+
+    /// Whether the object is in the namespace that the request is about.
+    pub(super) fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
+        let own = object.str_at("metadata.namespace");
+        if !self.resource.is_namespaced() {
+            if !own.is_empty() {
+                // Left to metadata validation, which names the field.
+                return Ok(());
+            }
+            return Ok(());
+        }
+        if own.is_empty() {
+            object.set("metadata.namespace", namespace);
+            return Ok(());
+        }
+        if own != namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,364 @@
+//! All stores of a server, and what code inside the server sees of them.
+
+use super::{
+    AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated,
+};
+use crate::{errors, warning::Warnings};
+use jiff::Timestamp;
+use pintle_admission::Lister;
+use pintle_cacher::{CachedObject, Freshness};
+use pintle_machinery::{
+    GroupResource, GroupVersion, GroupVersionResource, Status, UserInfo, Value, ValueExt,
+    meta::ObjectMeta,
+    user::{APISERVER_USER, SYSTEM_MASTERS},
+};
+use pintle_registry::{
+    BoxFuture, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind, WriteOptions,
+};
+use pintle_storage::Storage;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+};
+use tokio::runtime::Handle;
+
+/// A resource in one served version.
+pub struct VersionedResource {
+    /// The declaration of this version.
+    pub resource: Arc<Resource>,
+    /// The schema of this version's objects.
+    pub schema: TypeSchema,
+    /// Tells the versions of one store apart; 0 is the storage version.
+    pub slot: u32,
+    /// Where its objects are; `None` for resources that are not stored.
+    pub store: Option<Arc<Store>>,
+}
+
+impl VersionedResource {
+    /// Whether requests and storage speak of the same kind in the same version.
+    pub fn is_storage_version(&self) -> bool {
+        self.resource.conversion.is_none()
+    }
+
+    /// An object of the storage version in this one.
+    pub fn from_storage(&self, object: Value) -> Value {
+        match self.resource.conversion {
+            Some(conversion) => (conversion.from_storage)(object),
+            None => object,
+        }
+    }
+
+    /// An object of this version in the storage version.
+    pub fn to_storage(&self, object: Value) -> Value {
+        match self.resource.conversion {
+            Some(conversion) => (conversion.to_storage)(object),
+            None => object,
+        }
+    }
+}
+
+/// All resources of a server.
+pub struct Stores {
+    resources: Vec<Arc<VersionedResource>>,
+    by_path: HashMap<GroupVersionResource, Arc<VersionedResource>>,
+    by_resource: HashMap<GroupResource, Arc<Store>>,
+    decoded: DecodedObjects,
+}
+
+impl Stores {
+    /// Starts a store for every stored resource. Versions and cohabiting resources with one storage path share one.
+    ///
+    /// # Errors
+    /// When a declaration names a type that the schema does not have, or nobody declares a path's storage kind.
+    pub fn start(
+        resources: Vec<Resource>,
+        storage: &Arc<dyn Storage>,
+        storage_prefix: &str,
+        runtime: &Handle,
+    ) -> Result<Arc<Stores>, String> {
+        let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
+        let is_stored = |resource: &Resource| !resource.storage.path.is_empty();
+        for resource in resources.iter().filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
+            if by_location.contains_key(&resource.storage.path) {
+                continue;
+            }
+            let config = StoreConfig {
+                resource: Arc::new(resource.clone()),
+                storage: storage.clone(),
+                storage_prefix: storage_prefix.to_owned(),
+            };
+            by_location.insert(resource.storage.path.clone(), Store::start(config, runtime)?);
+        }
+        let mut stores = Stores {
+            resources: Vec::new(),
+            by_path: HashMap::new(),
+            by_resource: HashMap::new(),
+            decoded: DecodedObjects::default(),
+        };
+        for resource in resources {
+            let store = match is_stored(&resource) {
+                true => Some(
+                    by_location
+                        .get(&resource.storage.path)
+                        .ok_or_else(|| format!("nothing is stored as {}", resource.storage.path))?
+                        .clone(),
+                ),
+                false => None,
+            };
+            if let Some(store) = &store {
+                stores.by_resource.entry(resource.group_resource()).or_insert_with(|| store.clone());
+            }
+            let schema = TypeSchema::builtin(&resource.type_name)
+                .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+            let slot = match &resource.conversion {
+                None => 0,
+                Some(_) => {
+                    let path = &resource.storage.path;
+                    let others = stores.resources.iter().filter(|other| other.resource.storage.path == *path);
+                    others.count() as u32 + 1
+                }
+            };
+            let versioned = Arc::new(VersionedResource { resource: Arc::new(resource), schema, slot, store });
+            stores.by_path.insert(versioned.resource.resource.clone(), versioned.clone());
+            stores.resources.push(versioned);
+        }
+        Ok(Arc::new(stores))
+    }
+
+    /// All resources, in the order they were declared.
+    pub fn resources(&self) -> &[Arc<VersionedResource>] {
+        &self.resources
+    }
+
+    /// The resource at a path.
+    pub fn find(&self, resource: &GroupVersionResource) -> Option<&Arc<VersionedResource>> {
+        self.by_path.get(resource)
+    }
+
+    /// The store of a resource.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    pub fn store(&self, resource: &GroupResource) -> Result<&Arc<Store>, Status> {
+        self.by_resource.get(resource).ok_or_else(Status::no_such_resource)
+    }
+
+    /// Each store once.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> {
+        self.resources.iter().filter(|resource| resource.is_storage_version()).filter_map(|r| r.store.as_ref())
+    }
+
+    /// Waits until every cache has listed its resource once.
+    ///
+    /// # Errors
+    /// When the server stops meanwhile.
+    pub async fn wait_ready(&self) -> Result<(), Status> {
+        for store in self.all() {
+            store.cacher().wait_ready().await.map_err(errors::cacher)?;
+        }
+        Ok(())
+    }
+
+    /// Whether every cache has listed its resource once.
+    pub fn is_ready(&self) -> bool {
+        self.all().all(|store| store.cacher().is_ready())
+    }
+
+    /// Ends all caches and watches.
+    pub fn stop(&self) {
+        self.all().for_each(|store| store.cacher().stop());
+    }
+}
+
+static SERVER_USER: LazyLock<UserInfo> = LazyLock::new(|| UserInfo {
+    name: APISERVER_USER.to_owned(),
+    groups: vec![SYSTEM_MASTERS.to_owned()],
+    ..UserInfo::default()
+});
+
+/// The parts of a context for a write from inside the server.
+struct Inner<'a> {
+    options: &'a WriteOptions,
+    namespace: &'a str,
+    name: &'a str,
+    version: GroupVersion,
+}
+
+impl Inner<'_> {
+    fn context<'b>(&'b self, registry: &'b dyn Registry) -> RequestContext<'b> {
+        RequestContext {
+            user: self.options.user.as_ref().unwrap_or(&SERVER_USER),
+            namespace: self.namespace,
+            name: self.name,
+            subresource: self.options.subresource,
+            group_version: &self.version,
+            now: Timestamp::now(),
+            dry_run: self.options.dry_run,
+            registry,
+        }
+    }
+}
+
+impl Registry for Stores {
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let key = store.key(namespace, name);
+            let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+            let object = object.ok_or_else(|| Status::not_found(resource, name))?;
+            store.tree(object.json())
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let snapshot = store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?;
+            let prefix = store.key_prefix(namespace);
+            snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
+        })
+    }
+
+    fn create<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        mut object: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            store.set_defaults(&mut object);
+            let version = store.resource().storage.kind.group_version();
+            let inner = Inner { options: &options, namespace, name: "", version };
+            let warnings = Warnings::default();
+            let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
+            Ok(written.object)
+        })
+    }
+
+    fn update<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let version = store.resource().storage.kind.group_version();
+            let inner = Inner { options: &options, namespace, name, version };
+            let strategy = store.strategy(options.subresource)?;
+            let mut transform = Change { change, store };
+            let updated: Updated = store
+                .update(
+                    &inner.context(self),
+                    strategy,
+                    &Preconditions::default(),
+                    Upsert::Never,
+                    &mut transform,
+                    &Warnings::default(),
+                )
+                .await?;
+            Ok(updated.written.object)
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        options: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let store = self.store(resource)?;
+            let version = store.resource().storage.kind.group_version();
+            let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
+            let inner = Inner { options: &write, namespace, name, version };
+            let deleted = store.delete(&inner.context(self), &options, &AcceptAll).await?;
+            Ok(deleted.object)
+        })
+    }
+}
+
+struct Change<'a> {
+    change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+    store: &'a Store,
+}
+
+impl Transform for Change<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let mut new = (self.change)(old.cloned().unwrap_or_default())?;
+            self.store.set_defaults(&mut new);
+            Ok(new)
+        })
+    }
+}
+
+impl Store {
+    /// The rules for a write of the object ("") or through a subresource of it.
+    ///
+    /// # Errors
+    /// 404 when there is no such subresource that is a part of the object.
+    pub fn strategy(&self, subresource: &str) -> Result<&dyn Strategy, Status> {
+        if subresource.is_empty() {
+            return Ok(&*self.resource().strategy);
+        }
+        match self.resource().subresource(subresource).map(|subresource| &subresource.kind) {
+            Some(SubresourceKind::Part { strategy, .. }) => Ok(&**strategy),
+            Some(SubresourceKind::Scale(_)) => Ok(&*self.resource().strategy),
+            _ => Err(Status::no_such_resource()),
+        }
+    }
+}
+
+/// Decoded forms of objects that admission asks for again and again: namespaces, service accounts, classes. Each is kept
+/// as long as it is the cached one.
+#[derive(Default)]
+struct DecodedObjects(parking_lot::Mutex<HashMap<pintle_storage::Key, (Arc<CachedObject>, Arc<Value>)>>);
+
+impl DecodedObjects {
+    const CAPACITY: usize = 256;
+
+    fn get(&self, store: &Store, cached: &Arc<CachedObject>) -> Option<Arc<Value>> {
+        let mut decoded = self.0.lock();
+        if let Some((of, value)) = decoded.get(cached.key()).filter(|(of, _)| Arc::ptr_eq(of, cached)) {
+            debug_assert_eq!(of.key(), cached.key());
+            return Some(value.clone());
+        }
+        let value = Arc::new(store.tree(cached.json()).ok()?);
+        if decoded.len() >= Self::CAPACITY {
+            decoded.clear();
+        }
+        decoded.insert(cached.key().clone(), (cached.clone(), value.clone()));
+        Some(value)
+    }
+}
+
+impl Lister for Stores {
+    fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let store = self.by_resource.get(resource)?;
+        let snapshot = store.cacher().current()?;
+        let cached = snapshot.get(&store.key(namespace, name))?;
+        self.decoded.get(store, cached)
+    }
+
+    fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>> {
+        let store = self.by_resource.get(resource)?;
+        let snapshot = store.cacher().current()?;
+        let prefix = store.key_prefix(namespace);
+        snapshot.range(&prefix, None).map(|object| self.decoded.get(store, object)).collect()
+    }
+}

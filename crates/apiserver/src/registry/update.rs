@@ -1,0 +1,360 @@
+//! Changing an object: guaranteed update.
+//!
+//! The cached object is the first guess of what is stored. When the store says otherwise, the change is made again on
+//! what it has; a refusal that rests on a guess is never told to the client before the store has confirmed the guess.
+
+use super::{
+    Store, Written,
+    create::{fill_system_metadata, finish_with, metadata},
+};
+use crate::{errors, warning::Warnings};
+use bytes::Bytes;
+use pintle_machinery::{
+    FieldError, FieldPath, Status, Value, ValueExt,
+    meta::ObjectMeta,
+    validation::validate_object_meta_update,
+};
+use pintle_registry::{BoxFuture, RequestContext, Strategy};
+use pintle_storage::{KeyValue, Revision, WriteError};
+
+/// Makes the new object of the old one. Called again when another writer came first.
+pub trait Transform: Send {
+    /// The new object; `None` is the object before its creation by PUT.
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Whether validating admission accepts the new object.
+    fn validate<'a>(
+        &'a mut self,
+        _new: &'a Value,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// What the stored object must be for a write to happen.
+#[derive(Debug, Clone, Default)]
+pub struct Preconditions {
+    /// Its uid.
+    pub uid: Option<String>,
+    /// Its resourceVersion.
+    pub resource_version: Option<String>,
+}
+
+/// The outcome of an update.
+pub struct Updated {
+    /// The object as it is now.
+    pub written: Written,
+    /// Whether the update created it.
+    pub created: bool,
+}
+
+/// How an update treats an object that is not there, and a PUT without resourceVersion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upsert {
+    /// As the strategy says.
+    Strategy,
+    /// It must be there.
+    Never,
+}
+
+/// What is stored now, or believed to be.
+pub(super) struct Current {
+    pub(super) object: Value,
+    pub(super) stored: Bytes,
+    pub(super) revision: Revision,
+    /// Whether it was read from the store itself.
+    pub(super) confirmed: bool,
+}
+
+impl Store {
+    /// Changes the object of `context.name` with `transform` under a strategy (the resource's own, or that of a part).
+    ///
+    /// # Errors
+    /// The `Status` for the client.
+    pub async fn update(
+        &self,
+        context: &RequestContext<'_>,
+        strategy: &dyn Strategy,
+        preconditions: &Preconditions,
+        upsert: Upsert,
+        transform: &mut dyn Transform,
+        warnings: &Warnings,
+    ) -> Result<Updated, Status> {
+        let mut current = self.guess(context.namespace, context.name).await?;
+        loop {
+            let confirmed = current.as_ref().is_none_or(|current| current.confirmed);
+            let attempt = match &current {
+                Some(current) => {
+                    self.try_update(context, strategy, preconditions, transform, warnings, current).await
+                }
+                None => self.create_by_update(context, upsert, transform, warnings).await,
+            };
+            match attempt {
+                Ok(updated) => return Ok(updated),
+                Err(Failure::Conflict(kv)) => current = kv.map(|kv| self.current(kv)).transpose()?,
+                Err(Failure::Final(status)) if confirmed => return Err(status),
+                Err(Failure::Final(status)) => {
+                    let stale = current.as_ref().map(|current| current.revision);
+                    current = self.read_current(context.namespace, context.name).await?;
+                    if current.as_ref().map(|current| current.revision) == stale {
+                        return Err(status);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn try_update(
+        &self,
+        context: &RequestContext<'_>,
+        strategy: &dyn Strategy,
+        preconditions: &Preconditions,
+        transform: &mut dyn Transform,
+        warnings: &Warnings,
+        current: &Current,
+    ) -> Result<Updated, Failure> {
+        let old = &current.object;
+        self.check_preconditions(preconditions, old)?;
+        let mut new = transform.apply(Some(old)).await?;
+        self.check_namespace(&mut new, context.namespace)?;
+        let version = new.resource_version();
+        if version.is_empty() || version == "0" {
+            if !strategy.allow_unconditional_update() {
+                let path = FieldPath::new("metadata").child("resourceVersion");
+                let error = FieldError::invalid(&path, zero_version(version), "must be specified for an update");
+                return Err(Status::invalid(&self.group_kind, context.name, &vec![error]).into());
+            }
+            new.set("metadata.resourceVersion", old.resource_version());
+        } else if version.parse::<u64>().is_err() {
+            return Err(invalid_resource_version(version).into());
+        } else if version != old.resource_version() {
+            return Err(Status::conflict(&self.group_resource, context.name, OPTIMISTIC_LOCK).into());
+        }
+        let finish = strategy.begin_update(context, &mut new, old).await?;
+        let result = self.finish_update(context, strategy, transform, warnings, current, new).await;
+        finish_with(finish, result.is_ok()).await;
+        result
+    }
+
+    async fn finish_update(
+        &self,
+        context: &RequestContext<'_>,
+        strategy: &dyn Strategy,
+        transform: &mut dyn Transform,
+        warnings: &Warnings,
+        current: &Current,
+        mut new: Value,
+    ) -> Result<Updated, Failure> {
+        let old = &current.object;
+        self.before_update(context, strategy, &mut new, old, warnings)?;
+        transform.validate(&new, Some(old)).await?;
+        let ends = should_delete_during_update(strategy, &new, old);
+        let stored = self.encode(&mut new);
+        let updated = |written| Updated { written, created: false };
+        if ends && !context.dry_run {
+            return match self.storage.delete(&self.key(context.namespace, context.name), current.revision).await {
+                Ok(revision) => {
+                    self.resource.strategy.after_delete(context, &new).await;
+                    Ok(updated(self.written(new, &stored, Some(revision))?))
+                }
+                Err(error) => Err(self.write_failure(error, context.name)),
+            };
+        }
+        if stored == current.stored {
+            if current.confirmed || context.dry_run {
+                return Ok(updated(self.written(new, &stored, Some(current.revision))?));
+            }
+            // The guess may be old, and then the change is none only by accident.
+            let kv = self.storage.get(&self.key(context.namespace, context.name)).await.map_err(errors::storage)?.kv;
+            return match kv {
+                Some(kv) if kv.mod_revision == current.revision => {
+                    Ok(updated(self.written(new, &stored, Some(current.revision))?))
+                }
+                kv => Err(Failure::Conflict(kv)),
+            };
+        }
+        if context.dry_run {
+            return Ok(updated(self.written(new, &stored, Some(current.revision))?));
+        }
+        let key = self.key(context.namespace, context.name);
+        let ttl = strategy.ttl(&new);
+        match self.storage.update(&key, stored.clone(), current.revision, ttl).await {
+            Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision))?)),
+            Err(error) => Err(self.write_failure(error, context.name)),
+        }
+    }
+
+    async fn create_by_update(
+        &self,
+        context: &RequestContext<'_>,
+        upsert: Upsert,
+        transform: &mut dyn Transform,
+        warnings: &Warnings,
+    ) -> Result<Updated, Failure> {
+        let strategy = &*self.resource.strategy;
+        if upsert == Upsert::Never || !strategy.allow_create_on_update() {
+            return Err(Status::not_found(&self.group_resource, context.name).into());
+        }
+        let mut new = transform.apply(None).await?;
+        if let Some(metadata) = new.at_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        fill_system_metadata(&mut new, context.now);
+        let finish = strategy.begin_create(context, &mut new).await?;
+        let result = async {
+            self.before_create(context, &mut new, warnings)?;
+            transform.validate(&new, None).await?;
+            let stored = self.encode(&mut new);
+            if context.dry_run {
+                return Ok(Updated { written: self.written(new, &stored, None)?, created: true });
+            }
+            let key = self.key(context.namespace, context.name);
+            let ttl = strategy.ttl(&new);
+            match self.storage.create(&key, stored.clone(), ttl).await {
+                Ok(revision) => {
+                    Ok(Updated { written: self.written(new, &stored, Some(revision))?, created: true })
+                }
+                Err(WriteError::KeyExists) => {
+                    Err(Failure::Conflict(self.storage.get(&key).await.map_err(errors::storage)?.kv))
+                }
+                Err(error) => Err(self.write_failure(error, context.name)),
+            }
+        }
+        .await;
+        finish_with(finish, result.is_ok()).await;
+        result
+    }
+
+    fn before_update(
+        &self,
+        context: &RequestContext<'_>,
+        strategy: &dyn Strategy,
+        new: &mut Value,
+        old: &Value,
+        warnings: &Warnings,
+    ) -> Result<(), Status> {
+        match old.generation() {
+            0 => drop(new.remove_at("metadata.generation")),
+            generation => new.set_generation(generation),
+        }
+        strategy.prepare_for_update(context, new, old);
+        if new.uid().is_empty() {
+            new.set("metadata.uid", old.uid());
+        }
+        keep(new, old, "metadata.creationTimestamp");
+        if old.is_terminating() {
+            keep(new, old, "metadata.deletionTimestamp");
+        }
+        if new.at("metadata.deletionGracePeriodSeconds").is_none() {
+            keep(new, old, "metadata.deletionGracePeriodSeconds");
+        }
+        new.remove_at("metadata.selfLink");
+        let mut errors = validate_object_meta_update(new, old, &metadata());
+        // Kinds check the same once more in the reference, and clients see both.
+        errors.extend(validate_object_meta_update(new, old, &metadata()));
+        errors.extend(strategy.validate_update(context, new, old));
+        if !errors.is_empty() {
+            return Err(Status::invalid(&self.group_kind, new.name(), &errors));
+        }
+        warnings.extend(strategy.warnings_on_update(context, new, old));
+        strategy.canonicalize(new);
+        Ok(())
+    }
+
+    pub(super) fn check_preconditions(&self, wanted: &Preconditions, object: &Value) -> Result<(), Status> {
+        let resource = pintle_machinery::GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+        if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                object.uid()
+            );
+            return Err(Status::conflict(&resource, object.name(), &why));
+        }
+        if let Some(version) = wanted.resource_version.as_deref().filter(|own| *own != object.resource_version()) {
+            let why = format!(
+                "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
+                object.resource_version()
+            );
+            return Err(Status::conflict(&resource, object.name(), &why));
+        }
+        Ok(())
+    }
+
+    /// What the cache believes to be stored; when it has nothing, what is stored.
+    pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
+        let key = self.key(namespace, name);
+        let (cached, _) = self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
+        match cached {
+            Some(cached) => {
+                let stored = super::remove_revision(cached.json())
+                    .ok_or_else(|| Status::internal_error("object without metadata.uid"))?;
+                let object = self.tree(cached.json())?;
+                Ok(Some(Current { object, stored, revision: cached.revision(), confirmed: false }))
+            }
+            None => self.read_current(namespace, name).await,
+        }
+    }
+
+    /// What is stored.
+    pub(super) async fn read_current(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
+        let answer = self.storage.get(&self.key(namespace, name)).await.map_err(errors::storage)?;
+        answer.kv.map(|kv| self.current(kv)).transpose()
+    }
+
+    pub(super) fn current(&self, kv: KeyValue) -> Result<Current, Status> {
+        let mut object = self.tree(&kv.value)?;
+        object.set("metadata.resourceVersion", kv.mod_revision.to_string());
+        Ok(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true })
+    }
+
+    pub(super) fn write_failure(&self, error: WriteError, name: &str) -> Failure {
+        match error {
+            WriteError::Conflict { current } => Failure::Conflict(current),
+            error => Failure::Final(errors::write(error, &self.group_resource, name)),
+        }
+    }
+}
+
+/// Why one attempt to write did not succeed.
+pub(super) enum Failure {
+    /// The stored object is another one than thought.
+    Conflict(Option<KeyValue>),
+    /// The request is refused, if what it was judged by is what is stored.
+    Final(Status),
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Failure {
+        Failure::Final(status)
+    }
+}
+
+/// What a writer is told whose object is not the newest.
+pub const OPTIMISTIC_LOCK: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+fn invalid_resource_version(version: &str) -> Status {
+    Status::unknown(format!(
+        "strconv.ParseUint: parsing {}: invalid syntax",
+        pintle_machinery::error_list::quote(version)
+    ))
+}
+
+/// How the reference prints the absent version: as a number in hexadecimal.
+fn zero_version(_version: &str) -> Value {
+    Value::String("0x0".to_owned())
+}
+
+fn keep(new: &mut Value, old: &Value, path: &str) {
+    match old.at(path) {
+        Some(value) => new.set(path, value.clone()),
+        None => drop(new.remove_at(path)),
+    }
+}
+
+/// Whether an update takes the last thing away that kept a terminating object.
+fn should_delete_during_update(strategy: &dyn Strategy, new: &Value, old: &Value) -> bool {
+    let grace = old.i64_at("metadata.deletionGracePeriodSeconds").unwrap_or_default();
+    old.is_terminating() && grace == 0 && new.finalizers().is_empty() && strategy.may_be_removed(new)
+}

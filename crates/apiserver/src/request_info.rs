@@ -1,0 +1,171 @@
+//! What a request is about, read from its method and path alone.
+//!
+//! The rules are those of <https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb>.
+
+use crate::query::Query;
+use http::Method;
+use pintle_machinery::{GroupResource, GroupVersion};
+
+/// A request's address in the API: every filter and handler reads it from the request's extensions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// Whether the path is below `/api/VERSION` or `/apis/GROUP/VERSION`.
+    pub is_resource_request: bool,
+    /// `get`, `list`, `watch`, `create`, …; the HTTP method in lower case for other paths.
+    pub verb: String,
+    /// The group, "" for the core group.
+    pub api_group: String,
+    /// The version.
+    pub api_version: String,
+    /// The namespace, or "".
+    pub namespace: String,
+    /// The resource, such as `pods`.
+    pub resource: String,
+    /// The subresource, or "".
+    pub subresource: String,
+    /// The object's name, or "".
+    pub name: String,
+    /// What follows the subresource in the path.
+    pub rest: Vec<String>,
+}
+
+impl RequestInfo {
+    /// Reads a request's method, decoded path and query.
+    pub fn parse(method: &Method, path: &str, query: &Query) -> RequestInfo {
+        let mut info = RequestInfo { verb: method.as_str().to_ascii_lowercase(), ..RequestInfo::default() };
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let rest = match parts.as_slice() {
+            ["api", version, rest @ ..] => {
+                info.api_version = (*version).to_owned();
+                rest
+            }
+            ["apis", group, version, rest @ ..] => {
+                info.api_group = (*group).to_owned();
+                info.api_version = (*version).to_owned();
+                rest
+            }
+            _ => return info,
+        };
+        if rest.is_empty() || rest == [""] {
+            return info;
+        }
+        info.is_resource_request = true;
+        let mut rest = rest;
+        let mut legacy_watch = false;
+        if let ["watch", after @ ..] = rest {
+            legacy_watch = true;
+            rest = after;
+        }
+        info.verb = match *method {
+            Method::POST => "create",
+            Method::GET => "get",
+            Method::HEAD => "get",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => "",
+        }
+        .to_owned();
+        if legacy_watch {
+            info.verb = "watch".to_owned();
+        }
+        if let ["namespaces", namespace, after @ ..] = rest {
+            info.namespace = (*namespace).to_owned();
+            // A namespace's own subresources are resources of the namespace, everything else lives in it.
+            if !after.is_empty() && !matches!(after, ["status" | "finalize", ..]) {
+                rest = after;
+            }
+        }
+        let mut rest = rest.iter();
+        info.resource = rest.next().copied().unwrap_or_default().to_owned();
+        info.name = rest.next().copied().unwrap_or_default().to_owned();
+        info.subresource = rest.next().copied().unwrap_or_default().to_owned();
+        info.rest = rest.map(|part| (*part).to_owned()).collect();
+        if info.name.is_empty() {
+            match info.verb.as_str() {
+                "get" if query.flag("watch") => info.verb = "watch".to_owned(),
+                "get" => info.verb = "list".to_owned(),
+                "delete" => info.verb = "deletecollection".to_owned(),
+                _ => {}
+            }
+        }
+        if matches!(info.verb.as_str(), "list" | "watch") && info.name.is_empty() {
+            // A selector for one name makes authorization ask for that name.
+            if let Some(name) = query.first("fieldSelector").and_then(name_of_selector) {
+                info.name = name;
+            }
+        }
+        info
+    }
+
+    /// The group and resource.
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.api_group.clone(), self.resource.clone())
+    }
+
+    /// The group and version.
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(self.api_group.clone(), self.api_version.clone())
+    }
+
+    /// Whether the request may stay open for longer than the request timeout.
+    pub fn is_long_running(&self) -> bool {
+        self.verb == "watch"
+            || matches!(self.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy" | "log")
+    }
+
+    /// `namespace`, `cluster` or `resource`, as metrics label it.
+    pub fn scope(&self) -> &'static str {
+        match (self.is_resource_request, self.name.is_empty(), self.namespace.is_empty()) {
+            (false, _, _) => "",
+            (true, false, _) => "resource",
+            (true, true, false) => "namespace",
+            (true, true, true) => "cluster",
+        }
+    }
+}
+
+fn name_of_selector(selector: &str) -> Option<String> {
+    let name = selector.strip_prefix("metadata.name=")?.trim_start_matches('=');
+    (!name.is_empty() && !name.contains([',', '=', '!', '/', '\\'])).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_as_kubernetes_reads_them() {
+        // method, path, query, (verb, group, version, namespace, resource, name, subresource)
+        let rows = [
+            ("GET", "/api/v1/pods", "", ("list", "", "v1", "", "pods", "", "")),
+            ("GET", "/api/v1/pods", "watch=1", ("watch", "", "v1", "", "pods", "", "")),
+            ("GET", "/api/v1/pods", "watch=false", ("list", "", "v1", "", "pods", "", "")),
+            ("GET", "/api/v1/namespaces/a", "", ("get", "", "v1", "a", "namespaces", "a", "")),
+            ("PUT", "/api/v1/namespaces/a/finalize", "", ("update", "", "v1", "a", "namespaces", "a", "finalize")),
+            ("GET", "/api/v1/namespaces/a/pods/b/log", "", ("get", "", "v1", "a", "pods", "b", "log")),
+            ("DELETE", "/apis/apps/v1/namespaces/a/deployments", "", ("deletecollection", "apps", "v1", "a", "deployments", "", "")),
+            ("GET", "/api/v1/watch/pods", "", ("watch", "", "v1", "", "pods", "", "")),
+            ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dx", ("list", "", "v1", "", "pods", "x", "")),
+        ];
+        for (method, path, query, want) in rows {
+            let info = RequestInfo::parse(&method.parse().unwrap(), path, &Query::parse(query));
+            let got = (
+                info.verb.as_str(),
+                info.api_group.as_str(),
+                info.api_version.as_str(),
+                info.namespace.as_str(),
+                info.resource.as_str(),
+                info.name.as_str(),
+                info.subresource.as_str(),
+            );
+            assert_eq!(got, want, "{method} {path}?{query}");
+            assert!(info.is_resource_request);
+        }
+        for path in ["/", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz", "/api/v1/"] {
+            let info = RequestInfo::parse(&Method::GET, path, &Query::parse(""));
+            assert!(!info.is_resource_request, "{path}");
+            assert_eq!(info.verb, "get");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Responses and how failures become them.
+
+use crate::{
+    body::Body,
+    endpoints::encoding::encode_status,
+    negotiation::{Accepted, MediaType},
+};
+use http::{HeaderValue, StatusCode, header};
+use pintle_machinery::Status;
+
+/// What every filter and handler answers.
+pub type Response = http::Response<Body>;
+
+/// An answer with a body of some media type.
+pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    response
+}
+
+/// A plain-text answer.
+pub fn text(code: u16, text: impl Into<String>) -> Response {
+    with_content_type(code, "text/plain; charset=utf-8", Body::from(text.into()))
+}
+
+/// A failure, in the encoding the client wants (JSON when it wants none there is).
+pub fn failure(status: &Status, accepted: &Accepted) -> Response {
+    let accepted = Accepted { transform: None, ..accepted.clone() };
+    let mut response =
+        with_content_type(status.code, accepted.media_type.as_str(), encode_status(status, &accepted));
+    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
+    }
+    response
+}
+
+/// A failure as JSON.
+pub fn json_failure(status: &Status) -> Response {
+    failure(status, &Accepted::JSON)
+}
+
+/// An answer that is a JSON document of its own: discovery, version.
+pub fn json_document(code: u16, document: &serde_json::Value) -> Response {
+    with_content_type(code, MediaType::Json.as_str(), Body::from(document.to_string()))
+}
+
+/// Go's answer to a path that nobody serves.
+pub fn not_found() -> Response {
+    let mut response = text(404, "404 page not found\n");
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,164 @@
+//! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for what it does not know.
+
+use crate::{
+    body::Body,
+    discovery::Discovery,
+    endpoints::{ApiEndpoints, method_not_allowed},
+    filters::{ChainConfig, Handler, authorization_user, chain, request_info_of, request_query_of},
+    health::Health,
+    metrics::Metrics,
+    negotiation::{self, MediaType, Offers},
+    request::Request,
+    response::{Response, json_failure, not_found, with_content_type},
+};
+use http::Method;
+use pintle_machinery::{Status, Value};
+use serde_json::json;
+use std::{convert::Infallible, sync::Arc};
+use tower::{service_fn, util::BoxCloneSyncService};
+
+/// Documents that a server may have beside its resources, such as OpenAPI.
+pub trait PlainEndpoints: Send + Sync {
+    /// Answers a request; `None` when the path is not one of these.
+    fn serve(&self, request: &Request) -> Option<Response>;
+    /// The paths, for the list of all paths.
+    fn paths(&self) -> Vec<String>;
+}
+
+/// What a server serves.
+pub struct GenericApiServer {
+    /// The server's resources.
+    pub endpoints: ApiEndpoints,
+    /// The answer to `/version`.
+    pub version: Value,
+    /// What a request goes to that this server does not know.
+    pub delegate: Option<Arc<GenericApiServer>>,
+    /// What only the server at the front of the chain has.
+    pub front: Option<Front>,
+}
+
+/// Endpoints of the server at the front of the chain, which speak for all of it.
+pub struct Front {
+    /// What all servers of the chain serve.
+    pub discovery: Discovery,
+    /// Health of the process.
+    pub health: Arc<Health>,
+    /// Counters of the process.
+    pub metrics: Arc<Metrics>,
+    /// Called before the counters are read.
+    pub collect: Arc<dyn Fn() + Send + Sync>,
+    /// OpenAPI and the like.
+    pub documents: Vec<Arc<dyn PlainEndpoints>>,
+}
+
+impl GenericApiServer {
+    /// The handler of the whole chain of servers, behind the filters.
+    pub fn into_handler(self: Arc<Self>, config: ChainConfig) -> Handler {
+        let director = service_fn(move |request: Request| {
+            let server = self.clone();
+            async move { Ok::<_, Infallible>(server.direct(request).await) }
+        });
+        chain(config, BoxCloneSyncService::new(director))
+    }
+
+    /// Answers a request, or hands it to the delegate.
+    async fn direct(&self, request: Request) -> Response {
+        let info = request_info_of(&request);
+        let mut server = self;
+        if let Some(front) = &self.front {
+            if let Some(response) = front.serve(&request, &self.version) {
+                return response;
+            }
+        }
+        if info.is_resource_request {
+            loop {
+                if server.endpoints.serves(&info.api_group, &info.api_version) {
+                    let user = authorization_user(&request);
+                    let query = request_query_of(&request);
+                    return server.endpoints.serve(request, &info, &user, &query).await;
+                }
+                match &server.delegate {
+                    Some(delegate) => server = delegate,
+                    None => break,
+                }
+            }
+        }
+        // Within a group that is served, a version that is not is told as Status; elsewhere nobody is at home.
+        if self.knows_group(&info.api_group, request.uri().path()) {
+            return json_failure(&Status::no_such_resource());
+        }
+        not_found()
+    }
+
+    fn knows_group(&self, group: &str, path: &str) -> bool {
+        let group = match path.trim_start_matches('/').split('/').collect::<Vec<_>>().as_slice() {
+            ["api", ..] => "",
+            ["apis", name, ..] if !name.is_empty() => name,
+            _ if group.is_empty() => return false,
+            _ => group,
+        };
+        let own = self.endpoints.stores.resources().iter();
+        own.into_iter().any(|resource| resource.resource.resource.group == group)
+            || self.delegate.as_ref().is_some_and(|delegate| delegate.knows_group(group, path))
+    }
+}
+
+impl Front {
+    fn serve(&self, request: &Request, version: &Value) -> Option<Response> {
+        let path = request.uri().path();
+        let query = request_query_of(request);
+        if let Some(response) = self.health.serve(path, &query) {
+            return Some(response);
+        }
+        if let Some(response) = self.documents.iter().find_map(|documents| documents.serve(request)) {
+            return Some(response);
+        }
+        match path.trim_end_matches('/') {
+            "" => Some(self.root(request)),
+            "/version" => Some(self.only_get(request, |request| version_document(request, version))),
+            "/metrics" => Some(self.only_get(request, |_| self.metrics_text())),
+            path if path == "/api" || path == "/apis" || path.starts_with("/api/") || path.starts_with("/apis/") => {
+                let response = self.discovery.serve(path, request.headers())?;
+                match *request.method() {
+                    Method::GET => Some(response),
+                    _ => Some(json_failure(&method_not_allowed())),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn only_get(&self, request: &Request, answer: impl FnOnce(&Request) -> Response) -> Response {
+        match *request.method() {
+            Method::GET => answer(request),
+            _ => json_failure(&method_not_allowed()),
+        }
+    }
+
+    fn metrics_text(&self) -> Response {
+        (self.collect)();
+        match self.metrics.text() {
+            Ok(text) => with_content_type(200, "text/plain; version=0.0.4; charset=utf-8", Body::from(text)),
+            Err(error) => json_failure(&Status::internal_error(error)),
+        }
+    }
+
+    fn root(&self, request: &Request) -> Response {
+        self.only_get(request, |_| {
+            let mut paths = self.discovery.paths();
+            paths.extend(self.health.paths());
+            paths.extend(self.documents.iter().flat_map(|documents| documents.paths()));
+            paths.extend(["/metrics".to_owned(), "/version".to_owned()]);
+            paths.sort();
+            let document = json!({"paths": paths});
+            with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))
+        })
+    }
+}
+
+fn version_document(request: &Request, version: &Value) -> Response {
+    match negotiation::accepted(request.headers(), None, Offers::Plain) {
+        Ok(_) => with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{version:#}"))),
+        Err(status) => json_failure(&status),
+    }
+}

@@ -1,0 +1,113 @@
+//! Sockets: TLS, HTTP/1.1 and HTTP/2, and an end without broken answers.
+//!
+//! When [`serve`] is told to stop it takes no new connections, lets open requests finish (watches are ended by their
+//! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
+
+use crate::{
+    body::RequestBody,
+    filters::{Handler, PeerCertificates},
+};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto, graceful::GracefulShutdown},
+};
+use std::{io, sync::Arc, time::Duration};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+/// How a socket is served.
+pub struct ServingConfig {
+    /// Keys and trusted client authorities.
+    pub tls: Arc<rustls::ServerConfig>,
+    /// How long open requests may take after the stop.
+    pub grace_period: Duration,
+}
+
+/// A client has so long to finish the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// As Go's server has it for Kubernetes: enough for many watches on one connection.
+const MAX_CONCURRENT_STREAMS: u32 = 100;
+/// Windows that let a list flow without waiting for the client at every frame.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+const MAX_SEND_BUFFER: usize = 1 << 20;
+
+/// Serves a socket until `stop` turns true.
+///
+/// # Errors
+/// When the socket fails for good.
+pub async fn serve(
+    listener: TcpListener,
+    config: ServingConfig,
+    handler: Handler,
+    mut stop: tokio::sync::watch::Receiver<bool>,
+) -> io::Result<()> {
+    let acceptor = TlsAcceptor::from(config.tls);
+    let graceful = GracefulShutdown::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, or a client that went away: others are served on.
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        let (acceptor, handler, watcher) = (acceptor.clone(), handler.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            if let Err(error) = connection(stream, acceptor, handler, watcher).await {
+                tracing::debug!(error, "connection ended");
+            }
+        });
+    }
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(config.grace_period) => tracing::warn!("grace period over, requests are cut off"),
+    }
+    Ok(())
+}
+
+async fn connection(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    handler: Handler,
+    watcher: hyper_util::server::graceful::Watcher,
+) -> Result<(), String> {
+    stream.set_nodelay(true).map_err(|error| error.to_string())?;
+    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream))
+        .await
+        .map_err(|_| "TLS handshake timed out".to_owned())?
+        .map_err(|error| error.to_string())?;
+    let certificates = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .map(|certificates| PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect()));
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request = request.map(RequestBody::Incoming);
+        if let Some(certificates) = &certificates {
+            request.extensions_mut().insert(certificates.clone());
+        }
+        handler.clone().call(request)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(MAX_SEND_BUFFER)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(20));
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    watcher.watch(connection.into_owned()).await.map_err(|error| error.to_string())
+}

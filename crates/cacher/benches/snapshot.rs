@@ -1,0 +1,117 @@
+//! The snapshot of 5,000 and 20,000 objects: publishing a write, walking it as a list does, finding by predicate.
+
+use bytes::Bytes;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use pintle_cacher::{
+    Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, Labels, ObjectDecoder, Snapshot,
+};
+use pintle_storage::{Key, MemoryStorage, Revision, Storage};
+use std::{hint::black_box, sync::Arc};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+const PREFIX: &str = "/registry/pods/";
+
+struct Decoder;
+
+impl ObjectDecoder for Decoder {
+    fn decode(&self, key: &Key, value: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+        let name: Arc<str> = key.as_str().rsplit('/').next().unwrap_or_default().into();
+        let number: usize = name.parse().unwrap_or_default();
+        let app: Arc<str> = format!("app-{}", number % 50).into();
+        Ok(DecodedObject {
+            json: value.clone(),
+            namespace: "default".into(),
+            name,
+            labels: Labels::from_iter([("app".into(), app), ("tier".into(), "web".into())]),
+            fields: [format!("node-{}", number % 100).into()].into(),
+        })
+    }
+
+    fn rewrite_revision(&self, json: &Bytes, _: Revision) -> Bytes {
+        json.clone()
+    }
+}
+
+fn cacher(runtime: &Runtime, objects: usize) -> (Arc<MemoryStorage>, Arc<Cacher>) {
+    let storage = Arc::new(MemoryStorage::new());
+    let cacher = runtime.block_on(async {
+        let value = Bytes::from(vec![b'x'; 3000]);
+        for number in 0..objects {
+            let key = Key::new(format!("{PREFIX}default/{number:05}"));
+            storage.create(&key, value.clone(), None).await.expect("a write");
+        }
+        let config = CacherConfig::new("pods", PREFIX, Arc::new(Decoder));
+        let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+        cacher.wait_ready().await.expect("a list");
+        cacher
+    });
+    (storage, cacher)
+}
+
+fn bytes(snapshot: &Snapshot) -> usize {
+    snapshot.range(PREFIX, None).map(|object| object.json().len()).sum()
+}
+
+fn snapshot(criterion: &mut Criterion) {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
+    let mut group = criterion.benchmark_group("snapshot");
+    for objects in [5_000, 20_000] {
+        let (storage, cacher) = cacher(&runtime, objects);
+        let current = || runtime.block_on(cacher.snapshot(Freshness::Consistent)).expect("a snapshot");
+        group.bench_function(BenchmarkId::new("scan", objects), |bencher| {
+            let snapshot = current();
+            bencher.iter(|| black_box(bytes(&snapshot)));
+        });
+        group.bench_function(BenchmarkId::new("page of 500 with the rest counted", objects), |bencher| {
+            let snapshot = current();
+            let start = Key::new(format!("{PREFIX}default/02000"));
+            bencher.iter(|| {
+                let last = snapshot.range(PREFIX, Some(&start)).nth(499).expect("an object");
+                black_box(snapshot.count(PREFIX, Some(last.key())))
+            });
+        });
+        group.bench_function(BenchmarkId::new("100 by label", objects), |bencher| {
+            let snapshot = current();
+            bencher.iter(|| {
+                let matching =
+                    snapshot.range(PREFIX, None).filter(|object| object.labels().get("app") == Some("app-7"));
+                black_box(matching.count())
+            });
+        });
+        group.bench_function(BenchmarkId::new("50 by node", objects), |bencher| {
+            let snapshot = current();
+            bencher.iter(|| {
+                let matching = snapshot
+                    .range(PREFIX, None)
+                    .filter(|object| object.field(0).is_some_and(|node| **node == *"node-7"));
+                black_box(matching.count())
+            });
+        });
+        group.bench_function(BenchmarkId::new("consistent read, nothing to wait for", objects), |bencher| {
+            let key = Key::new(format!("{PREFIX}default/00042"));
+            bencher.iter(|| runtime.block_on(cacher.get(&key, Freshness::Consistent)).expect("an object"));
+        });
+        group.bench_function(BenchmarkId::new("update and consistent read", objects), |bencher| {
+            let key = Key::new(format!("{PREFIX}default/00042"));
+            let value = Bytes::from(vec![b'y'; 3000]);
+            let mut revision = runtime
+                .block_on(cacher.get(&key, Freshness::Consistent))
+                .ok()
+                .and_then(|(object, _)| object)
+                .expect("an object")
+                .revision();
+            bencher.iter(|| {
+                runtime.block_on(async {
+                    revision = storage.update(&key, value.clone(), revision, None).await.expect("an update");
+                    cacher.get(&key, Freshness::Consistent).await.expect("an object")
+                })
+            });
+            runtime.block_on(storage.compact(revision)).expect("a compaction");
+        });
+        cacher.stop();
+    }
+    group.finish();
+}
+
+criterion_group!(benches, snapshot);
+criterion_main!(benches);

@@ -1,0 +1,175 @@
+//! The cacher: what the registry talks to.
+
+use crate::{
+    CacherConfig, CacherError, CacherMetrics, Freshness, WatchOptions, WatchStart, Watcher,
+    event_log::Position,
+    reflector,
+    shared::{Phase, Shared, State},
+    ticker,
+    watch_target::{WatchFilter, WatchTarget},
+    watcher_index::{Bucket, Requirement},
+};
+use pintle_storage::{Revision, Storage};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
+use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
+
+/// The watch cache of one resource over a store. See the crate's head for how it works.
+///
+/// Dropping it ends its tasks and its watchers, as [`Cacher::stop`] does.
+pub struct Cacher {
+    pub(crate) shared: Arc<Shared>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Cacher {
+    /// Starts to list and watch on the runtime. Returns at once; see [`Cacher::wait_ready`].
+    pub fn start(storage: Arc<dyn Storage>, config: CacherConfig, runtime: &Handle) -> Arc<Cacher> {
+        let shared = Arc::new(Shared::new(storage, config, Instant::now()));
+        let tasks = [
+            runtime.spawn(reflector::run(shared.clone())).abort_handle(),
+            runtime.spawn(ticker::run(shared.clone())).abort_handle(),
+        ];
+        Arc::new(Cacher { shared, tasks })
+    }
+
+    /// What it was started with.
+    pub fn config(&self) -> &CacherConfig {
+        &self.shared.config
+    }
+
+    /// Its counters.
+    pub fn metrics(&self) -> &CacherMetrics {
+        &self.shared.metrics
+    }
+
+    /// Whether the first list has succeeded and the cacher was not stopped.
+    pub fn is_ready(&self) -> bool {
+        self.shared.progress.borrow().phase == Phase::Ready
+    }
+
+    /// Waits, as long as it takes, until the cacher is ready.
+    ///
+    /// # Errors
+    /// [`CacherError::Stopped`].
+    pub async fn wait_ready(&self) -> Result<(), CacherError> {
+        let mut progress = self.shared.progress.subscribe();
+        match progress.wait_for(|progress| progress.phase != Phase::Pending).await {
+            Ok(progress) if progress.phase == Phase::Ready => Ok(()),
+            _ => Err(CacherError::Stopped),
+        }
+    }
+
+    /// Ends the tasks and every watch, after what is queued for it. Reads fail from now on with
+    /// [`CacherError::Stopped`].
+    pub fn stop(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        self.shared.stop();
+    }
+
+    /// Starts a watch.
+    ///
+    /// # Errors
+    /// [`CacherError::Expired`] for a start that is too old; [`CacherError::TooLargeResourceVersion`] when initial
+    /// events were asked from a revision that was not reached in time. Kubernetes sends either as an ERROR event on
+    /// a stream that has begun with status 200.
+    pub async fn watch(&self, options: WatchOptions) -> Result<Watcher, CacherError> {
+        let shared = &self.shared;
+        match options.start {
+            WatchStart::After(revision) => self.watch_after(revision, options).await,
+            WatchStart::Now(Freshness::NotOlderThan(revision)) => self.watch_after(revision, options).await,
+            WatchStart::Now(Freshness::Consistent) => {
+                let revision = shared.storage.current_revision().await.map_err(CacherError::Storage)?;
+                self.watch_after(revision, options).await
+            }
+            WatchStart::Now(Freshness::Any) => {
+                shared.snapshot_from_cache(Freshness::Any).await?;
+                self.register(options, |state| Some((state.log.end(), state.snapshot.revision())))
+                    .ok_or(CacherError::Stopped)
+            }
+            WatchStart::State => self.watch_with_state(Freshness::Any, false, options).await,
+            WatchStart::InitialEvents(freshness) => {
+                let bookmark = options.bookmarks;
+                self.watch_with_state(freshness, bookmark, options).await
+            }
+        }
+    }
+
+    async fn watch_after(&self, revision: Revision, options: WatchOptions) -> Result<Watcher, CacherError> {
+        self.shared.snapshot_from_cache(Freshness::Any).await?;
+        let after = |state: &State| Some((state.log.position_after(revision)?, revision));
+        loop {
+            if let Some(watcher) = self.register(options.clone(), after) {
+                return Ok(watcher);
+            }
+            // Between this and the next look the log may lose what it has just got, if it is that busy.
+            self.shared.extend_log(revision).await?;
+        }
+    }
+
+    async fn watch_with_state(
+        &self,
+        freshness: Freshness,
+        bookmark: bool,
+        options: WatchOptions,
+    ) -> Result<Watcher, CacherError> {
+        let fresh = self.shared.snapshot_from_cache(freshness).await?;
+        let mut initial = None;
+        let watcher = self.register(options, |state| {
+            // At least as new as the fresh one, which may know that nothing happened since.
+            let snapshot = state.snapshot.clone().at_least(fresh.revision());
+            let revision = snapshot.revision();
+            initial = Some(snapshot);
+            Some((state.log.end(), revision))
+        });
+        match (watcher, initial) {
+            (Some(watcher), Some(snapshot)) => Ok(watcher.with_initial_events(snapshot, bookmark)),
+            _ => Err(CacherError::Stopped),
+        }
+    }
+
+    /// Registers a watcher at the place that `start` finds, in one step, so that it misses nothing and sees nothing
+    /// twice. `None` when `start` finds none, or when stopped.
+    fn register(
+        &self,
+        options: WatchOptions,
+        start: impl FnOnce(&State) -> Option<(Position, Revision)>,
+    ) -> Option<Watcher> {
+        let WatchOptions { start: _, scope, predicate, trigger, bookmarks, deadline } = options;
+        let config = &self.shared.config;
+        let requirement = trigger.and_then(|trigger| Requirement::new(trigger, &config.triggers));
+        let bucket = Bucket::new(&scope, requirement.as_ref());
+        let filter = WatchFilter { scope, requirement, predicate };
+        let now = Instant::now();
+        let (target, first_bookmark) = {
+            let mut state = self.shared.state.lock();
+            let (from, after) = start(&state).filter(|_| !state.stopped)?;
+            let target =
+                Arc::new(WatchTarget::new(filter, bucket, after, from, deadline, config.queue_capacity));
+            state.watchers.insert(target.clone());
+            let first_bookmark = bookmarks && state.bookmarks.insert(&target, now);
+            (target, first_bookmark)
+        };
+        self.shared.metrics.watchers.fetch_add(1, Ordering::Relaxed);
+        if first_bookmark {
+            self.shared.due_changed.notify_one();
+        }
+        Some(Watcher::new(self.shared.clone(), target))
+    }
+}
+
+impl Drop for Cacher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Cacher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cacher").field("resource", &self.shared.config.resource).finish_non_exhaustive()
+    }
+}

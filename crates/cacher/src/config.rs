@@ -1,0 +1,69 @@
+//! What a cacher is told.
+
+use crate::ObjectDecoder;
+use std::{sync::Arc, time::Duration};
+
+/// How to cache one resource.
+#[derive(Clone)]
+pub struct CacherConfig {
+    /// The resource, as `pods` or `deployments.apps`, for the log.
+    pub resource: Arc<str>,
+    /// The prefix of the resource's storage keys, ending in `/`. A namespaced object's key is the prefix, the
+    /// namespace, `/` and the name; a cluster-scoped object's the prefix and the name.
+    pub prefix: Arc<str>,
+    /// Turns stored bytes into objects.
+    pub decoder: Arc<dyn ObjectDecoder>,
+    /// The selectable fields by whose value watchers are indexed, besides `metadata.name` and `metadata.namespace`,
+    /// which always are.
+    pub triggers: Vec<TriggerField>,
+    /// For how long events are kept at least so that watches can resume, as far as
+    /// [`CacherConfig::log_capacity_max`] allows.
+    pub history: Duration,
+    /// So many events are kept however old they are.
+    pub log_capacity_min: usize,
+    /// Never more events than these are kept.
+    pub log_capacity_max: usize,
+    /// Never more bytes of replaced and deleted objects are kept for the events.
+    pub log_bytes_max: usize,
+    /// How many items wait for a watcher before it is told to catch up from the event log.
+    pub queue_capacity: usize,
+    /// How often a watcher that wants bookmarks gets one.
+    pub bookmark_period: Duration,
+    /// How long a read waits for the cache to reach its revision.
+    pub freshness_timeout: Duration,
+    /// How many objects are read from storage at a time.
+    pub page_size: usize,
+}
+
+impl CacherConfig {
+    /// The defaults: those of kube-apiserver where it has the same.
+    pub fn new(
+        resource: impl Into<Arc<str>>,
+        prefix: impl Into<Arc<str>>,
+        decoder: Arc<dyn ObjectDecoder>,
+    ) -> CacherConfig {
+        CacherConfig {
+            resource: resource.into(),
+            prefix: prefix.into(),
+            decoder,
+            triggers: Vec::new(),
+            history: Duration::from_secs(75),
+            log_capacity_min: 100,
+            log_capacity_max: 100 * 1024,
+            log_bytes_max: 32 << 20,
+            queue_capacity: 1000,
+            bookmark_period: Duration::from_secs(60),
+            freshness_timeout: Duration::from_secs(3),
+            page_size: 500,
+        }
+    }
+}
+
+/// A selectable field by whose value watchers are indexed, such as `spec.nodeName` of pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerField {
+    /// The field's name in selectors.
+    pub name: Arc<str>,
+    /// Its place in [`crate::DecodedObject::fields`].
+    pub index: usize,
+}

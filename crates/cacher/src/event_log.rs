@@ -1,0 +1,430 @@
+//! The recent changes of a resource, so that watches can resume and past states be rebuilt.
+//!
+//! A ring between two capacities, as kube-apiserver's watch cache: it doubles while its oldest event is younger than
+//! the history window and halves when the newest quarter alone is older. Beyond that the objects that only the log
+//! keeps alive are bounded in bytes, and a log that no event comes to is trimmed by the clock, so that the memory of a
+//! burst does not stay for ever. Invariants:
+//! - every change after [`EventLog::start`] is in it, in the order of the store;
+//! - a [`Position`] names one change for as long as the cacher lives, and positions of lost changes are never reused,
+//!   so a reader that was away too long notices.
+//!
+//! Positions and not revisions are what readers keep, because one revision may hold several changes: etcd deletes all
+//! keys of an expired lease at once.
+
+use crate::{CacherConfig, event::Change, snapshot::ObjectMap};
+use pintle_storage::Revision;
+use std::{collections::VecDeque, time::Duration};
+use tokio::time::Instant;
+
+/// So many changes lie between two states kept to rebuild past ones from.
+const CHECKPOINT_INTERVAL: u64 = 128;
+
+/// The place of a change in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position(u64);
+
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    entries: VecDeque<Entry>,
+    /// The position of the first entry.
+    first: u64,
+    start: Revision,
+    capacity: usize,
+    min_capacity: usize,
+    max_capacity: usize,
+    max_bytes: usize,
+    /// The bytes of the objects that were replaced or deleted: what the log costs besides the snapshot.
+    bytes: usize,
+    history: Duration,
+    /// The state before the change at a position, for some positions within the log.
+    checkpoints: VecDeque<(u64, ObjectMap)>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    change: Change,
+    at: Instant,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        self.change.previous.as_ref().map_or(0, |previous| previous.json().len())
+    }
+}
+
+impl EventLog {
+    pub(crate) fn new(config: &CacherConfig) -> EventLog {
+        let min_capacity = config.log_capacity_min.max(1);
+        EventLog {
+            entries: VecDeque::new(),
+            // In the middle, because history read from the store goes before what is there.
+            first: 1 << 63,
+            start: Revision(0),
+            capacity: min_capacity,
+            min_capacity,
+            max_capacity: config.log_capacity_max.max(min_capacity),
+            max_bytes: config.log_bytes_max,
+            bytes: 0,
+            history: config.history,
+            checkpoints: VecDeque::new(),
+        }
+    }
+
+    /// Every change after this revision is in the log.
+    pub(crate) fn start(&self) -> Revision {
+        self.start
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The position of the next change to come.
+    pub(crate) fn end(&self) -> Position {
+        Position(self.end_index())
+    }
+
+    fn end_index(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// Forgets everything: the log begins anew after `start`.
+    pub(crate) fn reset(&mut self, start: Revision) {
+        // One is skipped so that a reader at the end, too, notices the gap.
+        self.first = self.end_index() + 1;
+        self.entries = VecDeque::new();
+        self.checkpoints.clear();
+        self.bytes = 0;
+        self.capacity = self.min_capacity;
+        self.start = start;
+    }
+
+    pub(crate) fn push(&mut self, change: Change, now: Instant) {
+        let entry = Entry { change, at: now };
+        self.bytes += entry.bytes();
+        self.make_room(now);
+        self.entries.push_back(entry);
+        while self.bytes > self.max_bytes && self.lose_oldest() {}
+        self.forget_checkpoints();
+    }
+
+    fn make_room(&mut self, now: Instant) {
+        if self.entries.len() < self.capacity {
+            return;
+        }
+        let newest_quarter = self.entries.len() - self.capacity / 4;
+        if !self.is_old(self.entries.front(), now) {
+            self.capacity = (self.capacity * 2).min(self.max_capacity);
+        } else if self.is_old(self.entries.get(newest_quarter), now) {
+            self.capacity = (self.capacity / 2).max(self.min_capacity);
+        }
+        while self.entries.len() >= self.capacity && self.lose_oldest() {}
+        self.release_memory();
+    }
+
+    fn is_old(&self, entry: Option<&Entry>, now: Instant) -> bool {
+        entry.is_some_and(|entry| now.saturating_duration_since(entry.at) >= self.history)
+    }
+
+    fn lose_oldest(&mut self) -> bool {
+        let Some(lost) = self.entries.pop_front() else { return false };
+        self.bytes -= lost.bytes();
+        self.start = lost.change.revision;
+        self.first += 1;
+        true
+    }
+
+    fn forget_checkpoints(&mut self) {
+        while self.checkpoints.front().is_some_and(|(position, _)| *position < self.first) {
+            self.checkpoints.pop_front();
+        }
+    }
+
+    fn release_memory(&mut self) {
+        if self.entries.capacity() > self.capacity * 4 {
+            self.entries.shrink_to(self.capacity * 2);
+        }
+    }
+
+    /// Whether there is more than stays however old it is.
+    pub(crate) fn is_trimmable(&self) -> bool {
+        self.entries.len() > self.min_capacity
+    }
+
+    /// Loses what is older than the history window, but for the newest few. Returns when to do so again; `None` when
+    /// only those are left.
+    pub(crate) fn trim(&mut self, now: Instant) -> Option<Instant> {
+        while self.is_trimmable() && self.is_old(self.entries.front(), now) && self.lose_oldest() {}
+        self.forget_checkpoints();
+        self.capacity = self.capacity.min(self.entries.len().next_power_of_two()).max(self.min_capacity);
+        self.release_memory();
+        let oldest = self.entries.front().filter(|_| self.is_trimmable())?;
+        // Not for each event alone.
+        Some((oldest.at + self.history).max(now + self.history / 8))
+    }
+
+    /// Puts the changes after `start` up to the present start of the log before it. `false` when they are too many.
+    pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
+        let entries: Vec<_> = changes.into_iter().map(|change| Entry { change, at: now }).collect();
+        let bytes = self.bytes + entries.iter().map(Entry::bytes).sum::<usize>();
+        let len = self.entries.len() + entries.len();
+        if bytes > self.max_bytes || len > self.max_capacity {
+            return false;
+        }
+        self.bytes = bytes;
+        self.first -= entries.len() as u64;
+        for entry in entries.into_iter().rev() {
+            self.entries.push_front(entry);
+        }
+        self.capacity = self.capacity.max(len.next_power_of_two()).min(self.max_capacity);
+        self.start = start;
+        true
+    }
+
+    /// Notes that `objects` is the state after all changes so far; some of these states are kept.
+    pub(crate) fn note_state(&mut self, objects: &ObjectMap) {
+        let end = self.end_index();
+        let last = self.checkpoints.back().map_or(self.first, |(position, _)| *position);
+        if end - last >= CHECKPOINT_INTERVAL {
+            self.checkpoints.push_back((end, objects.clone()));
+        }
+    }
+
+    /// Where the changes after `revision` begin; `None` when some of them are gone.
+    pub(crate) fn position_after(&self, revision: Revision) -> Option<Position> {
+        if revision < self.start {
+            return None;
+        }
+        let skipped = self.entries.partition_point(|entry| entry.change.revision <= revision);
+        Some(Position(self.first + skipped as u64))
+    }
+
+    /// At most `limit` changes from a position on, and the position after them; `None` when the change at the position
+    /// is gone.
+    pub(crate) fn read(&self, from: Position, limit: usize) -> Option<(Vec<Change>, Position)> {
+        if from.0 < self.first {
+            return None;
+        }
+        let skipped = usize::try_from(from.0 - self.first).unwrap_or(usize::MAX);
+        let changes: Vec<_> =
+            self.entries.iter().skip(skipped).take(limit).map(|entry| entry.change.clone()).collect();
+        let next = Position(from.0 + changes.len() as u64);
+        Some((changes, next))
+    }
+
+    /// What rebuilds the state at `revision`: a later state and the changes to undo in it. `newest` is the state after
+    /// all changes. `None` when the log does not reach back so far.
+    pub(crate) fn past(&self, revision: Revision, newest: &ObjectMap) -> Option<Past> {
+        let Position(from) = self.position_after(revision)?;
+        let at = self.checkpoints.partition_point(|(position, _)| *position < from);
+        let (to, later) = match self.checkpoints.get(at) {
+            Some((position, objects)) => (*position, objects),
+            None => (self.end_index(), newest),
+        };
+        let limit = usize::try_from(to - from).unwrap_or(usize::MAX);
+        let (changes, _) = self.read(Position(from), limit)?;
+        Some(Past { later: later.clone(), changes })
+    }
+}
+
+/// A past state, not yet rebuilt: that is done without a lock.
+pub(crate) struct Past {
+    later: ObjectMap,
+    changes: Vec<Change>,
+}
+
+impl Past {
+    pub(crate) fn rebuild(self) -> ObjectMap {
+        let mut objects = self.later;
+        for change in self.changes.iter().rev() {
+            match (&change.previous, &change.current) {
+                (Some(previous), _) => {
+                    objects.insert(previous.key().clone(), previous.clone());
+                }
+                (None, Some(current)) => {
+                    objects.remove(current.key());
+                }
+                (None, None) => {}
+            }
+        }
+        objects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{config, object, object_of};
+
+    fn change(revision: u64) -> Change {
+        Change { revision: Revision(revision), current: Some(object("/p/a", revision)), previous: None }
+    }
+
+    fn new(log_capacity_min: usize, log_capacity_max: usize) -> EventLog {
+        let log_bytes_max = log_capacity_max * 10;
+        EventLog::new(&CacherConfig { log_capacity_min, log_capacity_max, log_bytes_max, ..config() })
+    }
+
+    fn log(revisions: impl IntoIterator<Item = u64>) -> EventLog {
+        let mut log = new(4, 16);
+        log.reset(Revision(10));
+        for revision in revisions {
+            log.push(change(revision), Instant::now());
+        }
+        log
+    }
+
+    fn revisions_after(log: &EventLog, revision: u64) -> Option<Vec<u64>> {
+        let position = log.position_after(Revision(revision))?;
+        let (changes, next) = log.read(position, 100).unwrap();
+        assert_eq!(next, log.end());
+        Some(changes.iter().map(|change| change.revision.0).collect())
+    }
+
+    #[test]
+    fn a_watch_resumes_after_any_revision_from_the_start_on() {
+        let log = log([12, 12, 14]);
+        let rows: &[(u64, Option<&[u64]>)] = &[
+            (9, None),
+            (10, Some(&[12, 12, 14])),
+            (11, Some(&[12, 12, 14])),
+            (12, Some(&[14])),
+            (13, Some(&[14])),
+            (14, Some(&[])),
+            (99, Some(&[])),
+        ];
+        for (after, expected) in rows {
+            assert_eq!(revisions_after(&log, *after).as_deref(), *expected, "after {after}");
+        }
+    }
+
+    #[test]
+    fn the_capacity_follows_the_rate_of_events() {
+        // (events, seconds between them, capacity, kept)
+        let rows =
+            [(4, 0, 4, 4), (5, 0, 8, 5), (100, 0, 16, 16), (100, 1000, 4, 4), (17, 75, 4, 4), (16, 30, 4, 4)];
+        for (events, seconds, capacity, kept) in rows {
+            let mut log = log([]);
+            let mut now = Instant::now();
+            for revision in 11..11 + events {
+                log.push(change(revision), now);
+                now += Duration::from_secs(seconds);
+            }
+            assert_eq!(
+                (log.capacity(), log.entries.len()),
+                (capacity, kept),
+                "{events} events every {seconds} s"
+            );
+            // What is kept is known exactly.
+            assert_eq!(log.start(), Revision(10 + events - kept as u64));
+            assert_eq!(revisions_after(&log, log.start().0).unwrap().len(), kept);
+            assert_eq!(revisions_after(&log, log.start().0 - 1), None);
+        }
+    }
+
+    #[test]
+    fn a_log_that_grew_shrinks_when_events_become_rare() {
+        let mut log = log(11..100);
+        assert_eq!(log.capacity(), 16);
+        let mut now = Instant::now();
+        for revision in 100..140 {
+            now += Duration::from_secs(100);
+            log.push(change(revision), now);
+        }
+        assert_eq!((log.capacity(), log.entries.len()), (4, 4));
+    }
+
+    #[test]
+    fn a_reader_from_before_a_reset_notices() {
+        let mut log = log([11, 12]);
+        let end = log.end();
+        let middle = log.position_after(Revision(11)).unwrap();
+        log.reset(Revision(20));
+        assert!(log.read(end, 10).is_none());
+        assert!(log.read(middle, 10).is_none());
+        assert_eq!(revisions_after(&log, 20), Some(vec![]));
+        assert_eq!(revisions_after(&log, 19), None);
+    }
+
+    #[test]
+    fn history_from_the_store_goes_before_what_is_there() {
+        let mut log = log([11, 12]);
+        let middle = log.position_after(Revision(11)).unwrap();
+        assert!(log.prepend(vec![change(7), change(9)], Revision(6), Instant::now()));
+        assert_eq!(revisions_after(&log, 6), Some(vec![7, 9, 11, 12]));
+        assert_eq!(revisions_after(&log, 5), None);
+        let (changes, _) = log.read(middle, 10).unwrap();
+        assert_eq!(changes[0].revision, Revision(12));
+        assert!(!log.prepend((0..13).map(change).collect(), Revision(0), Instant::now()));
+        assert!(log.prepend((0..12).map(change).collect(), Revision(0), Instant::now()));
+    }
+
+    #[test]
+    fn a_quiet_log_is_trimmed_by_the_clock() {
+        let mut log = log([]);
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        for revision in 11..21 {
+            log.push(change(revision), after(revision));
+        }
+        assert_eq!(log.trim(after(80)), Some(after(86) + log.history / 8 - Duration::from_secs(6)));
+        assert_eq!((log.entries.len(), log.start()), (10, Revision(10)));
+        assert!(log.trim(after(88)).is_some());
+        assert_eq!((log.entries.len(), log.start(), log.capacity()), (7, Revision(13), 8));
+        assert_eq!(log.trim(after(1000)), None);
+        assert_eq!((log.entries.len(), log.start(), log.capacity()), (4, Revision(16), 4));
+        assert_eq!(revisions_after(&log, 16), Some(vec![17, 18, 19, 20]));
+    }
+
+    #[test]
+    fn the_bytes_of_what_was_replaced_are_bounded() {
+        let mut log = new(100, 100);
+        log.reset(Revision(10));
+        let mut previous = None;
+        for revision in 11..61 {
+            let current = Some(object_of("/p/a", revision, &"x".repeat(97)));
+            log.push(
+                Change { revision: Revision(revision), current: current.clone(), previous },
+                Instant::now(),
+            );
+            previous = current;
+        }
+        // Each weighs 100 with its revision.
+        assert_eq!((log.bytes, log.entries.len(), log.start()), (1000, 10, Revision(50)));
+        assert_eq!(log.bytes, log.entries.iter().map(Entry::bytes).sum::<usize>());
+        let deleted = Change { revision: Revision(49), current: None, previous };
+        assert!(!log.prepend(vec![deleted.clone()], Revision(48), Instant::now()));
+        let huge = object_of("/p/a", 61, &"x".repeat(5000));
+        log.push(Change { revision: Revision(62), current: None, previous: Some(huge) }, Instant::now());
+        assert_eq!((log.bytes, log.entries.len(), log.start()), (0, 0, Revision(62)));
+        assert!(log.prepend(vec![deleted], Revision(48), Instant::now()));
+    }
+
+    #[test]
+    fn every_past_state_is_rebuilt() {
+        let mut log = new(1000, 1000);
+        log.reset(Revision(10));
+        let mut objects = ObjectMap::new();
+        let mut states = vec![(Revision(10), objects.clone())];
+        for revision in 11..700_u64 {
+            let key = format!("/p/{}", revision * 7 % 13);
+            let previous = objects.get(key.as_str()).cloned();
+            let current = (revision % 5 != 0 || previous.is_none()).then(|| object(&key, revision));
+            match &current {
+                Some(current) => objects.insert(current.key().clone(), current.clone()),
+                None => objects.remove(key.as_str()),
+            };
+            log.push(Change { revision: Revision(revision), current, previous }, Instant::now());
+            log.note_state(&objects);
+            states.push((Revision(revision), objects.clone()));
+        }
+        assert!(log.checkpoints.len() >= 4);
+        for (revision, expected) in states {
+            let rebuilt = log.past(revision, &objects).unwrap().rebuild();
+            let revisions =
+                |objects: &ObjectMap| objects.values().map(|object| object.revision()).collect::<Vec<_>>();
+            assert_eq!(revisions(&rebuilt), revisions(&expected), "at {revision}");
+        }
+        assert!(log.past(Revision(9), &objects).is_none());
+    }
+}

@@ -1,0 +1,215 @@
+//! Objects as the cache keeps them: final bytes, and the few things selectors need.
+//!
+//! What the bytes mean is the registry's business: it gives the cacher an [`ObjectDecoder`], and nothing here looks
+//! into them.
+
+use crate::lazy_map::LazyMap;
+use bytes::Bytes;
+use pintle_storage::{Key, Revision};
+use std::sync::Arc;
+
+/// Turns stored bytes into what the cache keeps. Given by the registry, one for each resource.
+pub trait ObjectDecoder: Send + Sync + 'static {
+    /// The object stored under `key`: its JSON as clients get it (`resourceVersion` spliced in) and what selectors
+    /// look at. Called once for every write, from the one task that follows the store.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the bytes are no object of the resource. The cacher then leaves the object out.
+    fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError>;
+
+    /// `json`, made by [`ObjectDecoder::decode`], with its `metadata.resourceVersion` replaced: a DELETED event
+    /// carries the object's last state with the revision of the deletion.
+    fn rewrite_revision(&self, json: &Bytes, revision: Revision) -> Bytes;
+}
+
+/// Why stored bytes could not be decoded. The text is for the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(pub String);
+
+/// What [`ObjectDecoder::decode`] finds in stored bytes.
+#[derive(Debug, Clone)]
+pub struct DecodedObject {
+    /// The object's final JSON.
+    pub json: Bytes,
+    /// `metadata.namespace`, empty for cluster-scoped objects. Objects of one namespace best share the text.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+    /// `metadata.labels`.
+    pub labels: Labels,
+    /// The values of the resource's selectable fields, in the order in which it declares them.
+    pub fields: Box<[Arc<str>]>,
+}
+
+/// Labels, sorted by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
+
+impl Labels {
+    /// The value of one label.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let at = self.0.binary_search_by(|(other, _)| other.as_ref().cmp(key)).ok()?;
+        self.0.get(at).map(|(_, value)| value.as_ref())
+    }
+
+    /// All labels, sorted by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
+    /// Sorts; of two labels with one key the later stays.
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(labels: I) -> Self {
+        let mut labels: Vec<_> = labels.into_iter().collect();
+        labels.reverse();
+        labels.sort_by(|(a, _), (b, _)| a.cmp(b));
+        labels.dedup_by(|(later, _), (kept, _)| later == kept);
+        Labels(labels.into_boxed_slice())
+    }
+}
+
+/// Names an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller numbers
+/// them as it likes, small numbers for each resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RepresentationId(pub u32);
+
+/// An object as of one revision. Immutable, shared behind [`Arc`] by snapshots, events and responses.
+#[derive(Debug)]
+pub struct CachedObject {
+    key: Key,
+    revision: Revision,
+    json: Bytes,
+    namespace: Arc<str>,
+    name: Arc<str>,
+    labels: Labels,
+    fields: Box<[Arc<str>]>,
+    representations: LazyMap<RepresentationId, Bytes>,
+}
+
+impl CachedObject {
+    /// The object that was stored under `key` at `revision`.
+    pub fn new(key: Key, revision: Revision, decoded: DecodedObject) -> CachedObject {
+        let DecodedObject { json, namespace, name, labels, fields } = decoded;
+        CachedObject {
+            key,
+            revision,
+            json,
+            namespace,
+            name,
+            labels,
+            fields,
+            representations: LazyMap::default(),
+        }
+    }
+
+    /// The storage key.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The object's resource version.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The final JSON, as clients get it.
+    pub fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// `metadata.namespace`, empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `metadata.labels`.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// The values of the selectable fields in declared order.
+    pub fn fields(&self) -> &[Arc<str>] {
+        &self.fields
+    }
+
+    /// The value of one selectable field.
+    pub fn field(&self, index: usize) -> Option<&Arc<str>> {
+        self.fields.get(index)
+    }
+
+    /// Another encoding of the object, made by `make` on the first demand and kept as long as the object.
+    ///
+    /// Concurrent callers of one representation wait for the first. `make` must not ask for the same representation
+    /// of the same object.
+    ///
+    /// # Errors
+    /// What `make` returns; the next caller tries again.
+    pub fn representation<E>(
+        &self,
+        id: RepresentationId,
+        make: impl FnOnce() -> Result<Bytes, E>,
+    ) -> Result<Bytes, E> {
+        self.representations.get_or_try_init(id, make).cloned()
+    }
+
+    /// A representation that was made before.
+    pub fn existing_representation(&self, id: RepresentationId) -> Option<Bytes> {
+        self.representations.get(id).cloned()
+    }
+
+    pub(crate) fn namespace_arc(&self) -> &Arc<str> {
+        &self.namespace
+    }
+
+    pub(crate) fn name_arc(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The same object with another resource version, as a DELETED event carries it.
+    pub(crate) fn at_revision(&self, revision: Revision, decoder: &dyn ObjectDecoder) -> CachedObject {
+        CachedObject {
+            key: self.key.clone(),
+            revision,
+            json: decoder.rewrite_revision(&self.json, revision),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            representations: LazyMap::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_sorted_and_the_last_of_equal_keys_stays() {
+        let labels: Labels = [("b", "1"), ("a", "2"), ("b", "3")]
+            .into_iter()
+            .map(|(key, value)| (Arc::from(key), Arc::from(value)))
+            .collect();
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
+        assert_eq!(labels.get("b"), Some("3"));
+        assert_eq!(labels.get("c"), None);
+        assert_eq!(labels.len(), 2);
+    }
+}

@@ -1,0 +1,275 @@
+//! What a cacher's tasks, readers and watchers share, and the one place where changes are published.
+//!
+//! Lock order: [`Shared::state`], then one watcher's queue. Neither is held across an await, and no waker is woken
+//! under either. Readers take no lock: they load the snapshot, and wait (if they must) on the progress channel.
+//!
+//! Order of publication, under the state's lock: the snapshot, the log, the queues; then, without it, the waiting
+//! readers and each watcher with something new, once. So whoever has seen an event finds its state in the snapshot.
+
+use crate::{
+    CachedObject, CacherConfig, CacherMetrics, Snapshot,
+    bookmarks::BookmarkBuckets,
+    event::{Change, WatchEvent},
+    event_log::EventLog,
+    metrics,
+    snapshot::ObjectMap,
+    watch_target::WatchTarget,
+    watcher_index::WatcherIndex,
+};
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use pintle_storage::{KeyValue, ListRequest, Revision, Storage, StorageError};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Waker,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+
+pub(crate) struct Shared {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) config: CacherConfig,
+    pub(crate) metrics: CacherMetrics,
+    /// `None` until the first list, and again once stopped.
+    snapshot: ArcSwapOption<Snapshot>,
+    pub(crate) progress: watch::Sender<Progress>,
+    /// How far the open storage watch has queued, see [`pintle_storage::WatchReceiver::queued_revision`].
+    queued: ArcSwapOption<AtomicU64>,
+    pub(crate) state: Mutex<State>,
+    /// There is something to do earlier than before, see [`crate::ticker`].
+    pub(crate) due_changed: Notify,
+    /// Held by the one that reads history from the store for the log.
+    pub(crate) extending: tokio::sync::Mutex<()>,
+}
+
+/// How far the cacher is, for those who wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) revision: Revision,
+    pub(crate) phase: Phase,
+}
+
+/// Pending until the first list, then Ready until Stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Pending,
+    Ready,
+    Stopped,
+}
+
+/// What changes with every event. The snapshot here is the one that readers see.
+pub(crate) struct State {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) log: EventLog,
+    pub(crate) watchers: WatcherIndex,
+    pub(crate) bookmarks: BookmarkBuckets,
+    pub(crate) stopped: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(storage: Arc<dyn Storage>, config: CacherConfig, now: Instant) -> Shared {
+        let log = EventLog::new(&config);
+        let state = State {
+            snapshot: Snapshot::default(),
+            log,
+            watchers: WatcherIndex::new(&config.triggers),
+            bookmarks: BookmarkBuckets::new(now, config.bookmark_period),
+            stopped: false,
+        };
+        Shared {
+            storage,
+            config,
+            metrics: CacherMetrics::default(),
+            snapshot: ArcSwapOption::empty(),
+            progress: watch::Sender::new(Progress { revision: Revision(0), phase: Phase::Pending }),
+            queued: ArcSwapOption::empty(),
+            state: Mutex::new(state),
+            due_changed: Notify::new(),
+            extending: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The newest snapshot, if there is one yet.
+    pub(crate) fn load(&self) -> Option<Snapshot> {
+        self.snapshot.load().as_deref().cloned()
+    }
+
+    /// How far the open storage watch has queued, if the engine tells and the watch is sound.
+    pub(crate) fn queued_revision(&self) -> Option<Revision> {
+        let queued = self.queued.load().as_ref()?.load(Ordering::Acquire);
+        (queued != u64::MAX).then_some(Revision(queued))
+    }
+
+    pub(crate) fn set_queued(&self, queued: Option<Arc<AtomicU64>>) {
+        self.queued.store(queued);
+    }
+
+    /// Replaces everything by what a list has found. Whoever watches would miss what happened between the last event
+    /// and the list, so all watches end.
+    pub(crate) fn replace(&self, snapshot: Snapshot) {
+        let mut wakers = Vec::new();
+        {
+            let mut state = self.state.lock();
+            if state.stopped {
+                return;
+            }
+            state.log.reset(snapshot.revision());
+            self.metrics.capacity.store(state.log.capacity(), Ordering::Relaxed);
+            wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
+            self.publish(&mut state, snapshot);
+        }
+        self.metrics.initializations.fetch_add(1, Ordering::Relaxed);
+        self.wake(wakers);
+    }
+
+    /// Publishes changes, in order, with the state after them.
+    pub(crate) fn apply(&self, changes: Vec<Change>, snapshot: Snapshot) {
+        let now = Instant::now();
+        let count = changes.len();
+        let mut wakers = Vec::new();
+        {
+            let mut state = self.state.lock();
+            if state.stopped {
+                return;
+            }
+            self.publish(&mut state, snapshot);
+            let State { snapshot, log, watchers, .. } = &mut *state;
+            let trimmable = log.is_trimmable();
+            for change in changes {
+                let at = log.end();
+                let mut event = None;
+                watchers.for_each_candidate(&change, |target| {
+                    wakers.extend(target.offer(&change, at, &mut event, || self.event(change.clone())));
+                });
+                log.push(change, now);
+            }
+            log.note_state(snapshot.objects());
+            self.metrics.capacity.store(log.capacity(), Ordering::Relaxed);
+            if log.is_trimmable() && !trimmable {
+                self.due_changed.notify_one();
+            }
+        }
+        metrics::add(&self.metrics.events_dispatched, count);
+        self.wake(wakers);
+    }
+
+    /// Publishes that nothing else happened up to a revision.
+    pub(crate) fn advance(&self, revision: Revision) {
+        {
+            let mut state = self.state.lock();
+            if state.stopped || state.snapshot.revision() >= revision {
+                return;
+            }
+            let snapshot = state.snapshot.clone().at_least(revision);
+            self.publish(&mut state, snapshot);
+        }
+        self.wake(Vec::new());
+    }
+
+    fn publish(&self, state: &mut State, snapshot: Snapshot) {
+        self.metrics.resource_version.store(snapshot.revision().0, Ordering::Relaxed);
+        state.snapshot = snapshot.clone();
+        self.snapshot.store(Some(Arc::new(snapshot)));
+    }
+
+    /// Wakes the readers that wait for what was just published, and these watchers.
+    fn wake(&self, wakers: Vec<Waker>) {
+        if let Some(snapshot) = self.snapshot.load().as_deref() {
+            let revision = snapshot.revision();
+            self.progress.send_if_modified(|progress| {
+                let before = *progress;
+                if progress.phase != Phase::Stopped {
+                    *progress = Progress { revision: revision.max(before.revision), phase: Phase::Ready };
+                }
+                *progress != before
+            });
+        }
+        self.wake_watchers(wakers);
+    }
+
+    pub(crate) fn wake_watchers(&self, wakers: Vec<Waker>) {
+        metrics::add(&self.metrics.wake_ups, wakers.len());
+        for waker in wakers {
+            waker.wake();
+        }
+    }
+
+    /// Ends every watch and every wait.
+    pub(crate) fn stop(&self) {
+        let mut wakers = Vec::new();
+        {
+            let mut state = self.state.lock();
+            state.stopped = true;
+            state.snapshot = Snapshot::default();
+            state.log.reset(Revision(0));
+            wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
+            self.snapshot.store(None);
+        }
+        self.progress.send_modify(|progress| progress.phase = Phase::Stopped);
+        self.wake_watchers(wakers);
+    }
+
+    /// Takes a watcher that is gone out of the index.
+    pub(crate) fn forget(&self, target: &Arc<WatchTarget>) {
+        self.state.lock().watchers.remove(target);
+        self.metrics.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn event(&self, change: Change) -> WatchEvent {
+        WatchEvent::new(change, self.config.decoder.clone())
+    }
+
+    /// Decodes a stored pair. One that does not decode is logged by its key alone, for its bytes may be a Secret's, and
+    /// left out: one bad object must not take the others away.
+    pub(crate) fn decode(&self, kv: &KeyValue) -> Option<Arc<CachedObject>> {
+        match self.config.decoder.decode(&kv.key, &kv.value, kv.mod_revision) {
+            Ok(decoded) => Some(Arc::new(CachedObject::new(kv.key.clone(), kv.mod_revision, decoded))),
+            Err(_) => {
+                self.metrics.decode_errors.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(
+                    resource = %self.config.resource, key = %kv.key, revision = %kv.mod_revision,
+                    "a stored object cannot be decoded and is left out"
+                );
+                None
+            }
+        }
+    }
+
+    /// Reads the whole resource from the store, at a revision or as it is.
+    pub(crate) async fn list_from_storage(
+        &self,
+        revision: Option<Revision>,
+    ) -> Result<Snapshot, StorageError> {
+        let mut objects = ObjectMap::new();
+        let mut revision = revision;
+        let mut start_after = None;
+        loop {
+            let page = self
+                .storage
+                .get_list(ListRequest {
+                    prefix: self.config.prefix.to_string(),
+                    start_after: start_after.take(),
+                    limit: self.config.page_size,
+                    revision,
+                })
+                .await?;
+            // All pages are of one revision: that of the first.
+            let revision = *revision.get_or_insert(page.revision);
+            start_after = page.items.last().map(|kv| kv.key.clone());
+            for kv in page.items {
+                if let Some(object) = self.decode(&kv) {
+                    objects.insert(kv.key, object);
+                }
+            }
+            if !page.more || start_after.is_none() {
+                return Ok(Snapshot::new(objects, revision));
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}

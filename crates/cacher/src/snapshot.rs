@@ -1,0 +1,118 @@
+//! One resource's objects as of one revision.
+
+use crate::CachedObject;
+use pintle_storage::{Key, Revision};
+use std::{ops::Bound, sync::Arc};
+
+pub(crate) type ObjectMap = imbl::OrdMap<Key, Arc<CachedObject>>;
+
+/// All objects of a resource at one revision. Immutable; a clone shares everything, so a reader may keep one as long
+/// as a response takes, whatever is written meanwhile.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    objects: ObjectMap,
+    revision: Revision,
+}
+
+impl Snapshot {
+    pub(crate) fn new(objects: ObjectMap, revision: Revision) -> Snapshot {
+        Snapshot { objects, revision }
+    }
+
+    pub(crate) fn objects(&self) -> &ObjectMap {
+        &self.objects
+    }
+
+    /// The same objects at a later revision, for a caller that knows that nothing was written in between.
+    pub(crate) fn at_least(mut self, revision: Revision) -> Snapshot {
+        self.revision = self.revision.max(revision);
+        self
+    }
+
+    /// The revision whose state this is: the resource version of a list made from it.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// One object.
+    pub fn get(&self, key: &Key) -> Option<&Arc<CachedObject>> {
+        self.objects.get(key)
+    }
+
+    /// The objects whose keys have this prefix, in key order; with `start_after` only those after that key.
+    pub fn range<'a>(&'a self, prefix: &'a str, start_after: Option<&'a Key>) -> Range<'a> {
+        let start = match start_after {
+            Some(key) if key.as_str() >= prefix => Bound::Excluded(key.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        Range { objects: self.objects.range::<_, str>((start, Bound::Unbounded)), prefix }
+    }
+
+    /// How many objects [`Snapshot::range`] gives. Free for the whole resource, else as long as the range.
+    pub fn count(&self, prefix: &str, start_after: Option<&Key>) -> usize {
+        match (start_after, self.objects.get_min(), self.objects.get_max()) {
+            (None, Some((first, _)), Some((last, _)))
+                if first.as_str().starts_with(prefix) && last.as_str().starts_with(prefix) =>
+            {
+                // Keys between two keys with one prefix have it too.
+                self.objects.len()
+            }
+            _ => self.range(prefix, start_after).count(),
+        }
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+}
+
+/// The iterator of [`Snapshot::range`].
+pub struct Range<'a> {
+    objects: imbl::ordmap::RangedIter<'a, Key, Arc<CachedObject>, imbl::shared_ptr::DefaultSharedPtr>,
+    prefix: &'a str,
+}
+
+impl<'a> Iterator for Range<'a> {
+    type Item = &'a Arc<CachedObject>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, object) = self.objects.next()?;
+        key.as_str().starts_with(self.prefix).then_some(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::object;
+
+    #[test]
+    fn range_is_the_prefix_in_key_order_after_the_start() {
+        let objects = ["/p/a/1", "/p/a/2", "/p/b/1", "/p/ab/1", "/q/a/1"];
+        let snapshot =
+            Snapshot::new(objects.iter().map(|key| (Key::new(*key), object(key, 5))).collect(), Revision(5));
+        let check = |prefix: &str, start_after: Option<&str>, expected: &[&str]| {
+            let start_after = start_after.map(Key::new);
+            let keys: Vec<_> =
+                snapshot.range(prefix, start_after.as_ref()).map(|object| object.key().as_str()).collect();
+            assert_eq!(keys, expected, "{prefix} after {start_after:?}");
+            assert_eq!(snapshot.count(prefix, start_after.as_ref()), expected.len());
+        };
+        check("/p/", None, &["/p/a/1", "/p/a/2", "/p/ab/1", "/p/b/1"]);
+        check("/p/a/", None, &["/p/a/1", "/p/a/2"]);
+        check("/p/a/", Some("/p/a/1"), &["/p/a/2"]);
+        check("/p/a/", Some("/p/a/2"), &[]);
+        check("/p/a/", Some("/a"), &["/p/a/1", "/p/a/2"]);
+        check("/p/a/", Some("/p/b/1"), &[]);
+        check("/p/", Some("/p/a/gone"), &["/p/ab/1", "/p/b/1"]);
+        check("/", None, &["/p/a/1", "/p/a/2", "/p/ab/1", "/p/b/1", "/q/a/1"]);
+        check("/z", None, &[]);
+        assert_eq!(Snapshot::default().count("/", None), 0);
+    }
+}

@@ -1,0 +1,309 @@
+//! Objects for tests: the stored value is `name=value` pairs, such as `node=a;l:app=web`.
+
+use crate::{
+    CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder, Predicate,
+    Snapshot, Trigger, TriggerField, WatchItem, WatchOptions, WatchStart, Watcher,
+};
+use bytes::Bytes;
+use pintle_storage::{
+    BoxFuture, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision, Storage, StorageError,
+    StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
+};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+use tokio::{runtime::Handle, sync::watch};
+
+/// Decodes `node=a;l:app=web`: the one selectable field and labels. `!` does not decode.
+pub(crate) struct TestDecoder;
+
+impl ObjectDecoder for TestDecoder {
+    fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError> {
+        let text = std::str::from_utf8(value).map_err(|error| DecodeError(error.to_string()))?;
+        if text.starts_with('!') {
+            return Err(DecodeError("not an object".into()));
+        }
+        let mut node: Arc<str> = "".into();
+        let mut labels = Vec::new();
+        for (name, value) in text.split(';').filter_map(|pair| pair.split_once('=')) {
+            match name.strip_prefix("l:") {
+                Some(label) => labels.push((Arc::from(label), Arc::from(value))),
+                None if name == "node" => node = value.into(),
+                None => {}
+            }
+        }
+        let mut segments = key.as_str().rsplit('/');
+        let name = segments.next().unwrap_or_default();
+        let namespace = segments.next().unwrap_or_default();
+        Ok(DecodedObject {
+            json: json(text, mod_revision),
+            namespace: namespace.into(),
+            name: name.into(),
+            labels: labels.into_iter().collect(),
+            fields: [node].into(),
+        })
+    }
+
+    fn rewrite_revision(&self, json_bytes: &Bytes, revision: Revision) -> Bytes {
+        let text = std::str::from_utf8(json_bytes).unwrap();
+        json(text.split_once('@').unwrap().0, revision)
+    }
+}
+
+fn json(text: &str, revision: Revision) -> Bytes {
+    Bytes::from(format!("{text}@{revision}"))
+}
+
+/// An object without node and labels.
+pub(crate) fn object(key: &str, revision: u64) -> Arc<CachedObject> {
+    object_of(key, revision, "")
+}
+
+/// An object from its stored text.
+pub(crate) fn object_of(key: &str, revision: u64, text: &str) -> Arc<CachedObject> {
+    let key = Key::new(key);
+    let revision = Revision(revision);
+    let decoded = TestDecoder.decode(&key, &Bytes::from(text.to_owned()), revision).unwrap();
+    Arc::new(CachedObject::new(key, revision, decoded))
+}
+
+pub(crate) const PREFIX: &str = "/p/";
+
+/// The configuration of the test resource.
+pub(crate) fn config() -> CacherConfig {
+    CacherConfig {
+        triggers: vec![TriggerField { name: "spec.nodeName".into(), index: 0 }],
+        ..CacherConfig::new("tests", PREFIX, Arc::new(TestDecoder))
+    }
+}
+
+/// A memory engine whose watches can be held, broken, and made to be silent about what they queued, as etcd's are.
+pub(crate) struct TestStorage {
+    inner: MemoryStorage,
+    controls: watch::Sender<Controls>,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Controls {
+    /// Watches do not tell how far they have queued.
+    pub(crate) silent: bool,
+    /// Watches deliver nothing.
+    pub(crate) held: bool,
+    /// Lists fail.
+    pub(crate) no_lists: bool,
+    /// New watches fail.
+    pub(crate) no_watches: bool,
+    /// Grows to end the open watches.
+    pub(crate) breaks: u32,
+}
+
+impl TestStorage {
+    pub(crate) fn new() -> Arc<TestStorage> {
+        Arc::new(TestStorage { inner: MemoryStorage::new(), controls: watch::Sender::default() })
+    }
+
+    pub(crate) fn control(&self, change: impl FnOnce(&mut Controls)) {
+        self.controls.send_modify(change);
+    }
+
+    /// Creates or replaces.
+    pub(crate) async fn put(&self, key: &str, text: &str) -> Revision {
+        let key = Key::new(key);
+        let value = Bytes::from(text.to_owned());
+        loop {
+            let written = match self.get(&key).await.unwrap().kv {
+                Some(kv) => self.update(&key, value.clone(), kv.mod_revision, None).await,
+                None => self.create(&key, value.clone(), None).await,
+            };
+            match written {
+                Ok(revision) => return revision,
+                Err(WriteError::Storage(error)) => panic!("{error}"),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Deletes if it exists.
+    pub(crate) async fn remove(&self, key: &str) -> Option<Revision> {
+        let key = Key::new(key);
+        loop {
+            let kv = self.get(&key).await.unwrap().kv?;
+            if let Ok(revision) = self.delete(&key, kv.mod_revision).await {
+                return Some(revision);
+            }
+        }
+    }
+}
+
+impl Storage for TestStorage {
+    fn create(
+        &self,
+        key: &Key,
+        value: Bytes,
+        ttl: Option<Duration>,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.inner.create(key, value, ttl)
+    }
+
+    fn update(
+        &self,
+        key: &Key,
+        value: Bytes,
+        expected: Revision,
+        ttl: Option<Duration>,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.inner.update(key, value, expected, ttl)
+    }
+
+    fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.inner.delete(key, expected)
+    }
+
+    fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {
+        self.inner.get(key)
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
+        if self.controls.borrow().no_lists {
+            return Box::pin(async { Err(StorageError::Engine("no lists".into())) });
+        }
+        self.inner.get_list(request)
+    }
+
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
+        Box::pin(async move {
+            if self.controls.borrow().no_watches {
+                return Err(StorageError::Engine("no watches".into()));
+            }
+            let inner = self.inner.watch(request).await?;
+            let controls = self.controls.subscribe();
+            let breaks = controls.borrow().breaks;
+            Ok(Box::new(TestStream { inner, controls, breaks }) as WatchStream)
+        })
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        self.inner.current_revision()
+    }
+
+    fn request_progress(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.request_progress()
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.compact(revision)
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.health()
+    }
+
+    fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
+        self.inner.size()
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.inner.close()
+    }
+}
+
+struct TestStream {
+    inner: WatchStream,
+    controls: watch::Receiver<Controls>,
+    breaks: u32,
+}
+
+impl WatchReceiver for TestStream {
+    fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>> {
+        Box::pin(async move {
+            let TestStream { inner, controls, breaks } = self;
+            let breaks = *breaks;
+            loop {
+                let Controls { held, breaks: now, .. } = *controls.borrow_and_update();
+                if now != breaks {
+                    return None;
+                }
+                tokio::select! {
+                    // So that what was held before a write does not deliver it.
+                    biased;
+                    _ = controls.changed() => {}
+                    batch = inner.next_batch(), if !held => return batch,
+                }
+            }
+        })
+    }
+
+    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
+        if self.controls.borrow().silent { None } else { self.inner.queued_revision() }
+    }
+}
+
+/// A ready cacher over `storage`.
+pub(crate) async fn start(storage: &Arc<TestStorage>, config: CacherConfig) -> Arc<Cacher> {
+    let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+    cacher.wait_ready().await.unwrap();
+    cacher
+}
+
+/// What a watcher has ready now, as text: `ADDED /p/a/x node=n@5`, `BOOKMARK 7`, `BOOKMARK 7 end`, `END`.
+pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut ended = false;
+    while let Poll::Ready(count) = watcher.poll_batch(&mut cx, 3, &mut items) {
+        ended = count == 0;
+        if ended {
+            break;
+        }
+    }
+    let mut lines: Vec<_> = items.iter().map(render).collect();
+    if ended {
+        lines.push("END".into());
+    }
+    lines
+}
+
+/// As [`ready`], once the cacher has everything that was written.
+pub(crate) async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    ready(watcher)
+}
+
+pub(crate) fn render(item: &WatchItem) -> String {
+    match item {
+        WatchItem::Event { event_type, event } => {
+            let object = event.object(*event_type).unwrap();
+            assert!(object.revision() <= event.revision());
+            let json = std::str::from_utf8(object.json()).unwrap();
+            format!("{} {} {json}", event_type.as_str(), object.key())
+        }
+        WatchItem::Bookmark { revision, initial_events_end: false } => format!("BOOKMARK {revision}"),
+        WatchItem::Bookmark { revision, initial_events_end: true } => format!("BOOKMARK {revision} end"),
+    }
+}
+
+/// The objects of a snapshot: `/p/a/x node=n@5`.
+pub(crate) fn contents(snapshot: &Snapshot) -> Vec<String> {
+    let render = |object: &Arc<CachedObject>| {
+        format!("{} {}", object.key(), std::str::from_utf8(object.json()).unwrap())
+    };
+    snapshot.range(PREFIX, None).map(render).collect()
+}
+
+/// A predicate on one label.
+pub(crate) fn labelled(key: &'static str, value: &'static str) -> Option<Predicate> {
+    Some(Arc::new(move |object| object.labels().get(key) == Some(value)))
+}
+
+/// A trigger on the node field, with the predicate that goes with it.
+pub(crate) fn on_node(node: &str) -> WatchOptions {
+    let value: Arc<str> = node.into();
+    let expected = value.clone();
+    WatchOptions {
+        trigger: Some(Trigger { field: "spec.nodeName".into(), value }),
+        predicate: Some(Arc::new(move |object| object.field(0) == Some(&expected))),
+        ..WatchOptions::new(WatchStart::Now(Freshness::Any))
+    }
+}

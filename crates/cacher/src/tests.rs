@@ -1,0 +1,9 @@
+//! A cacher over the memory engine. Time is paused: what waits, waits for events.
+
+mod bookmarks;
+mod concurrency;
+mod dispatch;
+mod follow;
+mod history;
+mod reads;
+mod watch;

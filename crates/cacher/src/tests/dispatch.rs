@@ -1,0 +1,196 @@
+//! Who is woken, what is queued, and what becomes of those who are slow.
+
+use crate::{
+    Cacher, CacherConfig, Freshness, WatchOptions, WatchStart, Watcher,
+    testing::{TestStorage, config, on_node, ready, settled, start},
+};
+use pintle_storage::Revision;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+async fn watch(cacher: &Cacher, options: WatchOptions) -> Watcher {
+    let mut watcher = cacher.watch(options).await.unwrap();
+    assert_eq!(ready(&mut watcher), [""; 0]);
+    watcher
+}
+
+fn now() -> WatchOptions {
+    WatchOptions::new(WatchStart::Now(Freshness::Any))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_wakes_only_those_who_want_it() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let mut watchers = Vec::new();
+    for node in 0..100 {
+        for _ in 0..5 {
+            watchers.push(watch(&cacher, on_node(&format!("n{node}"))).await);
+        }
+    }
+    let wake_ups = || cacher.metrics().wake_ups.load(Ordering::Relaxed);
+    // (write, watchers woken)
+    let rows =
+        [("node=n7", 5), ("node=n7;v=2", 5), ("node=n8", 10), ("node=elsewhere", 5), ("", 0), ("node=n1", 5)];
+    for (text, expected) in rows {
+        let before = wake_ups();
+        storage.put("/p/a/x", text).await;
+        cacher.snapshot(Freshness::Consistent).await.unwrap();
+        assert_eq!(wake_ups() - before, expected, "{text}");
+        for watcher in &mut watchers {
+            ready(watcher);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_wakes_a_watcher_once() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let mut watcher = watch(&cacher, now()).await;
+    storage.control(|controls| controls.held = true);
+    for _ in 0..100 {
+        storage.put("/p/a/x", "").await;
+    }
+    storage.control(|controls| controls.held = false);
+    assert_eq!(settled(&cacher, &mut watcher).await.len(), 100);
+    assert_eq!(cacher.metrics().wake_ups.load(Ordering::Relaxed), 1);
+}
+
+fn small() -> CacherConfig {
+    CacherConfig { queue_capacity: 10, log_capacity_min: 50, log_capacity_max: 100, ..config() }
+}
+
+async fn burst(storage: &TestStorage, cacher: &Cacher, count: usize) {
+    for _ in 0..count {
+        storage.put("/p/a/x", "").await;
+        cacher.snapshot(Freshness::Consistent).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_falls_behind_its_queue_catches_up_from_the_log() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, small()).await;
+    let mut slow = watch(&cacher, now()).await;
+    let mut other = watch(&cacher, on_node("another")).await;
+    for round in 0..3 {
+        burst(&storage, &cacher, 90).await;
+        assert_eq!(slow.target().queued(), 10);
+        assert_eq!(other.target().queued(), 0);
+        let seen = ready(&mut slow);
+        let first = 2 + round * 90;
+        let expected: Vec<_> = (first..first + 90)
+            .map(|revision| {
+                let event_type = if revision == 2 { "ADDED" } else { "MODIFIED" };
+                format!("{event_type} /p/a/x @{revision}")
+            })
+            .collect();
+        assert_eq!(seen, expected);
+        assert_eq!(slow.target().queued(), 0);
+    }
+    assert_eq!(ready(&mut other), [""; 0]);
+    assert_eq!(cacher.metrics().terminated_watchers.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_falls_behind_the_log_is_cut_off_alone() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, small()).await;
+    let mut slow = watch(&cacher, now()).await;
+    let mut quick = watch(&cacher, now()).await;
+    let mut seen = 0;
+    for _ in 0..10 {
+        burst(&storage, &cacher, 20).await;
+        seen += ready(&mut quick).len();
+    }
+    assert_eq!(seen, 200);
+    assert_eq!(slow.target().queued(), 10);
+    let seen = ready(&mut slow);
+    // What was queued is delivered; then the client starts again from what it has seen.
+    assert_eq!(seen.len(), 11);
+    assert_eq!((seen[9].as_str(), seen[10].as_str()), ("MODIFIED /p/a/x @11", "END"));
+    assert_eq!(cacher.metrics().terminated_watchers.load(Ordering::Relaxed), 1);
+    burst(&storage, &cacher, 1).await;
+    assert_eq!(ready(&mut quick), ["MODIFIED /p/a/x @202"]);
+    assert_eq!(ready(&mut slow), ["END"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_queued_while_the_initial_state_is_read() {
+    let storage = TestStorage::new();
+    for name in 0..20 {
+        storage.put(&format!("/p/a/{name:02}"), "").await;
+    }
+    let cacher = start(&storage, small()).await;
+    let mut watcher = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
+    let mut items = Vec::new();
+    assert!(watcher.next_batch(5, &mut items).await);
+    assert_eq!(items.len(), 5);
+    storage.remove("/p/a/19").await;
+    burst(&storage, &cacher, 30).await;
+    assert_eq!(watcher.target().queued(), 0);
+    let seen = ready(&mut watcher);
+    assert_eq!(seen.len(), 15 + 1 + 30);
+    assert_eq!(seen[14], "ADDED /p/a/19 @21");
+    assert_eq!(seen[15], "DELETED /p/a/19 @22");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_is_gone_leaves_nothing_behind() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let watchers = [watch(&cacher, now()).await, watch(&cacher, on_node("n")).await];
+    assert_eq!(cacher.metrics().watchers.load(Ordering::Relaxed), 2);
+    let targets = watchers.each_ref().map(|watcher| Arc::downgrade(watcher.target()));
+    drop(watchers);
+    assert_eq!(cacher.metrics().watchers.load(Ordering::Relaxed), 0);
+    assert!(targets.iter().all(|target| target.upgrade().is_none()));
+    burst(&storage, &cacher, 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_ends_watches_after_what_is_queued() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let mut watcher = watch(&cacher, now()).await;
+    burst(&storage, &cacher, 2).await;
+    cacher.stop();
+    assert_eq!(ready(&mut watcher), ["ADDED /p/a/x @2", "MODIFIED /p/a/x @3", "END"]);
+    assert_eq!(watcher.next().await.map(|_| ()), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_wait_loses_nothing() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let mut watcher = cacher.watch(now()).await.unwrap();
+    for revision in 2..20 {
+        let waited = tokio::time::timeout(Duration::from_millis(1), watcher.next()).await;
+        assert!(waited.is_err());
+        storage.put("/p/a/x", "").await;
+        let Some(crate::WatchItem::Event { event, .. }) = watcher.next().await else { panic!("an event") };
+        assert_eq!(event.revision(), Revision(revision));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_history_of_a_burst_is_forgotten_when_it_is_over() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, CacherConfig { log_capacity_min: 10, ..config() }).await;
+    burst(&storage, &cacher, 1000).await;
+    let first = {
+        let past = cacher.snapshot_at(Revision(2)).await.unwrap();
+        Arc::downgrade(past.range("/p/", None).next().unwrap())
+    };
+    let capacity = || cacher.metrics().capacity.load(Ordering::Relaxed);
+    assert!(first.upgrade().is_some() && capacity() >= 1000);
+    tokio::time::sleep(Duration::from_secs(76)).await;
+    assert!(first.upgrade().is_none());
+    assert!(capacity() <= 16);
+    // The store still knows.
+    let watcher = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await;
+    assert_eq!(ready(&mut watcher.unwrap()).len(), 999);
+}

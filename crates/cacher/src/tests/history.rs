@@ -1,0 +1,78 @@
+//! Watches from before the event log, as after a restart.
+
+use crate::{
+    CacherConfig, CacherError, WatchOptions, WatchStart,
+    testing::{TestStorage, config, labelled, ready, settled, start},
+};
+use pintle_storage::{Revision, Storage};
+
+fn after(revision: u64) -> WatchOptions {
+    WatchOptions::new(WatchStart::After(Revision(revision)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_resumes_from_the_stores_history_as_if_there_had_been_no_restart() {
+    // More keys than are read one by one, too.
+    for keys in [5, 300] {
+        let storage = TestStorage::new();
+        let first = start(&storage, config()).await;
+        for key in 0..keys {
+            storage.put(&format!("/p/a/{key}"), if key % 2 == 0 { "l:app=web" } else { "" }).await;
+        }
+        for key in 0..keys {
+            let key = format!("/p/a/{key}");
+            storage.put(&key, "l:app=web;v=2").await;
+            storage.put("/q/a/x", "").await;
+            storage.put(&key, "").await;
+        }
+        for key in [1, 2] {
+            storage.remove(&format!("/p/a/{key}")).await;
+        }
+        storage.put("/p/a/1", "l:app=web;v=3").await;
+        let second = start(&storage, config()).await;
+        for revision in [1 + keys + keys, 1 + keys, 2, 1] {
+            for predicate in [None, labelled("app", "web")] {
+                let options = WatchOptions { predicate, ..after(revision) };
+                let mut expected = first.watch(options.clone()).await.unwrap();
+                let mut actual = second.watch(options).await.unwrap();
+                let expected = settled(&first, &mut expected).await;
+                assert!(expected.len() > keys as usize / 2);
+                assert_eq!(ready(&mut actual), expected, "{keys} keys, after {revision}");
+            }
+        }
+        // What comes next is live.
+        let mut watcher = second.watch(after(1)).await.unwrap();
+        let seen = ready(&mut watcher).len();
+        storage.put("/p/a/1", "v=4").await;
+        assert_eq!(settled(&second, &mut watcher).await.len(), 1);
+        let mut again = second.watch(after(1)).await.unwrap();
+        assert_eq!(ready(&mut again).len(), seen + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_store_has_forgotten_is_expired() {
+    let storage = TestStorage::new();
+    for _ in 0..10 {
+        storage.put("/p/a/x", "").await;
+    }
+    storage.compact(Revision(5)).await.unwrap();
+    let cacher = start(&storage, config()).await;
+    let expired = cacher.watch(after(4)).await.err();
+    assert_eq!(expired, Some(CacherError::Expired { requested: Revision(4), oldest: Revision(11) }));
+    let mut watcher = cacher.watch(after(9)).await.unwrap();
+    assert_eq!(ready(&mut watcher), ["MODIFIED /p/a/x @10", "MODIFIED /p/a/x @11"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_history_than_the_log_holds_is_expired() {
+    let storage = TestStorage::new();
+    for _ in 0..30 {
+        storage.put("/p/a/x", "").await;
+    }
+    let config = CacherConfig { log_capacity_min: 4, log_capacity_max: 16, ..config() };
+    let cacher = start(&storage, config).await;
+    assert!(matches!(cacher.watch(after(10)).await.err(), Some(CacherError::Expired { .. })));
+    let mut watcher = cacher.watch(after(20)).await.unwrap();
+    assert_eq!(ready(&mut watcher).len(), 11);
+}

@@ -1,0 +1,175 @@
+//! How fresh reads are, and past states.
+
+use crate::{
+    Cacher, CacherConfig, CacherError, Freshness,
+    testing::{TestStorage, config, contents, start},
+};
+use pintle_storage::{Key, Revision, Storage};
+use std::{sync::atomic::Ordering, time::Duration};
+use tokio::{runtime::Handle, time::Instant};
+
+#[tokio::test(start_paused = true)]
+async fn a_consistent_read_sees_every_acknowledged_write_at_once() {
+    for silent in [false, true] {
+        let storage = TestStorage::new();
+        storage.control(|controls| controls.silent = silent);
+        let cacher = start(&storage, config()).await;
+        for round in 0..20 {
+            let text = format!("v={round}");
+            let revision = storage.put("/p/a/x", &text).await;
+            let (object, read) = cacher.get(&Key::new("/p/a/x"), Freshness::Consistent).await.unwrap();
+            assert_eq!(object.unwrap().json(), &format!("{text}@{revision}"));
+            assert_eq!(read, revision);
+            // A write to another resource makes the revision of the list newer, too.
+            let revision = storage.put("/q/a/x", "").await;
+            let snapshot = cacher.snapshot(Freshness::Consistent).await.unwrap();
+            assert_eq!(snapshot.revision(), revision, "silent {silent}");
+            let snapshot = cacher.snapshot(Freshness::NotOlderThan(revision)).await.unwrap();
+            assert!(snapshot.revision() >= revision);
+        }
+        let metrics = cacher.metrics();
+        assert_eq!(metrics.consistent_reads.load(Ordering::Relaxed), 40);
+        assert_eq!(metrics.consistent_reads_fallback.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_waits_for_its_revision_but_not_for_ever() {
+    // (write after, answer)
+    let rows = [(1000, true), (2800, true), (3100, false)];
+    for silent in [false, true] {
+        for (milliseconds, answered) in rows {
+            let storage = TestStorage::new();
+            storage.control(|controls| controls.silent = silent);
+            let cacher = start(&storage, config()).await;
+            let writer = storage.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+                writer.put("/q/a/x", "").await;
+            });
+            let began = Instant::now();
+            let answer = cacher.snapshot(Freshness::NotOlderThan(Revision(2))).await;
+            if answered {
+                assert_eq!(answer.unwrap().revision(), Revision(2));
+            } else {
+                let (requested, current) = (Revision(2), Revision(1));
+                let error = CacherError::TooLargeResourceVersion { requested, current };
+                assert_eq!(answer.unwrap_err(), error);
+                assert_eq!(error.to_string(), "Too large resource version: 2, current: 1");
+                assert_eq!(began.elapsed(), Duration::from_secs(3));
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_consistent_read_that_the_cache_cannot_serve_is_read_from_the_store() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    storage.control(|controls| controls.held = true);
+    storage.put("/p/a/x", "").await;
+    let stale = cacher.snapshot(Freshness::Any).await.unwrap();
+    assert_eq!((contents(&stale).len(), stale.revision()), (0, Revision(1)));
+    let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!((contents(&fresh), fresh.revision()), (vec!["/p/a/x @2".to_owned()], Revision(2)));
+    assert_eq!(cacher.metrics().consistent_reads_fallback.load(Ordering::Relaxed), 1);
+    // The cache itself goes on where it was.
+    storage.control(|controls| controls.held = false);
+    let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!(contents(&fresh), ["/p/a/x @2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_watch_is_not_taken_for_a_quiet_one() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    storage.control(|controls| {
+        controls.breaks += 1;
+        controls.no_watches = true;
+    });
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    storage.put("/p/a/x", "").await;
+    let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!(contents(&fresh), ["/p/a/x @2"]);
+    assert_eq!(cacher.metrics().consistent_reads_fallback.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_past_state_is_exact() {
+    for log_capacity in [4, 1000] {
+        let storage = TestStorage::new();
+        // What the log does not have comes from the store, in pages.
+        let config = CacherConfig {
+            log_capacity_min: log_capacity,
+            log_capacity_max: log_capacity,
+            page_size: 2,
+            ..config()
+        };
+        let cacher = start(&storage, config).await;
+        let mut states = vec![(Revision(1), Vec::new())];
+        for step in 0..60 {
+            let key = format!("/p/a/{}", step * 7 % 5);
+            let revision = match step % 4 {
+                3 => storage.remove(&key).await.unwrap_or(Revision(0)),
+                2 => storage.put("/q/a/x", "").await,
+                _ => storage.put(&key, "").await,
+            };
+            let snapshot = cacher.snapshot(Freshness::Consistent).await.unwrap();
+            if revision != Revision(0) {
+                assert_eq!(snapshot.revision(), revision);
+                states.push((revision, contents(&snapshot)));
+            }
+        }
+        for (revision, expected) in &states {
+            let snapshot = cacher.snapshot_at(*revision).await.unwrap();
+            assert_eq!(snapshot.revision(), *revision);
+            assert_eq!(contents(&snapshot), *expected, "at {revision}");
+        }
+        storage.compact(Revision(20)).await.unwrap();
+        let expired = cacher.snapshot_at(Revision(10)).await;
+        if log_capacity == 4 {
+            let (requested, oldest) = (Revision(10), Revision(20));
+            assert_eq!(expired.unwrap_err(), CacherError::Expired { requested, oldest });
+        } else {
+            assert_eq!(contents(&expired.unwrap()), states[9].1);
+        }
+        let future = cacher.snapshot_at(Revision(1000)).await;
+        assert!(matches!(future, Err(CacherError::TooLargeResourceVersion { .. })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_decode_takes_no_other_away() {
+    let storage = TestStorage::new();
+    storage.put("/p/a/bad", "!").await;
+    storage.put("/p/a/good", "").await;
+    let cacher = start(&storage, config()).await;
+    let read = async || contents(&cacher.snapshot(Freshness::Consistent).await.unwrap());
+    assert_eq!(read().await, ["/p/a/good @3"]);
+    storage.put("/p/a/good", "!").await;
+    assert_eq!(read().await, [""; 0]);
+    storage.put("/p/a/bad", "").await;
+    storage.put("/p/a/other", "").await;
+    assert_eq!(read().await, ["/p/a/bad @5", "/p/a/other @6"]);
+    assert_eq!(cacher.metrics().decode_errors.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cacher_is_ready_once_it_has_listed() {
+    let storage = TestStorage::new();
+    storage.put("/p/a/x", "").await;
+    storage.control(|controls| controls.no_lists = true);
+    let cacher = Cacher::start(storage.clone(), config(), &Handle::current());
+    for freshness in [Freshness::Any, Freshness::Consistent] {
+        assert_eq!(cacher.snapshot(freshness).await.unwrap_err(), CacherError::NotReady);
+    }
+    assert!(!cacher.is_ready());
+    storage.control(|controls| controls.no_lists = false);
+    cacher.wait_ready().await.unwrap();
+    assert!(cacher.is_ready());
+    assert_eq!(contents(&cacher.snapshot(Freshness::Any).await.unwrap()), ["/p/a/x @2"]);
+    cacher.stop();
+    assert!(!cacher.is_ready());
+    assert_eq!(cacher.wait_ready().await, Err(CacherError::Stopped));
+    assert_eq!(cacher.snapshot(Freshness::Any).await.unwrap_err(), CacherError::Stopped);
+}

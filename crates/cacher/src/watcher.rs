@@ -1,0 +1,195 @@
+//! The receiving end of a watch.
+//!
+//! A watcher reads, in this order: the initial state from the snapshot it was given, if it asked for one; the event log
+//! from there on; then its queue. When the queue was too short for a burst it reads the log again. See
+//! [`crate::watch_target`] for the other end.
+
+use crate::{
+    Snapshot, WatchItem, WatchScope,
+    event::{Change, EventType},
+    event_log::Position,
+    metrics,
+    shared::Shared,
+    watch_target::{Next, WatchTarget},
+};
+use pintle_storage::Key;
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+
+/// So many changes are copied from the log at a time, under its lock.
+const LOG_CHUNK: usize = 256;
+/// So many chunks without anything for the watcher are read before other tasks get their turn.
+const CHUNKS_PER_POLL: usize = 32;
+
+/// One client's watch. Dropping it ends the watch.
+pub struct Watcher {
+    shared: Arc<Shared>,
+    target: Arc<WatchTarget>,
+    initial: Option<Initial>,
+    /// What was read from the log and not delivered yet.
+    from_log: VecDeque<WatchItem>,
+}
+
+/// The part of the initial state that was not delivered yet.
+struct Initial {
+    snapshot: Snapshot,
+    prefix: String,
+    delivered: Option<Key>,
+    bookmark: bool,
+}
+
+impl Watcher {
+    pub(crate) fn new(shared: Arc<Shared>, target: Arc<WatchTarget>) -> Watcher {
+        Watcher { shared, target, initial: None, from_log: VecDeque::new() }
+    }
+
+    /// Delivers the objects of a snapshot first, and a bookmark after them if that is wanted.
+    pub(crate) fn with_initial_events(mut self, snapshot: Snapshot, bookmark: bool) -> Watcher {
+        let prefix = match &self.target.filter.scope {
+            WatchScope::All => self.shared.config.prefix.to_string(),
+            WatchScope::Namespace(namespace) => format!("{}{namespace}/", self.shared.config.prefix),
+            WatchScope::Object(key) => key.to_string(),
+        };
+        self.initial = Some(Initial { snapshot, prefix, delivered: None, bookmark });
+        self
+    }
+
+    /// The next item; `None` when the watch is over because the watcher was too slow, the store's history had a gap,
+    /// or the cacher was stopped. The client then starts again from the last revision it has seen.
+    ///
+    /// Cancel safe: a dropped call loses nothing.
+    pub async fn next(&mut self) -> Option<WatchItem> {
+        let mut items = Vec::with_capacity(1);
+        poll_fn(|cx| self.poll_batch(cx, 1, &mut items)).await;
+        items.pop()
+    }
+
+    /// Waits for at least one item and appends to `items` what is ready, at most `limit`. `false` when the watch is
+    /// over.
+    ///
+    /// Cancel safe: a dropped call loses nothing, and what was appended was delivered.
+    pub async fn next_batch(&mut self, limit: usize, items: &mut Vec<WatchItem>) -> bool {
+        poll_fn(|cx| self.poll_batch(cx, limit, items)).await > 0
+    }
+
+    /// [`Watcher::next_batch`] for those who poll: the number of items appended, 0 when the watch is over.
+    pub fn poll_batch(
+        &mut self,
+        cx: &mut Context<'_>,
+        limit: usize,
+        items: &mut Vec<WatchItem>,
+    ) -> Poll<usize> {
+        let limit = limit.max(1);
+        let before = items.len();
+        let mut chunks = 0;
+        loop {
+            let count = items.len() - before;
+            if count >= limit {
+                return Poll::Ready(count);
+            }
+            if let Some(initial) = &mut self.initial {
+                let wanted = limit - count;
+                let over = initial.deliver(&self.shared, &self.target, wanted, items);
+                metrics::add(&self.shared.metrics.init_events, items.len() - before - count);
+                if over {
+                    self.initial = None;
+                }
+                continue;
+            }
+            if !self.from_log.is_empty() {
+                let ready = self.from_log.len().min(limit - count);
+                items.extend(self.from_log.drain(..ready));
+                continue;
+            }
+            match self.target.poll(cx, limit - count, items) {
+                Poll::Ready(Next::Item) => {}
+                Poll::Ready(Next::Log(from)) => {
+                    chunks += 1;
+                    if chunks > CHUNKS_PER_POLL {
+                        cx.waker().wake_by_ref();
+                        return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
+                    }
+                    self.read_log(from);
+                }
+                Poll::Ready(Next::End) => return Poll::Ready(count),
+                Poll::Pending if count > 0 => return Poll::Ready(count),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn target(&self) -> &Arc<WatchTarget> {
+        &self.target
+    }
+
+    fn read_log(&mut self, from: Position) {
+        let changes = {
+            let state = self.shared.state.lock();
+            let Some((changes, next)) = state.log.read(from, LOG_CHUNK) else {
+                drop(state);
+                self.cut_off();
+                return;
+            };
+            // The log is locked: whatever comes next is queued, or still to be read there.
+            self.target.set_behind((next != state.log.end()).then_some(next));
+            changes
+        };
+        self.from_log = changes.into_iter().filter_map(|change| self.item(change)).collect();
+        metrics::add(&self.shared.metrics.init_events, self.from_log.len());
+    }
+
+    fn item(&self, change: Change) -> Option<WatchItem> {
+        if change.revision <= self.target.after {
+            return None;
+        }
+        let event_type = change.event_type(|object| self.target.filter.matches(object))?;
+        Some(WatchItem::Event { event_type, event: Arc::new(self.shared.event(change)) })
+    }
+
+    fn cut_off(&self) {
+        tracing::debug!(resource = %self.shared.config.resource, "a watcher was too slow and is cut off");
+        self.shared.metrics.terminated_watchers.fetch_add(1, Ordering::Relaxed);
+        self.target.end();
+    }
+}
+
+impl Initial {
+    /// Appends at most `limit` items; returns whether the initial state is over.
+    fn deliver(
+        &mut self,
+        shared: &Shared,
+        target: &WatchTarget,
+        limit: usize,
+        items: &mut Vec<WatchItem>,
+    ) -> bool {
+        let before = items.len();
+        for object in self.snapshot.range(&self.prefix, self.delivered.as_ref()) {
+            if target.filter.matches(object) {
+                let change =
+                    Change { revision: object.revision(), current: Some(object.clone()), previous: None };
+                let event = Arc::new(shared.event(change));
+                items.push(WatchItem::Event { event_type: EventType::Added, event });
+                if items.len() - before == limit {
+                    self.delivered = Some(object.key().clone());
+                    return false;
+                }
+            }
+        }
+        if self.bookmark {
+            let revision = self.snapshot.revision();
+            items.push(WatchItem::Bookmark { revision, initial_events_end: true });
+        }
+        true
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.shared.forget(&self.target);
+    }
+}

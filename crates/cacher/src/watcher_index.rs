@@ -1,0 +1,129 @@
+//! Who may want an event: watchers by what they require of an object.
+//!
+//! Each watcher is in one bucket, the narrowest that its scope and trigger allow. An event looks into the few buckets
+//! that its object's key, name, namespace and trigger values name, before and after the change; so its cost does not
+//! grow with the watchers that cannot want it.
+
+use crate::{CachedObject, Trigger, TriggerField, WatchScope, event::Change, watch_target::WatchTarget};
+use pintle_storage::Key;
+use std::{collections::HashMap, sync::Arc};
+
+/// The field that every object has and that is always indexed.
+const NAME: &str = "metadata.name";
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Bucket {
+    Object(Key),
+    /// The place of the field among the selectable ones, and its value.
+    Field(usize, Arc<str>),
+    Name(Arc<str>),
+    Namespace(Arc<str>),
+    All,
+}
+
+/// What a trigger requires of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Requirement {
+    /// The place of a field among the selectable ones, and its value.
+    Field(usize, Arc<str>),
+    Name(Arc<str>),
+}
+
+impl Requirement {
+    /// `None` for a field that is not indexed.
+    pub(crate) fn new(trigger: Trigger, fields: &[TriggerField]) -> Option<Requirement> {
+        let Trigger { field, value } = trigger;
+        if &*field == NAME {
+            return Some(Requirement::Name(value));
+        }
+        let field = fields.iter().find(|known| known.name == field)?;
+        Some(Requirement::Field(field.index, value))
+    }
+
+    pub(crate) fn matches(&self, object: &CachedObject) -> bool {
+        match self {
+            Requirement::Field(field, value) => object.field(*field) == Some(value),
+            Requirement::Name(name) => object.name() == &**name,
+        }
+    }
+}
+
+impl Bucket {
+    pub(crate) fn new(scope: &WatchScope, requirement: Option<&Requirement>) -> Bucket {
+        match (scope, requirement) {
+            (WatchScope::Object(key), _) => Bucket::Object(key.clone()),
+            (_, Some(Requirement::Name(name))) => Bucket::Name(name.clone()),
+            (_, Some(Requirement::Field(field, value))) => Bucket::Field(*field, value.clone()),
+            (WatchScope::Namespace(namespace), None) => Bucket::Namespace(namespace.clone()),
+            (WatchScope::All, None) => Bucket::All,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct WatcherIndex {
+    buckets: HashMap<Bucket, Vec<Arc<WatchTarget>>>,
+    /// The indexed fields' places.
+    fields: Vec<usize>,
+}
+
+impl WatcherIndex {
+    pub(crate) fn new(triggers: &[TriggerField]) -> WatcherIndex {
+        WatcherIndex {
+            buckets: HashMap::new(),
+            fields: triggers.iter().map(|trigger| trigger.index).collect(),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, target: Arc<WatchTarget>) {
+        self.buckets.entry(target.bucket.clone()).or_default().push(target);
+    }
+
+    pub(crate) fn remove(&mut self, target: &Arc<WatchTarget>) {
+        let Some(bucket) = self.buckets.get_mut(&target.bucket) else { return };
+        if let Some(at) = bucket.iter().position(|other| Arc::ptr_eq(other, target)) {
+            bucket.swap_remove(at);
+        }
+        if bucket.is_empty() {
+            self.buckets.remove(&target.bucket);
+        }
+    }
+
+    /// Takes out all watchers.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Arc<WatchTarget>> {
+        std::mem::take(&mut self.buckets).into_values().flatten()
+    }
+
+    /// Calls `visit` once for each watcher that may want a change.
+    pub(crate) fn for_each_candidate(&self, change: &Change, mut visit: impl FnMut(&Arc<WatchTarget>)) {
+        if self.buckets.is_empty() {
+            return;
+        }
+        let mut look_into = |bucket: Bucket| {
+            for target in self.buckets.get(&bucket).into_iter().flatten() {
+                visit(target);
+            }
+        };
+        let (current, previous) = (change.current.as_deref(), change.previous.as_deref());
+        let Some(object) = current.or(previous) else { return };
+        look_into(Bucket::All);
+        if !object.namespace().is_empty() {
+            look_into(Bucket::Namespace(object.namespace_arc().clone()));
+        }
+        look_into(Bucket::Name(object.name_arc().clone()));
+        look_into(Bucket::Object(object.key().clone()));
+        for field in &self.fields {
+            let value =
+                |object: Option<&CachedObject>| object.and_then(|object| object.field(*field)).cloned();
+            let (current, previous) = (value(current), value(previous));
+            if previous != current
+                && let Some(value) = previous
+            {
+                look_into(Bucket::Field(*field, value));
+            }
+            if let Some(value) = current {
+                look_into(Bucket::Field(*field, value));
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Durations as Go reads and prints them (`1h2m3.5s`), in nanoseconds.
+
+use super::time::quote;
+
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Nanoseconds of a duration, or Go's error.
+pub fn parse_duration(text: &str) -> Result<i64, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let negative = text.starts_with('-');
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(0);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut total: u64 = 0;
+    while !rest.is_empty() {
+        let whole_len = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (whole, after) = rest.split_at_checked(whole_len).unwrap_or((rest, ""));
+        let (fraction, after) = match after.strip_prefix('.') {
+            Some(after) => {
+                let len = after.bytes().take_while(u8::is_ascii_digit).count();
+                after.split_at_checked(len).unwrap_or((after, ""))
+            }
+            None => ("", after),
+        };
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(invalid());
+        }
+        let unit_len = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at_checked(unit_len).unwrap_or((after, ""));
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration {}", quote(text)));
+        }
+        let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text)));
+        };
+        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
+        let whole = whole.checked_mul(*scale).ok_or_else(invalid)?;
+        // Digits beyond the nanosecond are cut off.
+        let mut digit_value = *scale as f64;
+        let mut part = 0.0;
+        for digit in fraction.bytes().take(18) {
+            digit_value /= 10.0;
+            part += f64::from(digit - b'0') * digit_value;
+        }
+        total = total
+            .checked_add(whole)
+            .and_then(|total| total.checked_add((part + 1e-9) as u64))
+            .ok_or_else(invalid)?;
+        if total > 1 << 63 {
+            return Err(invalid());
+        }
+        rest = next;
+    }
+    if negative {
+        return Ok((total as i64).wrapping_neg());
+    }
+    i64::try_from(total).map_err(|_| invalid())
+}
+
+/// A duration as Go prints it.
+pub fn format_duration(nanos: i64) -> String {
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    let sign = if nanos < 0 { "-" } else { "" };
+    let size = nanos.unsigned_abs();
+    if size < 1_000 {
+        return format!("{sign}{size}ns");
+    }
+    if size < 1_000_000 {
+        return format!("{sign}{}µs", decimal(size, 1_000));
+    }
+    if size < 1_000_000_000 {
+        return format!("{sign}{}ms", decimal(size, 1_000_000));
+    }
+    let minutes = size / 60_000_000_000;
+    let seconds = decimal(size % 60_000_000_000, 1_000_000_000);
+    match minutes {
+        0 => format!("{sign}{seconds}s"),
+        1..60 => format!("{sign}{minutes}m{seconds}s"),
+        _ => format!("{sign}{}h{}m{seconds}s", minutes / 60, minutes % 60),
+    }
+}
+
+/// `value / unit` with as many digits as needed.
+fn decimal(value: u64, unit: u64) -> String {
+    let fraction = value % unit;
+    if fraction == 0 {
+        return (value / unit).to_string();
+    }
+    let width = unit.ilog10() as usize;
+    let text = format!("{}.{fraction:0width$}", value / unit);
+    text.trim_end_matches('0').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_printed_as_go_does() {
+        for (text, printed) in [
+            ("0", "0s"),
+            ("0s", "0s"),
+            ("5s", "5s"),
+            ("90s", "1m30s"),
+            ("1h", "1h0m0s"),
+            ("1.5h", "1h30m0s"),
+            ("-2m3.4s", "-2m3.4s"),
+            ("100ms", "100ms"),
+            ("1.5ms", "1.5ms"),
+            ("15us", "15µs"),
+            ("7ns", "7ns"),
+            (".5s", "500ms"),
+            ("1.000000001s", "1.000000001s"),
+            ("2562047h47m16.854775807s", "2562047h47m16.854775807s"),
+        ] {
+            assert_eq!(parse_duration(text).map(format_duration).as_deref(), Ok(printed), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_gos() {
+        for (text, expected) in [
+            ("", r#"time: invalid duration """#),
+            ("x", r#"time: invalid duration "x""#),
+            ("1", r#"time: missing unit in duration "1""#),
+            ("1d", r#"time: unknown unit "d" in duration "1d""#),
+            ("9999999h", r#"time: invalid duration "9999999h""#),
+            ("-", r#"time: invalid duration "-""#),
+        ] {
+            assert_eq!(parse_duration(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! JSON without a schema.
+
+use serde_json::{Map, Number, Value};
+
+use super::parser::Parser;
+use crate::codec::MAX_DEPTH;
+use crate::codec::error::{DecodeError, Fallible};
+
+/// Who is told about duplicate keys.
+pub(super) trait Watcher {
+    fn duplicate(&mut self, key: &str);
+    fn enter_key(&mut self, key: &str);
+    fn enter_item(&mut self, index: usize);
+    fn leave(&mut self);
+}
+
+/// Tells nobody, for raw JSON.
+pub(super) struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn duplicate(&mut self, _: &str) {}
+    fn enter_key(&mut self, _: &str) {}
+    fn enter_item(&mut self, _: usize) {}
+    fn leave(&mut self) {}
+}
+
+/// Reads a whole text as one value.
+pub(crate) fn decode_raw(bytes: &[u8]) -> Fallible<Value> {
+    let mut parser = Parser::new(bytes);
+    let value = value(&mut parser, 0, &mut Unwatched)?;
+    parser.end()?;
+    Ok(value)
+}
+
+pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Watcher) -> Fallible<Value> {
+    if depth > MAX_DEPTH {
+        return Err(DecodeError::syntax("exceeded max depth"));
+    }
+    match parser.peek_value()? {
+        b'{' => {
+            let mut object = Map::new();
+            let mut more = parser.open(b'}');
+            while more {
+                let key = parser.key()?;
+                if object.contains_key(key.as_ref()) {
+                    watcher.duplicate(&key);
+                }
+                watcher.enter_key(&key);
+                let value = value(parser, depth + 1, watcher)?;
+                watcher.leave();
+                object.insert(key.into_owned(), value);
+                more = parser.next_member()?;
+            }
+            Ok(Value::Object(object))
+        }
+        b'[' => {
+            let mut items = Vec::new();
+            let mut more = parser.open(b']');
+            while more {
+                watcher.enter_item(items.len());
+                items.push(value(parser, depth + 1, watcher)?);
+                watcher.leave();
+                more = parser.next_item()?;
+            }
+            Ok(Value::Array(items))
+        }
+        b'"' => Ok(Value::String(parser.string()?.into_owned())),
+        b't' => parser.literal().map(|()| Value::Bool(true)),
+        b'f' => parser.literal().map(|()| Value::Bool(false)),
+        b'n' => parser.literal().map(|()| Value::Null),
+        _ => {
+            let text = parser.number()?;
+            number(text).ok_or_else(|| {
+                Box::new(DecodeError::Type {
+                    value: format!("number {text}"),
+                    place: "value".to_owned(),
+                    ty: "float64".to_owned(),
+                })
+            })
+        }
+    }
+}
+
+/// An integer where it is one and fits 64 bits, else a double; `None` when that overflows.
+pub(super) fn number(text: &str) -> Option<Value> {
+    if !text.contains('.')
+        && let Ok(integer) = text.parse::<i64>()
+    {
+        return Some(Value::Number(integer.into()));
+    }
+    let float: f64 = text.parse().ok()?;
+    Number::from_f64(float).map(Value::Number)
+}

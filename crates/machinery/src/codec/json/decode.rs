@@ -1,0 +1,663 @@
+//! From JSON to the canonical tree, by schema.
+
+use std::borrow::Cow;
+
+use pintle_schema::{FieldRef, SchemaRef, Type, Union};
+use serde_json::{Map, Number, Value};
+
+use super::any::{self, Unwatched, Watcher};
+use super::parser::Parser;
+use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
+use crate::codec::{
+    MAX_DEPTH, base64, canonical_quantity, format_duration, parse_duration, parse_micro_time, parse_time,
+    time,
+};
+
+/// Strict problems beyond this number are not reported.
+const MAX_PROBLEMS: usize = 100;
+
+/// The `kind` and `apiVersion` that a body says it has; empty where it does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeMeta {
+    /// `apiVersion`, not taken apart.
+    pub api_version: String,
+    /// `kind`.
+    pub kind: String,
+}
+
+/// Reads only what type a body says it is. The error has Go's words and no prefix; the reference answers
+/// with `couldn't get version/kind; json parse error: ` before it.
+///
+/// The whole body is checked to be JSON, so that [`decode`] meets no syntax error afterwards. As in Go's own decoder,
+/// which does this first look, the two names match whatever their case.
+pub fn type_meta(bytes: &[u8]) -> Result<TypeMeta, DecodeError> {
+    read_type_meta(bytes).map_err(|error| *error)
+}
+
+fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
+    const ANONYMOUS: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                             Kind string \"json:\\\"kind,omitempty\\\"\" }";
+    let mut parser = Parser::new(bytes);
+    let mut meta = TypeMeta::default();
+    let mut failure: Option<DecodeError> = None;
+    match parser.peek_value()? {
+        b'{' => {
+            let mut more = parser.open(b'}');
+            while more {
+                let key = parser.key()?;
+                let (slot, name) = if key.eq_ignore_ascii_case("kind") {
+                    (&mut meta.kind, "kind")
+                } else if key.eq_ignore_ascii_case("apiVersion") {
+                    (&mut meta.api_version, "apiVersion")
+                } else {
+                    parser.skip()?;
+                    more = parser.next_member()?;
+                    continue;
+                };
+                match parser.peek_value()? {
+                    b'"' => *slot = parser.string()?.into_owned(),
+                    b'n' => parser.literal()?,
+                    first => {
+                        parser.skip()?;
+                        failure.get_or_insert_with(|| DecodeError::Type {
+                            value: describe(first).to_owned(),
+                            place: format!("struct field .{name}"),
+                            ty: "string".to_owned(),
+                        });
+                    }
+                }
+                more = parser.next_member()?;
+            }
+        }
+        b'n' => parser.literal()?,
+        first => {
+            parser.skip()?;
+            failure = Some(DecodeError::Type {
+                value: describe(first).to_owned(),
+                place: "value".to_owned(),
+                ty: ANONYMOUS.to_owned(),
+            });
+        }
+    }
+    parser.end()?;
+    match failure {
+        Some(failure) => Err(Box::new(failure)),
+        None => Ok(meta),
+    }
+}
+
+/// Reads a body as the type that the schema describes.
+///
+/// Unknown and duplicate fields are reported in the order they are met; for custom resources, as the
+/// reference does, duplicates first and then unknown fields sorted by path.
+pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let mut decoder = Decoder {
+        parser: Parser::new(bytes),
+        path: Vec::new(),
+        base: 0,
+        problems: Vec::new(),
+        muted: false,
+        failure: None,
+    };
+    match decoder.document(schema) {
+        Ok(value) => {
+            let mut problems = decoder.problems;
+            if !schema.is_declared() {
+                let (mut unknown, mut rest): (Vec<_>, Vec<_>) = problems
+                    .into_iter()
+                    .partition(|problem| matches!(problem, StrictProblem::UnknownField(_)));
+                unknown.sort();
+                rest.append(&mut unknown);
+                problems = rest;
+            }
+            Ok(Decoded { value, problems })
+        }
+        Err(error) => Err(first_syntax_error(bytes).unwrap_or(*error)),
+    }
+}
+
+/// Go looks at the syntax of the whole text before anything else.
+fn first_syntax_error(bytes: &[u8]) -> Option<DecodeError> {
+    let mut parser = Parser::new(bytes);
+    parser.skip().and_then(|_| parser.end()).err().map(|error| *error)
+}
+
+fn describe(first: u8) -> &'static str {
+    match first {
+        b'{' => "object",
+        b'[' => "array",
+        b'"' => "string",
+        b't' | b'f' => "bool",
+        b'n' => "null",
+        _ => "number",
+    }
+}
+
+/// A step from a value to one inside it.
+enum Step<'d, 's> {
+    Field(SchemaRef<'s>, FieldRef<'s>),
+    Key(Cow<'d, str>),
+    Item(usize),
+}
+
+struct Decoder<'d, 's> {
+    parser: Parser<'d>,
+    path: Vec<Step<'d, 's>>,
+    /// Where the path starts for messages: types with decoders of their own do not know what is around them.
+    base: usize,
+    problems: Vec<StrictProblem>,
+    /// Inside a type with a decoder of its own, which is not strict.
+    muted: bool,
+    /// The first value of a wrong type. Reading goes on, since worse may follow.
+    failure: Option<Box<DecodeError>>,
+}
+
+impl<'d, 's> Decoder<'d, 's> {
+    fn document(&mut self, schema: SchemaRef<'s>) -> Fallible<Value> {
+        let value = self.value(schema, None)?;
+        self.parser.end()?;
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(value.unwrap_or_else(|| zero(schema))),
+        }
+    }
+
+    /// Reads a value. `None` means absent: it was `null`, or of a wrong type. `old` is what a duplicate field held.
+    fn value(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Option<Value>> {
+        let first = self.parser.peek_value()?;
+        if schema.is_structural() {
+            return self.structural(schema, first, old).map(Some);
+        }
+        match schema.ty() {
+            Type::Struct if first == b'{' => self.structure(schema, old).map(Some),
+            Type::Struct => self.other_or_null(schema, first, old),
+            Type::String => match first {
+                b'"' => Ok(Some(Value::String(self.parser.string()?.into_owned()))),
+                _ => self.other_or_null(schema, first, old),
+            },
+            Type::List if first == b'[' => self.list(schema, old).map(Some),
+            Type::Map if first == b'{' => self.map(schema, old).map(Some),
+            Type::List | Type::Map => self.other_or_null(schema, first, None),
+            Type::Bool => match first {
+                b't' | b'f' => {
+                    self.parser.literal()?;
+                    Ok(Some(Value::Bool(first == b't')))
+                }
+                _ => self.other_or_null(schema, first, old),
+            },
+            Type::Int32 | Type::Int64 | Type::Float64 => match first {
+                b'-' | b'0'..=b'9' => self.number(schema),
+                _ => self.other_or_null(schema, first, old),
+            },
+            Type::Bytes => self.bytes(schema, first),
+            Type::Any => self.any().map(|value| Some(value).filter(|value| !value.is_null())),
+            Type::RawExtension | Type::FieldsV1 | Type::Json => {
+                let value = any::value(&mut self.parser, self.path.len(), &mut Unwatched)?;
+                Ok(if value.is_null() { old } else { Some(value) })
+            }
+            Type::Time | Type::MicroTime => {
+                let Some(text) = self.text(first)? else { return Ok(None) };
+                self.time(schema, text)
+            }
+            Type::Duration => {
+                let text = self.text(first)?.unwrap_or_default();
+                let nanos = parse_duration(&text).map_err(DecodeError::value)?;
+                Ok(Some(Value::String(format_duration(nanos))))
+            }
+            Type::Quantity => self.quantity(first),
+            Type::IntOrString => match first {
+                b'"' => Ok(Some(Value::String(self.parser.string()?.into_owned()))),
+                b'n' => self.parser.literal().map(|()| None),
+                _ => self.embedded_int(first).map(Some),
+            },
+            Type::Union(union) => self.union(schema, union, first),
+        }
+    }
+
+    /// A value of a custom resource. Wrong types are no matter of decoding there: validation refuses them.
+    fn structural(&mut self, schema: SchemaRef<'s>, first: u8, old: Option<Value>) -> Fallible<Value> {
+        match (schema.ty(), first) {
+            (Type::Struct, b'{') => self.structure(schema, old),
+            (Type::List, b'[') => self.list(schema, None),
+            (Type::Map, b'{') => self.map(schema, None),
+            _ => self.any(),
+        }
+    }
+
+    /// `null` leaves things as they were; anything else is of the wrong type.
+    fn other_or_null(
+        &mut self,
+        schema: SchemaRef<'s>,
+        first: u8,
+        old: Option<Value>,
+    ) -> Fallible<Option<Value>> {
+        if first == b'n' {
+            self.parser.literal()?;
+            return Ok(old);
+        }
+        self.parser.skip()?;
+        self.mismatch(describe(first).to_owned(), schema.go_type());
+        Ok(None)
+    }
+
+    fn mismatch(&mut self, value: String, ty: String) {
+        if self.failure.is_some() {
+            return;
+        }
+        let mut fields = Vec::new();
+        let mut owner = None;
+        for step in self.path.iter().skip(self.base) {
+            if let Step::Field(schema, field) = step {
+                owner = Some(schema.name());
+                let at = fields.len();
+                let mut embedded = field.embedded_in();
+                while let Some(inside) = embedded {
+                    // Outermost first: the field of the embedded struct may itself be embedded there.
+                    fields.push(inside.name());
+                    embedded = inside.field(field.name()).and_then(|field| field.embedded_in());
+                }
+                debug_assert!(fields.len() - at < 4);
+                fields.push(field.name());
+            }
+        }
+        let place = match owner {
+            Some(owner) => format!("struct field {owner}.{}", fields.join(".")),
+            None => "value".to_owned(),
+        };
+        self.failure = Some(Box::new(DecodeError::Type { value, place, ty }));
+    }
+
+    fn structure(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
+        self.check_depth()?;
+        let declared = schema.is_declared();
+        let keeps_unknown = schema.structural().is_some_and(|structural| structural.preserve_unknown_fields);
+        let mut object = match old {
+            Some(Value::Object(object)) => object,
+            _ => Map::new(),
+        };
+        let mut seen = Seen::default();
+        let mut more = self.parser.open(b'}');
+        while more {
+            let key = self.parser.key()?;
+            match schema.field_index(&key).and_then(|index| Some((index, schema.field_at(index)?))) {
+                Some((index, field)) => {
+                    let again = seen.insert(index);
+                    if again {
+                        self.duplicate(&key);
+                    }
+                    let old = if again || !object.is_empty() { object.remove(field.name()) } else { None };
+                    self.path.push(Step::Field(schema, field));
+                    let value = self.value(field.ty(), old)?;
+                    self.path.pop();
+                    if let Some(value) = value
+                        && (!declared || field.is_pointer() || !is_zero(&value, field.ty()))
+                    {
+                        object.insert(field.name().to_owned(), value);
+                    }
+                }
+                None if keeps_unknown => {
+                    if object.contains_key(key.as_ref()) {
+                        self.duplicate(&key);
+                    }
+                    self.path.push(Step::Key(key.clone()));
+                    let value = self.any()?;
+                    self.path.pop();
+                    object.insert(key.into_owned(), value);
+                }
+                None => {
+                    let path = self.path_to(&key);
+                    self.problem(StrictProblem::UnknownField(path));
+                    self.parser.skip()?;
+                }
+            }
+            more = self.parser.next_member()?;
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn map(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
+        self.check_depth()?;
+        let ty = schema.value();
+        let mut object = match old {
+            Some(Value::Object(object)) => object,
+            _ => Map::new(),
+        };
+        let earlier = object.len();
+        let mut added = Map::new();
+        let target = if earlier == 0 { &mut object } else { &mut added };
+        let mut more = self.parser.open(b'}');
+        while more {
+            let key = self.parser.key()?;
+            if target.contains_key(key.as_ref()) {
+                self.duplicate(&key);
+            }
+            self.path.push(Step::Key(key.clone()));
+            let value = self.value(ty, None)?;
+            self.path.pop();
+            target.insert(key.into_owned(), value.unwrap_or_else(|| zero(ty)));
+            more = self.parser.next_member()?;
+        }
+        object.append(&mut added);
+        Ok(Value::Object(object))
+    }
+
+    fn list(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
+        self.check_depth()?;
+        let ty = schema.item();
+        // A list that comes twice is decoded into the items that are already there.
+        let mut old = match old {
+            Some(Value::Array(items)) => items.into_iter(),
+            _ => Vec::new().into_iter(),
+        };
+        let mut items = Vec::new();
+        let mut more = self.parser.open(b']');
+        while more {
+            self.path.push(Step::Item(items.len()));
+            let value = self.value(ty, old.next())?;
+            self.path.pop();
+            items.push(value.unwrap_or_else(|| zero(ty)));
+            more = self.parser.next_item()?;
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn number(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
+        let text = self.parser.number()?;
+        let value = match schema.ty() {
+            Type::Int32 => text.parse::<i32>().ok().map(|value| Value::Number(value.into())),
+            Type::Int64 => text.parse::<i64>().ok().map(|value| Value::Number(value.into())),
+            _ => text.parse().ok().and_then(Number::from_f64).map(Value::Number),
+        };
+        if value.is_none() {
+            self.mismatch(format!("number {text}"), schema.go_type());
+        }
+        Ok(value)
+    }
+
+    fn bytes(&mut self, schema: SchemaRef<'s>, first: u8) -> Fallible<Option<Value>> {
+        match first {
+            b'"' => {
+                let text = self.parser.string()?;
+                match base64::canonical(&text) {
+                    Ok(Cow::Borrowed(_)) => Ok(Some(Value::String(text.into_owned()))),
+                    Ok(Cow::Owned(text)) => Ok(Some(Value::String(text))),
+                    Err(error) => {
+                        self.failure.get_or_insert_with(|| DecodeError::value(error));
+                        Ok(None)
+                    }
+                }
+            }
+            // Bytes may also be a list of small numbers.
+            b'[' => {
+                let mut bytes = Vec::new();
+                let mut more = self.parser.open(b']');
+                while more {
+                    let first = self.parser.peek_value()?;
+                    match first {
+                        b'-' | b'0'..=b'9' => {
+                            let text = self.parser.number()?;
+                            match text.parse::<u8>() {
+                                Ok(byte) => bytes.push(byte),
+                                Err(_) => self.mismatch(format!("number {text}"), "uint8".to_owned()),
+                            }
+                        }
+                        b'n' => {
+                            self.parser.literal()?;
+                            bytes.push(0);
+                        }
+                        first => {
+                            self.parser.skip()?;
+                            self.mismatch(describe(first).to_owned(), "uint8".to_owned());
+                        }
+                    }
+                    more = self.parser.next_item()?;
+                }
+                Ok(Some(Value::String(base64::encode(&bytes))))
+            }
+            _ => self.other_or_null(schema, first, None),
+        }
+    }
+
+    /// The string that types with a decoder of their own begin with. `None` for `null`.
+    fn text(&mut self, first: u8) -> Fallible<Option<Cow<'d, str>>> {
+        match first {
+            b'"' => self.parser.string().map(Some),
+            b'n' => self.parser.literal().map(|()| None),
+            _ => {
+                self.parser.skip()?;
+                Err(Box::new(DecodeError::Type {
+                    value: describe(first).to_owned(),
+                    place: "value".to_owned(),
+                    ty: "string".to_owned(),
+                }))
+            }
+        }
+    }
+
+    fn time(&mut self, schema: SchemaRef<'s>, text: Cow<'d, str>) -> Fallible<Option<Value>> {
+        let micro = schema.ty() == Type::MicroTime;
+        if !micro && time::is_canonical_time(&text) {
+            return Ok(Some(Value::String(text.into_owned())));
+        }
+        let parsed = if micro { parse_micro_time(&text) } else { parse_time(&text) };
+        let time = parsed.map_err(DecodeError::value)?;
+        if time.is_zero() {
+            return Ok(None);
+        }
+        Ok(Some(Value::String(if micro { time.to_micros() } else { time.to_seconds() })))
+    }
+
+    fn quantity(&mut self, first: u8) -> Fallible<Option<Value>> {
+        // Go looks at the bytes between the quotes without unescaping them, and at bare numbers as text.
+        let raw = match first {
+            b'"' => {
+                let raw = self.parser.raw_string()?;
+                raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default()
+            }
+            b'n' => return self.parser.literal().map(|()| None),
+            _ => self.parser.skip()?,
+        };
+        let text = String::from_utf8_lossy(raw);
+        let quantity = canonical_quantity(text.trim()).map_err(DecodeError::value)?;
+        Ok(Some(Value::String(quantity.into_owned())))
+    }
+
+    fn embedded_int(&mut self, first: u8) -> Fallible<Value> {
+        let value = match first {
+            b'-' | b'0'..=b'9' => {
+                let text = self.parser.number()?;
+                if let Ok(value) = text.parse::<i32>() {
+                    return Ok(Value::Number(value.into()));
+                }
+                format!("number {text}")
+            }
+            _ => {
+                self.parser.skip()?;
+                describe(first).to_owned()
+            }
+        };
+        let (place, ty) = ("value".to_owned(), "int32".to_owned());
+        Err(Box::new(DecodeError::Type { value, place, ty }))
+    }
+
+    fn union(&mut self, schema: SchemaRef<'s>, union: Union, first: u8) -> Fallible<Option<Value>> {
+        let Some((_, inner, other)) = schema.union() else { return self.any().map(Some) };
+        match (union, first) {
+            (_, b'{') => self.own_decoder(inner),
+            (Union::SchemaOrArray | Union::SchemaOrStringArray, b'[') => self.own_decoder(other),
+            (Union::SchemaOrBool, b't' | b'f') => {
+                self.parser.literal()?;
+                Ok(Some(Value::Bool(first == b't')))
+            }
+            (Union::SchemaOrBool, _) => {
+                self.parser.skip()?;
+                Err(DecodeError::value("boolean or JSON schema expected"))
+            }
+            // Other values are taken for nothing at all.
+            (Union::SchemaOrArray | Union::SchemaOrStringArray, _) => self.parser.skip().map(|_| None),
+        }
+    }
+
+    /// A value of a type that calls the decoder afresh: not strict, with a path of its own, and a wrong type
+    /// ends it.
+    fn own_decoder(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
+        let base = std::mem::replace(&mut self.base, self.path.len());
+        let muted = std::mem::replace(&mut self.muted, true);
+        let failure = self.failure.take();
+        let value = self.value(schema, None)?;
+        if let Some(failure) = std::mem::replace(&mut self.failure, failure) {
+            return Err(failure);
+        }
+        self.base = base;
+        self.muted = muted;
+        Ok(value)
+    }
+
+    fn any(&mut self) -> Fallible<Value> {
+        let depth = self.path.len();
+        let Self { parser, path, problems, muted, .. } = self;
+        let mut watcher = PathWatcher { path, problems, muted: *muted };
+        any::value(parser, depth, &mut watcher)
+    }
+
+    fn check_depth(&self) -> Fallible<()> {
+        if self.path.len() > MAX_DEPTH {
+            return Err(DecodeError::syntax("exceeded max depth"));
+        }
+        Ok(())
+    }
+
+    fn duplicate(&mut self, key: &str) {
+        let path = self.path_to(key);
+        self.problem(StrictProblem::DuplicateField(path));
+    }
+
+    fn path_to(&self, key: &str) -> String {
+        if self.muted { String::new() } else { join(&self.path, key) }
+    }
+
+    fn problem(&mut self, problem: StrictProblem) {
+        if !self.muted {
+            report(&mut self.problems, problem);
+        }
+    }
+}
+
+fn report(problems: &mut Vec<StrictProblem>, problem: StrictProblem) {
+    if problems.len() < MAX_PROBLEMS && !problems.contains(&problem) {
+        problems.push(problem);
+    }
+}
+
+fn join(path: &[Step<'_, '_>], key: &str) -> String {
+    let mut out = String::new();
+    let name = |out: &mut String, name: &str| {
+        if !out.is_empty() {
+            out.push('.');
+        }
+        out.push_str(name);
+    };
+    for step in path {
+        match step {
+            Step::Field(_, field) => name(&mut out, field.name()),
+            Step::Key(key) => name(&mut out, key),
+            Step::Item(index) => out.push_str(&format!("[{index}]")),
+        }
+    }
+    name(&mut out, key);
+    out
+}
+
+struct PathWatcher<'a, 'd, 's> {
+    path: &'a mut Vec<Step<'d, 's>>,
+    problems: &'a mut Vec<StrictProblem>,
+    muted: bool,
+}
+
+impl Watcher for PathWatcher<'_, '_, '_> {
+    fn duplicate(&mut self, key: &str) {
+        if !self.muted {
+            report(self.problems, StrictProblem::DuplicateField(join(self.path, key)));
+        }
+    }
+
+    fn enter_key(&mut self, key: &str) {
+        self.path.push(Step::Key(Cow::Owned(key.to_owned())));
+    }
+
+    fn enter_item(&mut self, index: usize) {
+        self.path.push(Step::Item(index));
+    }
+
+    fn leave(&mut self) {
+        self.path.pop();
+    }
+}
+
+/// Which fields of a struct have been met.
+#[derive(Default)]
+struct Seen {
+    first: u128,
+    rest: Vec<usize>,
+}
+
+impl Seen {
+    /// Whether the field had been met before.
+    fn insert(&mut self, index: usize) -> bool {
+        if index < 128 {
+            let bit = 1 << index;
+            let again = self.first & bit != 0;
+            self.first |= bit;
+            return again;
+        }
+        let again = self.rest.contains(&index);
+        if !again {
+            self.rest.push(index);
+        }
+        again
+    }
+}
+
+/// What a list or map holds where `null` was given.
+fn zero(schema: SchemaRef<'_>) -> Value {
+    match schema.ty() {
+        Type::Bool => Value::Bool(false),
+        Type::Int32 | Type::Int64 | Type::IntOrString => Value::Number(0.into()),
+        Type::Float64 => Value::Number(0.into()),
+        Type::String | Type::Bytes => Value::String(String::new()),
+        Type::Quantity => Value::String("0".to_owned()),
+        Type::Duration => Value::String("0s".to_owned()),
+        Type::Struct if !schema.is_structural() => Value::Object(Map::new()),
+        Type::Struct
+        | Type::Time
+        | Type::MicroTime
+        | Type::RawExtension
+        | Type::FieldsV1
+        | Type::Json
+        | Type::Any
+        | Type::List
+        | Type::Map
+        | Type::Union(_) => Value::Null,
+    }
+}
+
+/// Whether a value is the zero value of its type, which a canonical tree does not have in a field that is no pointer.
+pub(crate) fn is_zero(value: &Value, schema: SchemaRef<'_>) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => integer == 0,
+            None => number.as_f64() == Some(0.0),
+        },
+        Value::String(text) => match schema.ty() {
+            Type::Quantity => text == "0",
+            Type::Duration => text == "0s",
+            // An empty string is something else than the integer zero.
+            Type::IntOrString | Type::Json | Type::RawExtension | Type::Any => false,
+            _ => text.is_empty(),
+        },
+        Value::Array(items) => items.is_empty() && schema.ty() == Type::List,
+        Value::Object(object) => object.is_empty() && matches!(schema.ty(), Type::Map | Type::Struct),
+    }
+}

@@ -1,0 +1,380 @@
+//! Tokens of JSON, with Go's messages for what is not JSON.
+
+use std::borrow::Cow;
+
+use crate::codec::error::{DecodeError, Fallible};
+
+/// How deep values may nest where no tree is made of them, as in Go.
+const MAX_SKIPPED_DEPTH: usize = 10_000;
+
+pub(crate) struct Parser<'d> {
+    data: &'d [u8],
+    pos: usize,
+}
+
+impl<'d> Parser<'d> {
+    pub(crate) fn new(data: &'d [u8]) -> Self {
+        Self { data, pos: 0 }
+    }
+
+    /// The first byte of the next token.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        while let Some(&byte) = self.data.get(self.pos) {
+            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+                return Some(byte);
+            }
+            self.pos += 1;
+        }
+        None
+    }
+
+    /// The first byte of a value.
+    pub(crate) fn peek_value(&mut self) -> Fallible<u8> {
+        match self.peek() {
+            Some(byte @ (b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n')) => Ok(byte),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
+    }
+
+    fn bump(&mut self) {
+        self.pos += 1;
+    }
+
+    /// Steps into the object or list that starts here. Says whether there is anything in it.
+    pub(crate) fn open(&mut self, close: u8) -> bool {
+        self.bump();
+        if self.peek() == Some(close) {
+            self.bump();
+            return false;
+        }
+        true
+    }
+
+    /// The key of the next member, up to and with the colon.
+    pub(crate) fn key(&mut self) -> Fallible<Cow<'d, str>> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        let key = self.string()?;
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        self.bump();
+        Ok(key)
+    }
+
+    /// Whether another member follows.
+    pub(crate) fn next_member(&mut self) -> Fallible<bool> {
+        self.next(b'}', "after object key:value pair")
+    }
+
+    /// Whether another item follows.
+    pub(crate) fn next_item(&mut self) -> Fallible<bool> {
+        self.next(b']', "after array element")
+    }
+
+    fn next(&mut self, close: u8, context: &str) -> Fallible<bool> {
+        match self.peek() {
+            Some(b',') => {
+                self.bump();
+                Ok(true)
+            }
+            Some(byte) if byte == close => {
+                self.bump();
+                Ok(false)
+            }
+            _ => Err(self.unexpected(context)),
+        }
+    }
+
+    /// Nothing but white space may follow the value.
+    pub(crate) fn end(&mut self) -> Fallible<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected("after top-level value")),
+        }
+    }
+
+    /// The string that starts here. Broken UTF-8 and lone surrogates become replacement characters.
+    pub(crate) fn string(&mut self) -> Fallible<Cow<'d, str>> {
+        let start = self.pos + 1;
+        let rest = self.data.get(start..).unwrap_or_default();
+        let len =
+            rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ').unwrap_or(rest.len());
+        if rest.get(len) == Some(&b'"')
+            && let Some(Ok(text)) = rest.get(..len).map(std::str::from_utf8)
+        {
+            self.pos = start + len + 1;
+            return Ok(Cow::Borrowed(text));
+        }
+        self.unescape().map(Cow::Owned)
+    }
+
+    fn unescape(&mut self) -> Fallible<String> {
+        self.bump();
+        let mut out = Vec::new();
+        loop {
+            let Some(&byte) = self.data.get(self.pos) else { return Err(self.unexpected("")) };
+            match byte {
+                b'"' => {
+                    self.bump();
+                    break;
+                }
+                b'\\' => {
+                    self.bump();
+                    self.escape(&mut out)?;
+                }
+                ..b' ' => return Err(self.unexpected("in string literal")),
+                _ => {
+                    out.push(byte);
+                    self.bump();
+                }
+            }
+        }
+        Ok(match String::from_utf8(out) {
+            Ok(text) => text,
+            Err(error) => replace_invalid(error.as_bytes()),
+        })
+    }
+
+    fn escape(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
+        let simple = match self.data.get(self.pos) {
+            Some(b'b') => b'\x08',
+            Some(b'f') => b'\x0c',
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(&byte @ (b'"' | b'\\' | b'/')) => byte,
+            Some(b'u') => {
+                self.bump();
+                let unit = self.hex()?;
+                let c = match char::from_u32(unit) {
+                    Some(c) => c,
+                    None => self.surrogate(unit)?,
+                };
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                return Ok(());
+            }
+            _ => return Err(self.unexpected("in string escape code")),
+        };
+        out.push(simple);
+        self.bump();
+        Ok(())
+    }
+
+    fn hex(&mut self) -> Fallible<u32> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.data.get(self.pos).and_then(|&byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.unexpected("in \\u hexadecimal character escape"));
+            };
+            unit = unit << 4 | digit;
+            self.bump();
+        }
+        Ok(unit)
+    }
+
+    /// The character of a pair of surrogates; what follows a lone one is read for itself.
+    fn surrogate(&mut self, first: u32) -> Fallible<char> {
+        let after = self.pos;
+        if first < 0xdc00 && self.data.get(after..after + 2) == Some(b"\\u") {
+            self.pos += 2;
+            let second = self.hex()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let c = 0x10000 + ((first - 0xd800) << 10 | (second - 0xdc00));
+                return Ok(char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.pos = after;
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// The number that starts here, as it is written.
+    pub(crate) fn number(&mut self) -> Fallible<&'d str> {
+        let start = self.pos;
+        if self.data.get(self.pos) == Some(&b'-') {
+            self.bump();
+        }
+        match self.data.get(self.pos) {
+            Some(b'0') => self.bump(),
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return Err(self.unexpected("in numeric literal")),
+        }
+        if self.data.get(self.pos) == Some(&b'.') {
+            self.bump();
+            if !self.at_digit() {
+                return Err(self.unexpected("after decimal point in numeric literal"));
+            }
+            self.digits();
+        }
+        if let Some(b'e' | b'E') = self.data.get(self.pos) {
+            self.bump();
+            if let Some(b'+' | b'-') = self.data.get(self.pos) {
+                self.bump();
+            }
+            if !self.at_digit() {
+                return Err(self.unexpected("in exponent of numeric literal"));
+            }
+            self.digits();
+        }
+        let text = self.data.get(start..self.pos).unwrap_or_default();
+        Ok(std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    fn at_digit(&self) -> bool {
+        self.data.get(self.pos).is_some_and(u8::is_ascii_digit)
+    }
+
+    fn digits(&mut self) {
+        while self.at_digit() {
+            self.bump();
+        }
+    }
+
+    /// One of `true`, `false` and `null`, told by its first letter.
+    pub(crate) fn literal(&mut self) -> Fallible<()> {
+        let word: &[u8] = match self.data.get(self.pos) {
+            Some(b't') => b"true",
+            Some(b'f') => b"false",
+            _ => b"null",
+        };
+        for &expected in word {
+            if self.data.get(self.pos) != Some(&expected) {
+                let word = String::from_utf8_lossy(word);
+                let context = format!("in literal {word} (expecting {})", quote_byte(expected));
+                return Err(self.unexpected(&context));
+            }
+            self.bump();
+        }
+        Ok(())
+    }
+
+    /// Passes over a value, however deep, without recursion. Returns its bytes.
+    pub(crate) fn skip(&mut self) -> Fallible<&'d [u8]> {
+        let first = self.peek_value()?;
+        let start = self.pos;
+        // Whether each open value is an object.
+        let mut open: Vec<bool> = Vec::new();
+        let mut next = first;
+        loop {
+            let mut complete = true;
+            match next {
+                b'{' | b'[' => {
+                    let object = next == b'{';
+                    if self.open(if object { b'}' } else { b']' }) {
+                        if open.len() >= MAX_SKIPPED_DEPTH {
+                            return Err(DecodeError::syntax("exceeded max depth"));
+                        }
+                        open.push(object);
+                        if object {
+                            self.skip_key()?;
+                        }
+                        complete = false;
+                    }
+                }
+                b'"' => self.skip_string()?,
+                b't' | b'f' | b'n' => self.literal()?,
+                _ => {
+                    self.number()?;
+                }
+            }
+            while complete {
+                let Some(&object) = open.last() else {
+                    return Ok(self.data.get(start..self.pos).unwrap_or_default());
+                };
+                let more = if object { self.next_member()? } else { self.next_item()? };
+                if more {
+                    if object {
+                        self.skip_key()?;
+                    }
+                    complete = false;
+                } else {
+                    open.pop();
+                }
+            }
+            next = self.peek_value()?;
+        }
+    }
+
+    fn skip_key(&mut self) -> Fallible<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        self.skip_string()?;
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        self.bump();
+        Ok(())
+    }
+
+    fn skip_string(&mut self) -> Fallible<()> {
+        let start = self.pos;
+        self.bump();
+        loop {
+            let rest = self.data.get(self.pos..).unwrap_or_default();
+            let len = rest
+                .iter()
+                .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
+                .unwrap_or(rest.len());
+            self.pos += len;
+            match rest.get(len) {
+                Some(b'"') => {
+                    self.bump();
+                    return Ok(());
+                }
+                Some(b'\\')
+                    if matches!(
+                        rest.get(len + 1),
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
+                    ) =>
+                {
+                    self.pos += 2;
+                }
+                _ => {
+                    // Unusual: let the thorough reader say what is wrong, or step over it.
+                    self.pos = start;
+                    return self.unescape().map(drop);
+                }
+            }
+        }
+    }
+
+    /// The bytes of the string that starts here, quotes included.
+    pub(crate) fn raw_string(&mut self) -> Fallible<&'d [u8]> {
+        let start = self.pos;
+        self.skip_string()?;
+        Ok(self.data.get(start..self.pos).unwrap_or_default())
+    }
+
+    /// The error for the byte here, which is not what the grammar wants.
+    fn unexpected(&self, context: &str) -> Box<DecodeError> {
+        match self.data.get(self.pos) {
+            Some(&byte) => DecodeError::syntax(format!("invalid character {} {context}", quote_byte(byte))),
+            None => DecodeError::syntax("unexpected end of JSON input"),
+        }
+    }
+}
+
+/// A byte as Go shows it in messages.
+fn quote_byte(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        _ => {
+            let quoted = crate::codec::error::quoted(char::from(byte).encode_utf8(&mut [0; 4]));
+            format!("'{}'", quoted.trim_matches('"'))
+        }
+    }
+}
+
+/// Text with a replacement character for every byte that is no part of a character.
+fn replace_invalid(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    out
+}

@@ -1,0 +1,87 @@
+//! Numbers as Go's JSON encoder prints them.
+
+use serde_json::Number;
+
+/// Appends a number.
+pub(crate) fn write_number(out: &mut Vec<u8>, number: &Number) {
+    if let Some(value) = number.as_i64() {
+        write_i64(out, value);
+    } else if let Some(value) = number.as_u64() {
+        out.extend_from_slice(value.to_string().as_bytes());
+    } else {
+        write_f64(out, number.as_f64().unwrap_or_default());
+    }
+}
+
+/// Appends an integer.
+pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    let mut rest = value.unsigned_abs();
+    loop {
+        start -= 1;
+        if let Some(digit) = digits.get_mut(start) {
+            *digit = b'0' + (rest % 10) as u8;
+        }
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(digits.get(start..).unwrap_or_default());
+}
+
+/// Appends a double: the shortest digits that read back the same, with an exponent when it is below
+/// -6 or at least 21, as ECMAScript has it.
+pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
+    let size = value.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        let text = format!("{value:e}");
+        // Go writes the sign of positive exponents.
+        match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                out.extend_from_slice(format!("{digits}e+{exponent}").as_bytes());
+            }
+            _ => out.extend_from_slice(text.as_bytes()),
+        }
+    } else if value == 0.0 && value.is_sign_negative() {
+        out.extend_from_slice(b"-0");
+    } else {
+        out.extend_from_slice(format!("{value}").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn floats_are_printed_as_go_does() {
+        for (value, expected) in [
+            (1.0, "1"),
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-2.25, "-2.25"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e300, "1.5e+300"),
+            (0.000001, "0.000001"),
+            (0.0000001, "1e-7"),
+            (123456789.125, "123456789.125"),
+        ] {
+            let mut out = Vec::new();
+            super::write_f64(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn integers_are_printed_to_the_ends_of_their_range() {
+        for value in [0, 7, -7, 10, i64::MAX, i64::MIN] {
+            let mut out = Vec::new();
+            super::write_i64(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
+        }
+    }
+}

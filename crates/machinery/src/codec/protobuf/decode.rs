@@ -1,0 +1,355 @@
+//! From a message to the canonical tree, by schema.
+
+use pintle_schema::{Member, Schema, SchemaRef, Type, Union};
+use serde_json::{Map, Number, Value};
+
+use super::envelope::{PREFIX, open};
+use super::wire::{BYTES, FIXED64, Reader, VARINT, wrong_type};
+use crate::codec::error::{DecodeError, Decoded, Fallible};
+use crate::codec::json::{decode_raw, is_zero};
+use crate::codec::{MAX_DEPTH, Timestamp, base64, canonical_quantity, format_duration};
+
+/// Reads a body as the type that the schema describes, whatever the body says it is; its kind and apiVersion, where
+/// given, are put into the tree. Protobuf has no unknown fields to report: they are passed over.
+pub fn decode(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let unknown = open(body)?;
+    let mut value = decode_message(unknown.raw, schema)?;
+    if let (true, Value::Object(object)) = (schema.is_object(), &mut value) {
+        for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
+            if !text.is_empty() {
+                object.insert(name.to_owned(), Value::String(text));
+            }
+        }
+    }
+    Ok(Decoded { value, problems: Vec::new() })
+}
+
+/// Reads an object's own message.
+pub fn decode_message(message: &[u8], schema: SchemaRef<'_>) -> Result<Value, DecodeError> {
+    let mut object = Map::new();
+    read_struct(message, schema, &mut object, 0).map_err(|error| *error)?;
+    Ok(Value::Object(object))
+}
+
+fn read_struct(
+    message: &[u8],
+    schema: SchemaRef<'_>,
+    object: &mut Map<String, Value>,
+    depth: usize,
+) -> Fallible<()> {
+    if depth > MAX_DEPTH {
+        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
+    }
+    let mut reader = Reader::new(message);
+    while let Some((number, wire_type)) = reader.tag(schema.name())? {
+        let field = match schema.member_by_number(number) {
+            None => {
+                reader.skip(wire_type)?;
+                continue;
+            }
+            Some(Member::Embedded(inner)) => {
+                if wire_type != BYTES {
+                    return Err(wrong_type(wire_type, inner.name()));
+                }
+                read_struct(reader.bytes()?, inner, object, depth + 1)?;
+                continue;
+            }
+            Some(Member::Field(field)) => field,
+        };
+        let ty = field.ty();
+        let name = field.name();
+        match ty.ty() {
+            Type::List if !ty.is_wrapped() => {
+                let list = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                let Value::Array(items) = list else { continue };
+                read_items(&mut reader, wire_type, ty.item(), name, items, depth)?;
+            }
+            Type::Map => {
+                if wire_type != BYTES {
+                    return Err(wrong_type(wire_type, name));
+                }
+                let (key, value) = read_entry(reader.bytes()?, ty.value(), name, depth)?;
+                let entries = object.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                if let Value::Object(entries) = entries {
+                    entries.insert(key, value);
+                }
+            }
+            Type::Struct => {
+                if wire_type != BYTES {
+                    return Err(wrong_type(wire_type, name));
+                }
+                let mut inner = match object.remove(name) {
+                    Some(Value::Object(inner)) => inner,
+                    _ => Map::new(),
+                };
+                read_struct(reader.bytes()?, ty, &mut inner, depth + 1)?;
+                if field.is_pointer() || !inner.is_empty() {
+                    object.insert(name.to_owned(), Value::Object(inner));
+                }
+            }
+            _ => {
+                let value = read_value(&mut reader, wire_type, ty, name, depth)?;
+                if value.is_null() || (!field.is_pointer() && is_zero(&value, ty)) {
+                    object.remove(name);
+                } else {
+                    object.insert(name.to_owned(), value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_items(
+    reader: &mut Reader<'_>,
+    wire_type: u8,
+    item: SchemaRef<'_>,
+    name: &str,
+    items: &mut Vec<Value>,
+    depth: usize,
+) -> Fallible<()> {
+    let number = match item.ty() {
+        Type::Bool | Type::Int32 | Type::Int64 => VARINT,
+        Type::Float64 => FIXED64,
+        _ => BYTES,
+    };
+    // Numbers may come packed into one field, though Go's encoder does not do that.
+    if wire_type == BYTES && number != BYTES {
+        let mut packed = Reader::new(reader.bytes()?);
+        while !packed.at_end() {
+            items.push(read_value(&mut packed, number, item, name, depth)?);
+        }
+        return Ok(());
+    }
+    items.push(read_value(reader, wire_type, item, name, depth)?);
+    Ok(())
+}
+
+fn read_entry(message: &[u8], schema: SchemaRef<'_>, name: &str, depth: usize) -> Fallible<(String, Value)> {
+    let mut key = String::new();
+    let mut value = None;
+    let mut reader = Reader::new(message);
+    while let Some((number, wire_type)) = reader.tag(name)? {
+        match number {
+            1 if wire_type == BYTES => key = text(reader.bytes()?),
+            2 => value = Some(read_value(&mut reader, wire_type, schema, name, depth)?),
+            _ => reader.skip(wire_type)?,
+        }
+    }
+    let value = match value {
+        Some(value) => value,
+        // An entry without a value has the zero value, which an empty message of it reads as.
+        None => match schema.ty() {
+            Type::Bool => Value::Bool(false),
+            Type::Int32 | Type::Int64 | Type::Float64 => Value::Number(0.into()),
+            _ => read_value(&mut Reader::new(&[0]), BYTES, schema, name, depth)?,
+        },
+    };
+    Ok((key, value))
+}
+
+/// One value. Null for the zero value of types whose zero JSON is `null`.
+fn read_value(
+    reader: &mut Reader<'_>,
+    wire_type: u8,
+    schema: SchemaRef<'_>,
+    name: &str,
+    depth: usize,
+) -> Fallible<Value> {
+    let expected = match schema.ty() {
+        Type::Bool | Type::Int32 | Type::Int64 => VARINT,
+        Type::Float64 => FIXED64,
+        _ => BYTES,
+    };
+    if wire_type != expected {
+        return Err(wrong_type(wire_type, name));
+    }
+    Ok(match schema.ty() {
+        Type::Bool => Value::Bool(reader.varint()? != 0),
+        Type::Int32 => Value::Number((reader.varint()? as i32).into()),
+        Type::Int64 => Value::Number((reader.varint()? as i64).into()),
+        Type::Float64 => {
+            let float = f64::from_bits(reader.fixed64()?);
+            // JSON has no infinities; Go fails to print them.
+            Number::from_f64(float).map_or(Value::Number(0.into()), Value::Number)
+        }
+        Type::String => Value::String(text(reader.bytes()?)),
+        Type::Bytes => Value::String(base64::encode(reader.bytes()?)),
+        Type::Time | Type::MicroTime => read_time(reader.bytes()?, schema.ty() == Type::MicroTime)?,
+        Type::Duration => {
+            let mut nanos = 0;
+            fields(reader.bytes()?, "Duration", |number, wire_type, reader| {
+                if number == 1 && wire_type == VARINT {
+                    nanos = reader.varint()? as i64;
+                    return Ok(true);
+                }
+                Ok(false)
+            })?;
+            Value::String(format_duration(nanos))
+        }
+        Type::Quantity => {
+            let mut quantity = None;
+            fields(reader.bytes()?, "Quantity", |number, wire_type, reader| {
+                if number == 1 && wire_type == BYTES {
+                    quantity = Some(text(reader.bytes()?));
+                    return Ok(true);
+                }
+                Ok(false)
+            })?;
+            match quantity {
+                None => Value::String("0".to_owned()),
+                Some(text) => {
+                    let canonical = canonical_quantity(&text).map_err(DecodeError::value)?;
+                    Value::String(canonical.into_owned())
+                }
+            }
+        }
+        Type::IntOrString => read_int_or_string(reader.bytes()?)?,
+        Type::RawExtension | Type::FieldsV1 | Type::Json => {
+            let mut raw = None;
+            fields(reader.bytes()?, schema.name(), |number, wire_type, reader| {
+                if number == 1 && wire_type == BYTES {
+                    raw = Some(reader.bytes()?);
+                    return Ok(true);
+                }
+                Ok(false)
+            })?;
+            match raw {
+                Some(raw) if !raw.is_empty() => read_raw(raw, depth)?,
+                _ => Value::Null,
+            }
+        }
+        Type::Struct => {
+            let mut object = Map::new();
+            read_struct(reader.bytes()?, schema, &mut object, depth + 1)?;
+            Value::Object(object)
+        }
+        Type::List => {
+            let mut items = Vec::new();
+            fields(reader.bytes()?, schema.name(), |number, wire_type, reader| {
+                if number == 1 {
+                    read_items(reader, wire_type, schema.item(), name, &mut items, depth + 1)?;
+                    return Ok(true);
+                }
+                Ok(false)
+            })?;
+            Value::Array(items)
+        }
+        Type::Union(union) => read_union(reader.bytes()?, union, schema, depth + 1)?,
+        Type::Map | Type::Any => {
+            reader.bytes()?;
+            Value::Null
+        }
+    })
+}
+
+/// Goes through a small message's fields; the function says whether it took one, others are passed over.
+fn fields<'d>(
+    message: &'d [u8],
+    name: &str,
+    mut take: impl FnMut(u32, u8, &mut Reader<'d>) -> Fallible<bool>,
+) -> Fallible<()> {
+    let mut reader = Reader::new(message);
+    while let Some((number, wire_type)) = reader.tag(name)? {
+        if !take(number, wire_type, &mut reader)? {
+            reader.skip(wire_type)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
+    if message.is_empty() {
+        return Ok(Value::Null);
+    }
+    let mut time = Timestamp { seconds: 0, nanos: 0 };
+    fields(message, "Timestamp", |number, wire_type, reader| {
+        match (number, wire_type) {
+            (1, VARINT) => time.seconds = reader.varint()? as i64,
+            (2, VARINT) => time.nanos = u32::try_from(reader.varint()?).unwrap_or(0),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    if !micro {
+        time.nanos = 0;
+    }
+    // Beyond the years that JSON's form of a time has, Go fails to print it.
+    if time.is_zero() || !(-62_167_219_200..253_402_300_800).contains(&time.seconds) {
+        return Ok(Value::Null);
+    }
+    time.nanos %= 1_000_000_000;
+    Ok(Value::String(if micro { time.to_micros() } else { time.to_seconds() }))
+}
+
+fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
+    let (mut is_text, mut integer, mut string) = (false, 0, String::new());
+    fields(message, "IntOrString", |number, wire_type, reader| {
+        match (number, wire_type) {
+            (1, VARINT) => is_text = reader.varint()? == 1,
+            (2, VARINT) => integer = reader.varint()? as i32,
+            (3, BYTES) => string = text(reader.bytes()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(if is_text { Value::String(string) } else { Value::Number(integer.into()) })
+}
+
+/// Raw JSON, or an object in an envelope of its own.
+fn read_raw(raw: &[u8], depth: usize) -> Fallible<Value> {
+    if !raw.starts_with(PREFIX) {
+        return decode_raw(raw);
+    }
+    if depth > MAX_DEPTH {
+        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
+    }
+    let unknown = open(raw)?;
+    let (group, version) = unknown.api_version.split_once('/').unwrap_or(("", &unknown.api_version));
+    let Some(schema) = Schema::builtin().by_kind(group, version, &unknown.kind) else {
+        let message =
+            format!("no kind \"{}\" is registered for version \"{}\"", unknown.kind, unknown.api_version);
+        return Err(Box::new(DecodeError::Protobuf(message)));
+    };
+    let mut object = Map::new();
+    read_struct(unknown.raw, schema, &mut object, depth + 1)?;
+    object.insert("kind".to_owned(), Value::String(unknown.kind));
+    object.insert("apiVersion".to_owned(), Value::String(unknown.api_version));
+    Ok(Value::Object(object))
+}
+
+fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, depth: usize) -> Fallible<Value> {
+    let Some((_, inner, other)) = schema.union() else { return Ok(Value::Null) };
+    if depth > MAX_DEPTH {
+        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
+    }
+    let mut value = match union {
+        Union::SchemaOrBool => Value::Bool(false),
+        Union::SchemaOrArray | Union::SchemaOrStringArray => Value::Null,
+    };
+    let mut items = Vec::new();
+    let inner_number = if union == Union::SchemaOrBool { 2 } else { 1 };
+    fields(message, schema.name(), |number, wire_type, reader| {
+        match (number, wire_type) {
+            (1, VARINT) if union == Union::SchemaOrBool => {
+                let allows = reader.varint()? != 0;
+                if !value.is_object() {
+                    value = Value::Bool(allows);
+                }
+            }
+            (number, BYTES) if number == inner_number => {
+                value = read_value(reader, wire_type, inner, "Schema", depth)?;
+            }
+            (2, BYTES) if union != Union::SchemaOrBool => {
+                items.push(read_value(reader, wire_type, other.item(), "Items", depth)?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(if items.is_empty() { value } else { Value::Array(items) })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,111 @@
+//! What stands around a message.
+
+use super::wire::{BYTES, Reader, write_bytes, wrong_type};
+use crate::codec::error::{DecodeError, Fallible};
+
+/// The magic bytes that a body starts with.
+pub const PREFIX: &[u8] = b"k8s\0";
+
+/// A body taken apart: what its message is, and the message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown<'d> {
+    /// `apiVersion`; empty where the body does not say.
+    pub api_version: String,
+    /// `kind`; empty where the body does not say.
+    pub kind: String,
+    /// The object's own message.
+    pub raw: &'d [u8],
+}
+
+/// Takes a body apart.
+pub fn open(body: &[u8]) -> Result<Unknown<'_>, DecodeError> {
+    let message = match body.strip_prefix(PREFIX) {
+        _ if body.is_empty() => return Err(DecodeError::Protobuf("empty data".to_owned())),
+        None => {
+            return Err(DecodeError::Protobuf(
+                "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+                    .to_owned(),
+            ));
+        }
+        Some([]) => return Err(DecodeError::Protobuf("empty body".to_owned())),
+        Some(message) => message,
+    };
+    read(message).map_err(|error| *error)
+}
+
+fn read(message: &[u8]) -> Fallible<Unknown<'_>> {
+    let mut unknown = Unknown::default();
+    let mut reader = Reader::new(message);
+    while let Some((number, wire_type)) = reader.tag("Unknown")? {
+        let field = match number {
+            1 => "TypeMeta",
+            2 => "Raw",
+            3 => "ContentEncoding",
+            4 => "ContentType",
+            _ => {
+                reader.skip(wire_type)?;
+                continue;
+            }
+        };
+        if wire_type != BYTES {
+            return Err(wrong_type(wire_type, field));
+        }
+        let bytes = reader.bytes()?;
+        match number {
+            1 => read_type_meta(bytes, &mut unknown)?,
+            2 => unknown.raw = bytes,
+            _ => {}
+        }
+    }
+    Ok(unknown)
+}
+
+fn read_type_meta(message: &[u8], unknown: &mut Unknown<'_>) -> Fallible<()> {
+    let mut reader = Reader::new(message);
+    while let Some((number, wire_type)) = reader.tag("TypeMeta")? {
+        let (slot, field) = match number {
+            1 => (&mut unknown.api_version, "APIVersion"),
+            2 => (&mut unknown.kind, "Kind"),
+            _ => {
+                reader.skip(wire_type)?;
+                continue;
+            }
+        };
+        if wire_type != BYTES {
+            return Err(wrong_type(wire_type, field));
+        }
+        *slot = String::from_utf8_lossy(reader.bytes()?).into_owned();
+    }
+    Ok(())
+}
+
+/// Makes a body of a message.
+pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(message.len() + api_version.len() + kind.len() + 24);
+    out.extend_from_slice(PREFIX);
+    let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 4);
+    write_bytes(&mut type_meta, 1, api_version.as_bytes());
+    write_bytes(&mut type_meta, 2, kind.as_bytes());
+    write_bytes(&mut out, 1, &type_meta);
+    write_bytes(&mut out, 2, message);
+    // Content encoding and type: none, meaning protobuf.
+    write_bytes(&mut out, 3, b"");
+    write_bytes(&mut out, 4, b"");
+    out
+}
+
+/// A watch event as a body, around an object that is a body itself.
+pub fn watch_event(event_type: &str, object: &[u8]) -> Vec<u8> {
+    let mut raw = Vec::with_capacity(object.len() + 6);
+    write_bytes(&mut raw, 1, object);
+    let mut message = Vec::with_capacity(raw.len() + event_type.len() + 8);
+    write_bytes(&mut message, 1, event_type.as_bytes());
+    write_bytes(&mut message, 2, &raw);
+    seal("", "", &message)
+}
+
+/// A body as one frame of a stream: its length in four bytes, most significant first, before it.
+pub fn frame(body: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    [&len.to_be_bytes()[..], body].concat()
+}

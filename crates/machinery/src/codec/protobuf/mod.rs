@@ -1,0 +1,17 @@
+//! Protobuf, as the reference speaks it with its own clients and stores built-in kinds.
+//!
+//! A body is four magic bytes and a `runtime.Unknown` message: kind, apiVersion and the object's own message as bytes.
+//! Messages are those that Go's generated code writes, to the byte: fields by number, map entries by key,
+//! fields that are no pointers always, even when zero.
+
+mod decode;
+mod encode;
+mod envelope;
+mod wire;
+
+pub use decode::{decode, decode_message};
+pub use encode::{encode, encode_message};
+pub use envelope::{PREFIX, Unknown, frame, open, seal, watch_event};
+
+#[cfg(test)]
+mod tests;

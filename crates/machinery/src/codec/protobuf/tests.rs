@@ -1,0 +1,124 @@
+use pintle_schema::{Schema, SchemaRef};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::codec::json as json_codec;
+
+fn kind(group: &str, version: &str, kind: &str) -> SchemaRef<'static> {
+    Schema::builtin().by_kind(group, version, kind).unwrap()
+}
+
+#[test]
+fn fields_that_are_no_pointers_are_always_written() {
+    for (schema, value, expected) in [
+        (
+            kind("", "v1", "ConfigMap"),
+            json!({}),
+            &b"\x0a\x10\x0a\0\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0"[..],
+        ),
+        (
+            Schema::builtin().by_type_name("k8s.io/api/core/v1.ServicePort").unwrap(),
+            json!({"port": -1}),
+            b"\x0a\0\x12\0\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x22\x06\x08\0\x10\0\x1a\0\x28\0",
+        ),
+        (
+            Schema::builtin().by_type_name("k8s.io/api/core/v1.ResourceFieldSelector").unwrap(),
+            json!({}),
+            b"\x0a\0\x12\0\x1a\x03\x0a\x010",
+        ),
+    ] {
+        assert_eq!(encode_message(&value, schema).unwrap(), expected, "{schema:?}");
+        assert_eq!(decode_message(expected, schema).unwrap(), value, "{schema:?}");
+    }
+}
+
+#[test]
+fn what_has_no_message_is_not_encoded() {
+    assert_eq!(encode(&json!({}), kind("meta.k8s.io", "v1", "Table")), None);
+    assert!(encode(&json!({}), kind("", "v1", "Binding")).is_some());
+}
+
+#[test]
+fn bodies_are_put_together_and_taken_apart() {
+    let body = seal("v1", "ConfigMap", b"raw");
+    let unknown = Unknown { api_version: "v1".to_owned(), kind: "ConfigMap".to_owned(), raw: b"raw" };
+    assert_eq!(open(&body), Ok(unknown));
+    for (body, expected) in [
+        (&b""[..], "empty data"),
+        (b"k8s\0", "empty body"),
+        (
+            b"hello world",
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
+        ),
+        (b"k8s\0\x0a\x0f\x0a", "unexpected EOF"),
+        (b"k8s\0\x08\0", "proto: wrong wireType = 0 for field TypeMeta"),
+        (b"k8s\0\0\0", "proto: Unknown: illegal tag 0 (wire type 0)"),
+        (b"k8s\0\x0c", "proto: Unknown: wiretype end group for non-group"),
+        (b"k8s\0\x2f", "proto: illegal wireType 7"),
+        (b"k8s\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "proto: integer overflow"),
+        (
+            b"k8s\0\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            "proto: negative length found during unmarshaling",
+        ),
+    ] {
+        assert_eq!(open(body).unwrap_err().to_string(), expected, "{body:?}");
+    }
+}
+
+#[test]
+fn watch_events_carry_a_body_in_a_frame() {
+    let object = encode(
+        &json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}}),
+        kind("", "v1", "ConfigMap"),
+    );
+    let event = watch_event("ADDED", &object.unwrap());
+    let decoded = decode(&event, kind("", "v1", "WatchEvent")).unwrap().value;
+    assert_eq!(
+        decoded,
+        json!({"type": "ADDED", "object": {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}}})
+    );
+    assert_eq!(frame(b"abc"), b"\0\0\0\x03abc");
+}
+
+#[test]
+fn unknown_fields_groups_and_packed_numbers_are_read() {
+    let context = Schema::builtin().by_type_name("k8s.io/api/core/v1.PodSecurityContext").unwrap();
+    // supplementalGroups (4) packed, then one more; field 1000 as a group.
+    let message = b"\x22\x03\x01\x96\x01\x20\x05\xc3\x3e\x08\x01\xc4\x3e";
+    assert_eq!(decode_message(message, context).unwrap(), json!({"supplementalGroups": [1, 150, 5]}));
+    assert!(decode_message(b"\xc3\x3e\x08", context).is_err());
+}
+
+#[test]
+fn nested_bombs_are_refused() {
+    let schema = Schema::builtin()
+        .by_type_name("k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps")
+        .unwrap();
+    let not = schema.field("not").unwrap().number();
+    let mut message = Vec::new();
+    for _ in 0..2_000 {
+        let inner = std::mem::take(&mut message);
+        wire::write_bytes(&mut message, not, &inner);
+    }
+    assert_eq!(decode_message(&message, schema).unwrap_err().to_string(), "proto: exceeded max depth");
+    let mut body = Vec::new();
+    for _ in 0..2_000 {
+        body = watch_event("ADDED", &body);
+    }
+    assert!(decode(&body, kind("", "v1", "WatchEvent")).is_err());
+}
+
+#[test]
+fn every_kind_reads_back_what_it_writes_of_nothing() {
+    for kind in Schema::builtin().kinds() {
+        let tree = json_codec::decode(b"{}", kind.schema).unwrap().value;
+        if let Some(message) = encode_message(&tree, kind.schema) {
+            assert_eq!(
+                decode_message(&message, kind.schema).unwrap(),
+                Value::Object(Default::default()),
+                "{}",
+                kind.kind
+            );
+        }
+    }
+}

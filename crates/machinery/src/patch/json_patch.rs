@@ -1,0 +1,388 @@
+//! JSON patch (RFC 6902), with the liberties that Kubernetes takes.
+//!
+//! - `replace` of a missing member adds it; a missing `value` is null.
+//! - Negative list indices count from the end.
+//! - What stands before a path's first slash is ignored.
+//! - Numbers are equal when they are written alike: 1 is not 1.0.
+//!
+//! What `copy` adds is bounded, lest a short patch double a document over and over.
+
+use super::PatchError;
+use crate::options::FieldValidation;
+use crate::text::go_json_type;
+use crate::{Map, Value};
+
+/// The most operations a patch may have.
+const MAX_OPERATIONS: usize = 10_000;
+/// The most bytes that a patch's copies may add together.
+const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
+
+/// Applies all operations, or none.
+pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Result<Value, PatchError> {
+    let operations = decode(patch, validation)?;
+    if operations.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooLarge(format!(
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            operations.len()
+        )));
+    }
+    let mut applier = Applier { document, copied_bytes: 0 };
+    for operation in operations {
+        applier.apply(operation).map_err(PatchError::Unprocessable)?;
+    }
+    Ok(applier.document)
+}
+
+/// What a strict reader finds in a patch that is none of its business: `json patch unknown field "[0].foo"`.
+pub fn unknown_fields(patch: &Value) -> Vec<String> {
+    let operations = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut errors = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        let names = operation.as_object().into_iter().flat_map(Map::keys);
+        for name in names.filter(|name| !matches!(name.as_str(), "op" | "path" | "from" | "value")) {
+            errors.push(format!("json patch unknown field \"[{index}].{name}\""));
+        }
+    }
+    errors
+}
+
+/// The operations; `None` stands for null, which is an operation of no kind.
+fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>>, PatchError> {
+    // Validation decodes the patch a first time, into other types.
+    let (prefix, list_type, item_type) = match validation {
+        FieldValidation::Ignore => ("", "jsonpatch.Patch", "jsonpatch.Operation"),
+        FieldValidation::Warn | FieldValidation::Strict => {
+            ("error decoding patch: ", "[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
+        }
+    };
+    let mistyped = |value: &Value, go_type: &str| {
+        let found = go_json_type(value);
+        PatchError::BadRequest(format!(
+            "{prefix}json: cannot unmarshal {found} into Go value of type {go_type}"
+        ))
+    };
+    let items = match patch {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(items) => items,
+        other => return Err(mistyped(other, list_type)),
+    };
+    let mut operations = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Value::Null => operations.push(None),
+            Value::Object(operation) => operations.push(Some(operation)),
+            other => return Err(mistyped(other, item_type)),
+        }
+    }
+    if validation != FieldValidation::Ignore {
+        for operation in operations.iter().flatten() {
+            for name in ["op", "path", "from"] {
+                if let Some(value) =
+                    operation.get(name).filter(|value| !value.is_string() && !value.is_null())
+                {
+                    return Err(PatchError::BadRequest(format!(
+                        "{prefix}json: cannot unmarshal {} into Go struct field jsonPatchOp.{name} of type string",
+                        go_json_type(value)
+                    )));
+                }
+            }
+        }
+    }
+    Ok(operations)
+}
+
+struct Applier {
+    document: Value,
+    copied_bytes: usize,
+}
+
+impl Applier {
+    fn apply(&mut self, operation: Option<&Map>) -> Result<(), String> {
+        let text = |name: &str| operation.and_then(|operation| operation.get(name)).and_then(Value::as_str);
+        let kind = text("op").unwrap_or("unknown");
+        let path = text("path").ok_or_else(|| format!("{kind} operation missing path field: missing value"));
+        let from = text("from").ok_or_else(|| format!("{kind} operation, missing from field: missing value"));
+        let value = operation.and_then(|operation| operation.get("value"));
+        match kind {
+            "add" => self.add(path?, value.cloned().unwrap_or_default()),
+            "remove" => self.remove(path?).map(|_| ()),
+            "replace" => self.replace(path?, value.cloned().unwrap_or_default()),
+            "move" => {
+                let value = self.remove(from?)?;
+                self.add(path?, value)
+            }
+            "copy" => {
+                let value = self.get(from?)?.cloned().unwrap_or_default();
+                self.copied_bytes += value.to_string().len();
+                if self.copied_bytes > MAX_COPY_BYTES {
+                    return Err(format!(
+                        "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the \
+                         limit {MAX_COPY_BYTES}",
+                        self.copied_bytes
+                    ));
+                }
+                self.add(path?, value)
+            }
+            "test" => self.test(path?, value),
+            kind => Err(format!("Unexpected kind: {kind}")),
+        }
+    }
+
+    /// The container that a path's last part is in.
+    fn parent(&mut self, path: &str) -> Result<(&mut Value, String), String> {
+        let missing = || format!("doc is missing path: {path}: missing value");
+        let (_, rest) = path.split_once('/').ok_or_else(missing)?;
+        let (parents, key) = match rest.rsplit_once('/') {
+            Some((parents, key)) => (Some(parents), key),
+            None => (None, rest),
+        };
+        let mut container = &mut self.document;
+        for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
+            let part = decode_key(part);
+            container = match container {
+                Value::Object(members) => members.get_mut(&part),
+                Value::Array(items) => {
+                    let index = existing_index(&part, items.len());
+                    index.ok().and_then(|index| items.get_mut(index))
+                }
+                _ => None,
+            }
+            .ok_or_else(missing)?;
+        }
+        match container {
+            Value::Object(_) | Value::Array(_) => Ok((container, decode_key(key))),
+            _ => Err(missing()),
+        }
+    }
+
+    fn get(&mut self, path: &str) -> Result<Option<&Value>, String> {
+        let (container, key) = self.parent(path)?;
+        match container {
+            Value::Array(items) => {
+                let index = existing_index(&key, items.len())?;
+                Ok(items.get(index))
+            }
+            container => Ok(container.get(&key)),
+        }
+    }
+
+    fn add(&mut self, path: &str, value: Value) -> Result<(), String> {
+        let (container, key) = self.parent(path)?;
+        match container {
+            Value::Array(items) if key == "-" => items.push(value),
+            Value::Array(items) => {
+                // A new item may stand behind all others, and -1 is that place.
+                let index = existing_index(&key, items.len() + 1)?;
+                items.insert(index, value);
+            }
+            container => {
+                container.as_object_mut().map(|members| members.insert(key, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &str) -> Result<Value, String> {
+        let (container, key) = self.parent(path)?;
+        match container {
+            Value::Array(items) => {
+                let index = existing_index(&key, items.len())?;
+                Ok(items.remove(index))
+            }
+            container => container
+                .as_object_mut()
+                .and_then(|members| members.remove(&key))
+                .ok_or_else(|| format!("Unable to remove nonexistent key: {key}: missing value")),
+        }
+    }
+
+    fn replace(&mut self, path: &str, value: Value) -> Result<(), String> {
+        if path.is_empty() {
+            if !value.is_object() && !value.is_array() {
+                return Err("replace operation value must be object or array".to_owned());
+            }
+            self.document = value;
+            return Ok(());
+        }
+        let (container, key) = self.parent(path)?;
+        match container {
+            Value::Array(items) => {
+                let index = existing_index(&key, items.len())?;
+                if let Some(item) = items.get_mut(index) {
+                    *item = value;
+                }
+            }
+            container => {
+                container.as_object_mut().map(|members| members.insert(key, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn test(&mut self, path: &str, expected: Option<&Value>) -> Result<(), String> {
+        let found = if path.is_empty() { Some(&self.document) } else { self.get(path)? };
+        let null = Value::Null;
+        if found.unwrap_or(&null) == expected.unwrap_or(&null) {
+            return Ok(());
+        }
+        Err(format!("testing value {path} failed: test failed"))
+    }
+}
+
+fn existing_index(key: &str, length: usize) -> Result<usize, String> {
+    let index: i64 = key.parse().map_err(|_| format!("value was not a proper array index: '{key}'"))?;
+    let from_start = if index < 0 { index.checked_add_unsigned(length as u64) } else { Some(index) };
+    from_start
+        .and_then(|index| usize::try_from(index).ok())
+        .filter(|index| *index < length)
+        .ok_or_else(|| format!("Unable to access invalid index: {index}: invalid index referenced"))
+}
+
+fn decode_key(key: &str) -> String {
+    // In this order `~01` becomes `~1`, as RFC 6901 wants it.
+    key.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_apply() {
+        let rows = [
+            (
+                json!({"a": 1}),
+                json!([{"op": "add", "path": "/b", "value": 2}]),
+                Some(json!({"a": 1, "b": 2})),
+            ),
+            (json!({"a": 1}), json!([{"op": "add", "path": "/b"}]), Some(json!({"a": 1, "b": null}))),
+            (json!({"a": 1}), json!([{"op": "add", "path": "ignored/a", "value": 2}]), Some(json!({"a": 2}))),
+            (json!({"a": 1}), json!([{"op": "add", "path": "", "value": 2}]), None),
+            (json!({"a": 1}), json!([{"op": "add", "path": "/b/c", "value": 2}]), None),
+            (json!({"a": 1}), json!([{"op": "add", "path": "/a/c", "value": 2}]), None),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "add", "path": "/a/-", "value": 2}]),
+                Some(json!({"a": [1, 2]})),
+            ),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "add", "path": "/a/0", "value": 2}]),
+                Some(json!({"a": [2, 1]})),
+            ),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "add", "path": "/a/1", "value": 2}]),
+                Some(json!({"a": [1, 2]})),
+            ),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "add", "path": "/a/-1", "value": 2}]),
+                Some(json!({"a": [1, 2]})),
+            ),
+            (json!({"a": [1]}), json!([{"op": "add", "path": "/a/-3", "value": 2}]), None),
+            (json!({"a": [1]}), json!([{"op": "add", "path": "/a/2", "value": 2}]), None),
+            (json!({"a": [1]}), json!([{"op": "add", "path": "/a/x", "value": 2}]), None),
+            (json!({"a": [1, 2]}), json!([{"op": "remove", "path": "/a/-1"}]), Some(json!({"a": [1]}))),
+            (json!({"a": [1]}), json!([{"op": "remove", "path": "/a/1"}]), None),
+            (json!({"a": 1}), json!([{"op": "remove", "path": "/b"}]), None),
+            (
+                json!({"a": 1}),
+                json!([{"op": "replace", "path": "/b", "value": 2}]),
+                Some(json!({"a": 1, "b": 2})),
+            ),
+            (
+                json!({"a": [1]}),
+                json!([{"op": "replace", "path": "/a/0", "value": 2}]),
+                Some(json!({"a": [2]})),
+            ),
+            (json!({"a": [1]}), json!([{"op": "replace", "path": "/a/1", "value": 2}]), None),
+            (
+                json!({"a": 1}),
+                json!([{"op": "replace", "path": "", "value": {"b": 2}}]),
+                Some(json!({"b": 2})),
+            ),
+            (json!({"a": 1}), json!([{"op": "replace", "path": "", "value": 2}]), None),
+            (json!({"a": 1}), json!([{"op": "move", "from": "/a", "path": "/b"}]), Some(json!({"b": 1}))),
+            (json!({"a": {"b": 1}}), json!([{"op": "move", "from": "/a", "path": "/a/b"}]), None),
+            (json!({"a": 1}), json!([{"op": "move", "path": "/b"}]), None),
+            (
+                json!({"a": 1}),
+                json!([{"op": "copy", "from": "/a", "path": "/b"}]),
+                Some(json!({"a": 1, "b": 1})),
+            ),
+            (
+                json!({"a": 1}),
+                json!([{"op": "copy", "from": "/c", "path": "/b"}]),
+                Some(json!({"a": 1, "b": null})),
+            ),
+            (json!({"a": 1}), json!([{"op": "test", "path": "/a", "value": 1}]), Some(json!({"a": 1}))),
+            (json!({"a": 1}), json!([{"op": "test", "path": "/a", "value": 1.0}]), None),
+            (json!({"a": 1}), json!([{"op": "test", "path": "/b", "value": null}]), Some(json!({"a": 1}))),
+            (json!({"a": 1}), json!([{"op": "test", "path": "/b", "value": 1}]), None),
+            (json!({"a": 1}), json!([{"op": "test", "path": "", "value": {"a": 1}}]), Some(json!({"a": 1}))),
+            (json!({"a/b~c": 1}), json!([{"op": "remove", "path": "/a~1b~0c"}]), Some(json!({}))),
+            (json!({"~1": 1}), json!([{"op": "remove", "path": "/~01"}]), Some(json!({}))),
+            (json!({"a": 1}), json!([{"op": "shuffle", "path": "/a"}]), None),
+            (json!({"a": 1}), json!([null]), None),
+            (json!({"a": 1}), json!(null), Some(json!({"a": 1}))),
+        ];
+        for (document, patch, expected) in rows {
+            let text = format!("{document} {patch}");
+            match (apply(document, &patch, FieldValidation::Warn), expected) {
+                (Ok(result), Some(expected)) => assert_eq!(result, expected, "{text}"),
+                (Err(PatchError::Unprocessable(_)), None) => {}
+                (result, expected) => panic!("{text}: {result:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_patches_say_why() {
+        let rows = [
+            (
+                json!({"op": "add"}),
+                FieldValidation::Warn,
+                "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+            ),
+            (
+                json!({"op": "add"}),
+                FieldValidation::Ignore,
+                "json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+            ),
+            (
+                json!(["x"]),
+                FieldValidation::Ignore,
+                "json: cannot unmarshal string into Go value of type jsonpatch.Operation",
+            ),
+            (
+                json!([{"op": 1}]),
+                FieldValidation::Strict,
+                "error decoding patch: json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string",
+            ),
+        ];
+        for (patch, validation, message) in rows {
+            let error = apply(json!({}), &patch, validation).unwrap_err();
+            assert_eq!(error, PatchError::BadRequest(message.to_owned()), "{patch}");
+        }
+        let unknown = unknown_fields(&json!([{"op": "add", "path": "/a", "foo": 1}]));
+        assert_eq!(unknown, ["json patch unknown field \"[0].foo\""]);
+    }
+
+    #[test]
+    fn patches_are_bounded() {
+        let operation = json!({"op": "test", "path": "/a"});
+        let patch = Value::Array(vec![operation; MAX_OPERATIONS + 1]);
+        assert_eq!(
+            Status::from(apply(json!({}), &patch, FieldValidation::Warn).unwrap_err()).message,
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+        );
+        let copy = json!({"op": "copy", "from": "/a", "path": "/a/-"});
+        let patch = Value::Array(vec![copy; 64]);
+        let result = apply(json!({"a": ["x"]}), &patch, FieldValidation::Warn);
+        assert!(matches!(result, Err(PatchError::Unprocessable(_))));
+    }
+
+    use crate::Status;
+}

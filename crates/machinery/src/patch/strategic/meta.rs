@@ -1,0 +1,104 @@
+//! What the schema says about merging: a cursor that finds fields as Go's reflection does, and fails in its words.
+
+use crate::patch::PatchError;
+use pintle_schema::{FieldRef, PatchStrategy, SchemaRef, Type};
+
+/// Where a patch is in the schema.
+#[derive(Clone, Copy)]
+pub(super) struct Meta<'a> {
+    schema: SchemaRef<'a>,
+    /// Whether Go's type is a pointer here; only a message tells.
+    is_pointer: bool,
+}
+
+/// How a field is merged.
+#[derive(Clone, Copy)]
+pub(super) struct FieldMeta<'a> {
+    pub(super) strategy: PatchStrategy,
+    pub(super) merge_key: Option<&'a str>,
+}
+
+impl<'a> Meta<'a> {
+    pub(super) fn root(schema: SchemaRef<'a>) -> Meta<'a> {
+        Meta { schema, is_pointer: false }
+    }
+
+    /// A field that holds an object.
+    pub(super) fn field(self, name: &str) -> Result<(Meta<'a>, FieldMeta<'a>), PatchError> {
+        let field = self.lookup(name)?;
+        let meta = Meta { schema: field.ty(), is_pointer: field.is_pointer() };
+        Ok((meta, FieldMeta { strategy: field.patch_strategy(), merge_key: field.patch_merge_key() }))
+    }
+
+    /// A field that holds a list; the cursor is on its items.
+    pub(super) fn list_field(self, name: &str) -> Result<(Meta<'a>, FieldMeta<'a>), PatchError> {
+        let (meta, field) = self.field(name)?;
+        let is_list = matches!(meta.schema.ty(), Type::List | Type::Bytes);
+        if !is_list && !meta.is_pointer {
+            let kind = if self.is_pointer { "ptr" } else { kind(self.schema.ty()) };
+            return Err(PatchError::Unknown(format!("expected slice or array type, but got: {kind}")));
+        }
+        let item = meta.schema.item();
+        if meta.schema.ty() == Type::List && matches!(item.ty(), Type::List | Type::Bytes) {
+            return Err(PatchError::Unknown("unexpected slice of slice".to_owned()));
+        }
+        Ok((Meta { schema: item, is_pointer: false }, field))
+    }
+
+    /// The Go kind, which a message calls the schema's name.
+    pub(super) fn kind(self) -> &'static str {
+        if self.is_pointer { "ptr" } else { kind(self.schema.ty()) }
+    }
+
+    /// A field by its name, in any case when there is none in this one.
+    fn lookup(self, name: &str) -> Result<FieldRef<'a>, PatchError> {
+        let kind = kind(self.schema.ty());
+        if kind != "struct" {
+            return Err(PatchError::Unknown(format!(
+                "merging an object in json but data type is not struct, instead is: {kind}"
+            )));
+        }
+        let found = self
+            .schema
+            .field(name)
+            .or_else(|| self.schema.fields().find(|field| field.name().eq_ignore_ascii_case(name)));
+        found.ok_or_else(|| {
+            PatchError::Unknown(format!(
+                "unable to find api field in struct {} for the json field {}",
+                struct_name(self.schema),
+                crate::text::quote(name)
+            ))
+        })
+    }
+}
+
+fn kind(ty: Type) -> &'static str {
+    match ty {
+        Type::Bool => "bool",
+        Type::Int32 => "int32",
+        Type::Int64 => "int64",
+        Type::Float64 => "float64",
+        Type::String => "string",
+        Type::Bytes | Type::List => "slice",
+        Type::Map => "map",
+        Type::Any => "interface",
+        Type::Time
+        | Type::MicroTime
+        | Type::Duration
+        | Type::Quantity
+        | Type::IntOrString
+        | Type::RawExtension
+        | Type::FieldsV1
+        | Type::Json
+        | Type::Struct
+        | Type::Union(_) => "struct",
+    }
+}
+
+fn struct_name(schema: SchemaRef<'_>) -> String {
+    let go_type = schema.go_type();
+    match go_type.rsplit_once('.') {
+        Some((_, name)) => name.to_owned(),
+        None => go_type,
+    }
+}

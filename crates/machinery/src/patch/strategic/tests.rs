@@ -1,0 +1,247 @@
+use super::*;
+use pintle_schema::Schema;
+use serde_json::json;
+
+fn schema(kind: &str) -> SchemaRef<'static> {
+    let (group, version, kind) = match kind {
+        "Deployment" => ("apps", "v1", kind),
+        _ => ("", "v1", kind),
+    };
+    Schema::builtin().by_kind(group, version, kind).unwrap()
+}
+
+fn pod_spec(spec: Value) -> Value {
+    json!({"spec": spec})
+}
+
+#[test]
+fn patches_merge_by_the_schema() {
+    let rows = [
+        // Scalars and maps.
+        (json!({"a": 1}), json!({"activeDeadlineSeconds": 5}), json!({"a": 1, "activeDeadlineSeconds": 5})),
+        (json!({"nodeName": "a"}), json!({"nodeName": null}), json!({})),
+        (json!({}), json!({"nodeName": null}), json!({})),
+        (
+            json!({"nodeSelector": {"a": "1", "b": "2"}}),
+            json!({"nodeSelector": {"a": null, "c": "3"}}),
+            json!({"nodeSelector": {"b": "2", "c": "3"}}),
+        ),
+        (
+            json!({"nodeSelector": {"a": "1"}}),
+            json!({"nodeSelector": {"$patch": "replace", "b": "2"}}),
+            json!({"nodeSelector": {"b": "2"}}),
+        ),
+        (
+            json!({"nodeSelector": {"a": "1"}}),
+            json!({"nodeSelector": {"$patch": "delete"}}),
+            json!({"nodeSelector": {}}),
+        ),
+        (json!({}), json!({"nodeSelector": {"$patch": "delete"}}), json!({})),
+        (json!({}), json!({"nodeSelector": {"a": null, "b": "1"}}), json!({"nodeSelector": {"b": "1"}})),
+        (json!({"nodeSelector": {"a": "1"}}), json!({"nodeSelector": ["a"]}), json!({"nodeSelector": ["a"]})),
+        // Lists of objects.
+        (
+            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}),
+            json!({"containers": [{"name": "b", "image": "2"}]}),
+            json!({"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+            json!({"containers": [{"name": "c"}]}),
+            json!({"containers": [{"name": "c"}, {"name": "a"}, {"name": "b"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}),
+            json!({"containers": [{"name": "c"}, {"name": "a"}]}),
+            json!({"containers": [{"name": "b"}, {"name": "c"}, {"name": "a"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+            json!({"containers": [{"name": "a", "$patch": "delete"}, {"name": "none", "$patch": "delete"}]}),
+            json!({"containers": [{"name": "b"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"containers": [{"$patch": "replace"}, {"name": "b"}, {"name": "c"}]}),
+            json!({"containers": [{"name": "b"}, {"name": "c"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a"}]}),
+            json!({"containers": []}),
+            json!({"containers": [{"name": "a"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "a", "args": ["x"]}]}),
+            json!({"containers": [{"name": "a", "args": ["y"]}]}),
+            json!({"containers": [{"name": "a", "args": ["y"]}]}),
+        ),
+        // Ports are told apart by number, 80 and "80" are not the same.
+        (
+            json!({"containers": [{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81}]}]}),
+            json!({"containers": [{"name": "a", "ports": [{"containerPort": 81, "name": "x"}]}]}),
+            json!({"containers": [{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81, "name": "x"}]}]}),
+        ),
+        // Lists without a strategy are replaced.
+        (
+            json!({"tolerations": [{"key": "a"}]}),
+            json!({"tolerations": [{"key": "b"}]}),
+            json!({"tolerations": [{"key": "b"}]}),
+        ),
+        // Retained keys.
+        (
+            json!({"volumes": [{"name": "v", "emptyDir": {}}]}),
+            json!({"volumes": [{"name": "v", "$retainKeys": ["name", "secret"], "secret": {"secretName": "s"}}]}),
+            json!({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}),
+        ),
+        // Order.
+        (
+            json!({"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}),
+            json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}),
+            json!({"containers": [{"name": "b"}, {"name": "c"}, {"name": "a"}]}),
+        ),
+        (
+            json!({"containers": [{"name": "main"}, {"name": "side"}, {"name": "third"}]}),
+            json!({
+                "$setElementOrder/containers": [{"name": "main"}, {"name": "new"}, {"name": "third"}],
+                "containers": [{"name": "new", "image": "i"}],
+            }),
+            json!({"containers": [{"name": "main"}, {"name": "new", "image": "i"}, {"name": "side"}, {"name": "third"}]}),
+        ),
+        (
+            json!({}),
+            json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "a"}]}),
+            json!({"containers": [{"name": "a"}]}),
+        ),
+        (json!({}), json!({"$setElementOrder/containers": [{"name": "a"}]}), json!({})),
+        // Field names in another case find their schema.
+        (
+            json!({"CONTAINERS": [{"name": "a"}]}),
+            json!({"CONTAINERS": [{"name": "b"}]}),
+            json!({"CONTAINERS": [{"name": "b"}, {"name": "a"}]}),
+        ),
+    ];
+    for (spec, patch, expected) in rows {
+        let text = format!("{spec} {patch}");
+        let result = apply(pod_spec(spec), pod_spec(patch), schema("Pod"));
+        assert_eq!(result, Ok(pod_spec(expected)), "{text}");
+    }
+}
+
+#[test]
+fn lists_of_scalars_merge_as_sets() {
+    let rows = [
+        (json!(["a"]), json!({"finalizers": ["b", "a"]}), json!(["b", "a"])),
+        (json!(["a", "b"]), json!({"finalizers": ["c"]}), json!(["c", "a", "b"])),
+        (json!(["a", "b", "a"]), json!({"finalizers": ["b"]}), json!(["a", "b"])),
+        (json!(["a", "b"]), json!({"$deleteFromPrimitiveList/finalizers": ["a", "z"]}), json!(["b"])),
+        (
+            json!(["b"]),
+            json!({"$setElementOrder/finalizers": ["c", "b"], "finalizers": ["c"]}),
+            json!(["c", "b"]),
+        ),
+        (
+            json!(["a", "b"]),
+            json!({"$deleteFromPrimitiveList/finalizers": ["a"], "$setElementOrder/finalizers": ["b", "a"]}),
+            json!(["b"]),
+        ),
+    ];
+    for (original, patch, expected) in rows {
+        let text = format!("{original} {patch}");
+        let result =
+            apply(json!({"metadata": {"finalizers": original}}), json!({"metadata": patch}), schema("Pod"));
+        assert_eq!(result, Ok(json!({"metadata": {"finalizers": expected}})), "{text}");
+    }
+}
+
+#[test]
+fn services_tell_ports_apart_by_number_alone() {
+    let service = json!({"spec": {"ports": [{"port": 81, "protocol": "TCP", "targetPort": 1}]}});
+    let patch = json!({"spec": {"ports": [{"port": 81, "protocol": "UDP"}]}});
+    let merged = json!({"spec": {"ports": [{"port": 81, "protocol": "UDP", "targetPort": 1}]}});
+    assert_eq!(apply(service, patch, schema("Service")), Ok(merged));
+}
+
+#[test]
+fn the_whole_object_may_be_replaced() {
+    let patch = json!({"$patch": "replace", "data": {"k": "v"}});
+    let merged = json!({"data": {"k": "v"}});
+    assert_eq!(apply(json!({"data": {"a": "b"}}), patch, schema("ConfigMap")), Ok(merged));
+}
+
+#[test]
+fn mistakes_say_what_is_wrong() {
+    let original = json!({
+        "nodeSelector": {"a": "1"},
+        "containers": [{"name": "a"}],
+        "volumes": [{"name": "v"}],
+        "securityContext": {"supplementalGroups": [1]},
+        "overhead": {"cpu": "1"},
+    });
+    let unknown = |message: &str| PatchError::Unknown(message.to_owned());
+    let rows = [
+        (
+            json!({"nodeSelector": {"$patch": "shuffle", "b": 1}}),
+            unknown("unknown patch type: shuffle in map: map[$patch:shuffle b:1]"),
+        ),
+        (
+            json!({"nodeSelector": {"$patch": "merge"}}),
+            unknown("unknown patch type: merge in map: map[$patch:merge]"),
+        ),
+        (
+            json!({"nodeSelector": {"$patch": 7}}),
+            unknown("unknown patch type: %!s(int64=7) in map: map[$patch:7]"),
+        ),
+        (
+            json!({"containers": [{"image": "x"}]}),
+            unknown("map: map[image:x] does not contain declared merge key: name"),
+        ),
+        (
+            json!({"containers": [{"image": "x", "$patch": "delete"}]}),
+            unknown("map: map[$patch:delete image:x] does not contain declared merge key: name"),
+        ),
+        (
+            json!({"containers": [{"name": "x", "$patch": "merge"}]}),
+            unknown("merging lists cannot yet be specified in the patch"),
+        ),
+        (json!({"containers": ["x"]}), unknown("list element types are not identical: [[map[name:a]] [x]]")),
+        (
+            json!({"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "b"}]}),
+            unknown(
+                "The order in patch list:\n[map[name:b]]\n doesn't match $setElementOrder list:\n[map[name:a]]\n",
+            ),
+        ),
+        (
+            json!({"$setElementOrder/containers": "a"}),
+            unknown("expected a []interface {}, but received a string"),
+        ),
+        (
+            json!({"$setElementOrder/nonsense": ["a"]}),
+            unknown("unable to find api field in struct PodSpec for the json field \"nonsense\""),
+        ),
+        (
+            json!({"$setElementOrder": ["a"]}),
+            PatchError::BadRequest("invalid patch format of setElementOrder list".to_owned()),
+        ),
+        (
+            json!({"$deleteFromPrimitiveList": ["a"]}),
+            PatchError::BadRequest("invalid patch format of primitive list".to_owned()),
+        ),
+        (
+            json!({"volumes": [{"name": "v", "$retainKeys": ["name"], "emptyDir": {}}]}),
+            PatchError::BadRequest("invalid patch format of retainKeys".to_owned()),
+        ),
+        (
+            json!({"volumes": [{"name": "v", "$retainKeys": "name"}]}),
+            PatchError::BadRequest("invalid patch format of retainKeys".to_owned()),
+        ),
+    ];
+    for (patch, error) in rows {
+        let text = patch.to_string();
+        let result = apply(pod_spec(original.clone()), pod_spec(patch), schema("Pod"));
+        assert_eq!(result, Err(error), "{text}");
+    }
+    assert_eq!(
+        apply(json!({"data": {"a": {}}}), json!({"data": {"a": {"b": 1}}}), schema("ConfigMap")),
+        Err(unknown("merging an object in json but data type is not struct, instead is: map"))
+    );
+}

@@ -1,0 +1,249 @@
+//! Quantities: exact decimal numbers with a suffix
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>).
+//!
+//! A quantity is `mantissa * 10^scale`. The mantissa is an `i64` for nearly all there are; larger ones fall back to a
+//! big integer, never to a float. Two rules are the API's own and surprising: what was written canonically (by a
+//! generous rule: `+1` and `1.500` are) is printed as it was written, and everything finer than a nano is rounded away
+//! from zero.
+
+mod amount;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::Value;
+use amount::Amount;
+use std::cmp::Ordering;
+use std::fmt;
+
+pub use parse::QuantityError;
+
+/// Which suffixes a quantity is printed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// `12e6`
+    DecimalExponent,
+    /// `12Mi`
+    BinarySi,
+    /// `12M`
+    #[default]
+    DecimalSi,
+}
+
+/// An exact number with a preferred way to print it. Comparison is by number alone: `1` equals `1000m`.
+#[derive(Debug, Clone, Default)]
+pub struct Quantity {
+    amount: Amount,
+    format: Format,
+    /// As it was written, when that is canonical.
+    text: Option<Box<str>>,
+}
+
+impl Quantity {
+    /// A whole number.
+    pub fn new(value: i64, format: Format) -> Quantity {
+        Quantity { amount: Amount::small(value, 0), format, text: None }
+    }
+
+    /// A number of thousandths.
+    pub fn from_milli(value: i64, format: Format) -> Quantity {
+        Quantity { amount: Amount::small(value, -3), format, text: None }
+    }
+
+    /// Reads a quantity.
+    pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
+        parse::parse(text)
+    }
+
+    /// Reads a member of an object: a string or a number.
+    pub fn from_tree(value: &Value) -> Result<Quantity, QuantityError> {
+        match value {
+            Value::String(text) => Quantity::parse(text.trim()),
+            Value::Null => Ok(Quantity::default()),
+            other => Quantity::parse(&other.to_string()),
+        }
+    }
+
+    /// How it is printed.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether it is 0.
+    pub fn is_zero(&self) -> bool {
+        self.amount.sign() == 0
+    }
+
+    /// -1, 0 or 1.
+    pub fn sign(&self) -> i32 {
+        self.amount.sign()
+    }
+
+    /// The number, rounded up when it is not whole. What no `i64` can hold is 0 or the nearest `i64`; compare
+    /// quantities, not values, where that matters.
+    pub fn value(&self) -> i64 {
+        self.amount.scaled_i64(0)
+    }
+
+    /// The number of thousandths, with the same caveat as [`Quantity::value`].
+    pub fn milli_value(&self) -> i64 {
+        self.amount.scaled_i64(-3)
+    }
+
+    /// The number in units of `10^scale`, with the same caveat as [`Quantity::value`].
+    pub fn scaled_value(&self, scale: i32) -> i64 {
+        self.amount.scaled_i64(scale)
+    }
+
+    /// The number when it is whole and an `i64`.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.amount.as_i64()
+    }
+
+    /// The number as a float, near enough for ratios.
+    pub fn as_approximate_f64(&self) -> f64 {
+        self.amount.as_f64()
+    }
+
+    /// Rounds away from zero to a multiple of `10^scale`; whether nothing was lost.
+    pub fn round_up(&mut self, scale: i32) -> bool {
+        let exact = self.amount.round_up(scale.into());
+        if !exact {
+            self.text = None;
+        }
+        exact
+    }
+
+    /// Adds; zero takes over the other's format.
+    pub fn add(&mut self, other: &Quantity) {
+        if self.is_zero() {
+            self.format = other.format;
+        }
+        self.text = None;
+        self.amount = self.amount.plus(&other.amount);
+    }
+
+    /// Subtracts; zero takes over the other's format.
+    pub fn sub(&mut self, other: &Quantity) {
+        if self.is_zero() {
+            self.format = other.format;
+        }
+        self.text = None;
+        self.amount = self.amount.plus(&other.amount.negated());
+    }
+
+    /// Multiplies.
+    pub fn mul(&mut self, factor: i64) {
+        self.text = None;
+        self.amount = self.amount.times(factor);
+    }
+
+    /// Changes the sign.
+    pub fn neg(&mut self) {
+        self.text = None;
+        self.amount = self.amount.negated();
+    }
+
+    /// Number and suffix in canonical form: no digit more than needed before the largest suffix that keeps the number
+    /// whole.
+    fn canonical(&self) -> String {
+        if self.is_zero() {
+            return "0".to_owned();
+        }
+        let is_small = || {
+            let bound = Amount::small(1024, 0);
+            self.amount.compare(&bound) == Ordering::Less
+                && self.amount.compare(&bound.negated()) == Ordering::Greater
+        };
+        let format = match self.format {
+            // Binary suffixes would round these.
+            Format::BinarySi if is_small() || !self.amount.is_whole() => Format::DecimalSi,
+            format => format,
+        };
+        match format {
+            Format::BinarySi => {
+                let (number, exponent) = self.amount.canonical_base1024();
+                number + binary_suffix(exponent)
+            }
+            Format::DecimalSi => {
+                let (number, exponent) = self.amount.canonical_base1000();
+                number + decimal_suffix(exponent)
+            }
+            Format::DecimalExponent => match self.amount.canonical_base1000() {
+                (number, 0) => number,
+                (number, exponent) => format!("{number}e{exponent}"),
+            },
+        }
+    }
+}
+
+/// Beyond the known suffixes nothing is printed, as Kubernetes does it.
+fn decimal_suffix(exponent: i64) -> &'static str {
+    match exponent {
+        -9 => "n",
+        -6 => "u",
+        -3 => "m",
+        3 => "k",
+        6 => "M",
+        9 => "G",
+        12 => "T",
+        15 => "P",
+        18 => "E",
+        _ => "",
+    }
+}
+
+fn binary_suffix(power_of_1024: u32) -> &'static str {
+    match power_of_1024 {
+        1 => "Ki",
+        2 => "Mi",
+        3 => "Gi",
+        4 => "Ti",
+        5 => "Pi",
+        6 => "Ei",
+        _ => "",
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.text {
+            Some(text) => f.write_str(text),
+            None => f.write_str(&self.canonical()),
+        }
+    }
+}
+
+impl From<&Quantity> for Value {
+    fn from(quantity: &Quantity) -> Value {
+        Value::String(quantity.to_string())
+    }
+}
+
+impl std::str::FromStr for Quantity {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Quantity, QuantityError> {
+        Quantity::parse(text)
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Quantity) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Quantity) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Quantity) -> Ordering {
+        self.amount.compare(&other.amount)
+    }
+}

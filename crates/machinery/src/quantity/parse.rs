@@ -1,0 +1,150 @@
+//! Reading quantities.
+
+use super::amount::Amount;
+use super::{Format, Quantity};
+use num_bigint::BigInt;
+use std::cmp::Ordering;
+
+/// Why a text is no quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// It does not look like one.
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    FormatWrong,
+    /// Its number is none.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
+    /// Its suffix is none.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+/// The largest number of digits that certainly fits into an `i64`.
+const MAX_I64_DIGITS: i64 = 18;
+/// Finer than this nothing is kept.
+const NANO: i64 = -9;
+
+/// A text in its parts. Leading zeros are no part of the numerator, which is "0" rather than empty.
+struct Parts<'a> {
+    negative: bool,
+    numerator: &'a str,
+    denominator: &'a str,
+    suffix: &'a str,
+}
+
+pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
+    if text.is_empty() {
+        return Err(QuantityError::FormatWrong);
+    }
+    let Parts { negative, numerator, denominator, suffix } = split(text)?;
+    let Suffix { exponent, format } = Suffix::parse(suffix).ok_or(QuantityError::Suffix)?;
+    let (digits, fraction_digits) = (numerator.len() as i64, denominator.len() as i64);
+    // What fits well into an i64 is neither rounded nor capped, and may keep its text.
+    let fits = match format {
+        Format::DecimalExponent | Format::DecimalSi => digits + fraction_digits <= MAX_I64_DIGITS,
+        Format::BinarySi => fraction_digits == 0 && 14 - digits - exponent * 3 / 10 >= 0,
+    };
+    let scale = match format {
+        Format::BinarySi => 0,
+        Format::DecimalExponent | Format::DecimalSi => exponent - fraction_digits,
+    };
+    if fits && scale >= NANO {
+        let shifted = format!("{numerator}{denominator}");
+        let value: i64 = shifted.parse().map_err(|_| QuantityError::Numeric)?;
+        let factor = if format == Format::BinarySi { 1_i64 << exponent } else { 1 };
+        if let Some(result) = value.checked_mul(factor) {
+            let canonical = match format {
+                Format::BinarySi => value & 7 != 0,
+                _ => scale % 3 == 0 && !shifted.ends_with("000") && !shifted.starts_with('0'),
+            };
+            return Ok(Quantity {
+                amount: Amount::small(if negative { -result } else { result }, scale),
+                format,
+                text: (canonical || text == "0").then(|| text.into()),
+            });
+        }
+    }
+    let number = text.strip_suffix(suffix).unwrap_or_default();
+    if !number.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err(QuantityError::Numeric);
+    }
+    let unscaled: BigInt = format!("{numerator}{denominator}").parse().map_err(|_| QuantityError::Numeric)?;
+    let mut amount = match format {
+        Format::BinarySi => Amount::big(unscaled << exponent.max(0) as u64, -fraction_digits),
+        _ => Amount::big(unscaled, exponent - fraction_digits),
+    };
+    amount.round_up(NANO);
+    let mut format = format;
+    if format == Format::BinarySi {
+        let max = Amount::small(i64::MAX, 0);
+        if amount.compare(&max) == Ordering::Greater {
+            amount = max;
+        }
+        if amount.sign() > 0 && amount.compare(&Amount::small(1, 0)) == Ordering::Less {
+            format = Format::DecimalSi;
+        }
+    }
+    Ok(Quantity { amount: if negative { amount.negated() } else { amount }, format, text: None })
+}
+
+fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
+    let (negative, rest) = match text.as_bytes().first() {
+        Some(b'-') => (true, text.get(1..).unwrap_or_default()),
+        Some(b'+') => (false, text.get(1..).unwrap_or_default()),
+        _ => (false, text),
+    };
+    let rest = rest.trim_start_matches('0');
+    let (numerator, rest) = split_digits(rest);
+    let (denominator, suffix) = match rest.strip_prefix('.') {
+        Some(rest) => split_digits(rest),
+        None => ("", rest),
+    };
+    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    if !exponent.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(QuantityError::FormatWrong);
+    }
+    let numerator = if numerator.is_empty() { "0" } else { numerator };
+    Ok(Parts { negative, numerator, denominator, suffix })
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+struct Suffix {
+    /// Of ten, or of two for binary suffixes.
+    exponent: i64,
+    format: Format,
+}
+
+impl Suffix {
+    fn parse(suffix: &str) -> Option<Suffix> {
+        let decimal = |exponent| Suffix { exponent, format: Format::DecimalSi };
+        let binary = |exponent| Suffix { exponent, format: Format::BinarySi };
+        Some(match suffix {
+            "n" => decimal(-9),
+            "u" => decimal(-6),
+            "m" => decimal(-3),
+            "" => decimal(0),
+            "k" => decimal(3),
+            "M" => decimal(6),
+            "G" => decimal(9),
+            "T" => decimal(12),
+            "P" => decimal(15),
+            "E" => decimal(18),
+            "Ki" => binary(10),
+            "Mi" => binary(20),
+            "Gi" => binary(30),
+            "Ti" => binary(40),
+            "Pi" => binary(50),
+            "Ei" => binary(60),
+            _ => {
+                let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+                // The API keeps the low 32 bits.
+                Suffix { exponent: i64::from(exponent as i32), format: Format::DecimalExponent }
+            }
+        })
+    }
+}

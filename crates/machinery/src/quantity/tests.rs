@@ -1,0 +1,183 @@
+use super::*;
+
+fn parse(text: &str) -> Quantity {
+    Quantity::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn texts_become_canonical() {
+    let rows = [
+        // As written, since that is canonical by the API's generous rule.
+        ("0", "0"),
+        ("1", "1"),
+        ("+1", "+1"),
+        ("01", "01"),
+        ("1.", "1."),
+        ("1.500", "1.500"),
+        ("-1", "-1"),
+        ("100m", "100m"),
+        ("1e3", "1e3"),
+        ("1E3", "1E3"),
+        ("1Ki", "1Ki"),
+        ("3Gi", "3Gi"),
+        ("1E", "1E"),
+        // Rewritten.
+        ("1.5", "1500m"),
+        ("0.5", "500m"),
+        (".5", "500m"),
+        ("1000", "1k"),
+        ("1000m", "1"),
+        ("1000000", "1M"),
+        ("10e3", "10e3"),
+        ("100e4", "1e6"),
+        ("1e-3", "1e-3"),
+        ("1.5e-1", "150e-3"),
+        ("8Ki", "8Ki"),
+        ("1024Ki", "1Mi"),
+        ("1024", "1024"),
+        ("1.5Ki", "1536"),
+        ("1.5Mi", "1536Ki"),
+        ("0.1Ki", "102400m"),
+        ("0.001Ki", "1024m"),
+        ("0.0001Ki", "102400u"),
+        ("512.0Ki", "512Ki"),
+        ("0Ki", "0"),
+        ("00", "0"),
+        ("-0", "0"),
+        ("-", "0"),
+        (".", "0"),
+        ("m", "0"),
+        ("-1.5", "-1500m"),
+        // Rounded away from zero at nanos.
+        ("1e-10", "1e-9"),
+        ("0.0000000001", "1n"),
+        ("-0.0000000001", "-1n"),
+        ("1.00000000001", "1000000001n"),
+        ("0.1n", "1n"),
+        ("1e-999999999", "1e-9"),
+        // Large.
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854775808"),
+        (
+            "123456789012345678901234567890123456789012345000",
+            "123456789012345678901234567890123456789012345k",
+        ),
+        ("8Ei", "9223372036854775807"),
+        ("1000Ei", "9223372036854775807"),
+        ("-8Ei", "-9223372036854775807"),
+        ("7Ei", "7Ei"),
+        ("1000E", "1"),
+        ("1e999999999", "1e999999999"),
+        ("1e4294967299", "1e4294967299"),
+    ];
+    for (text, canonical) in rows {
+        assert_eq!(parse(text).to_string(), canonical, "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_quantity_says_why() {
+    use QuantityError::{FormatWrong, Numeric, Suffix};
+    let rows = [
+        ("", FormatWrong),
+        (" 1", FormatWrong),
+        ("1 ", FormatWrong),
+        ("abc", FormatWrong),
+        ("1..2", FormatWrong),
+        ("1e3Ki", FormatWrong),
+        ("--1", Suffix),
+        ("1é", FormatWrong),
+        ("é", FormatWrong),
+        ("1e", Suffix),
+        ("1e+", Suffix),
+        ("1ki", Suffix),
+        ("1Ee3", Suffix),
+        ("1Mi3", Suffix),
+        ("1e99999999999999999999", Suffix),
+        ("e-20", Numeric),
+    ];
+    for (text, error) in rows {
+        assert_eq!(Quantity::parse(text).unwrap_err(), error, "{text}");
+    }
+}
+
+#[test]
+fn numbers_compare_by_number() {
+    let ascending = [
+        "-1e999999999",
+        "-8Ei",
+        "-1",
+        "-1m",
+        "0",
+        "1n",
+        "1m",
+        "0.5",
+        "1",
+        "1k",
+        "1Ki",
+        "1M",
+        "1Mi",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1e30",
+        "1e999999999",
+    ];
+    for (index, one) in ascending.iter().enumerate() {
+        for (other_index, other) in ascending.iter().enumerate() {
+            assert_eq!(parse(one).cmp(&parse(other)), index.cmp(&other_index), "{one} {other}");
+        }
+    }
+    for (one, other) in [("1", "1000m"), ("1Ki", "1024"), ("1e3", "1k"), ("0", "0Ki"), ("1e30", "1000000e24")]
+    {
+        assert_eq!(parse(one), parse(other), "{one} {other}");
+    }
+}
+
+#[test]
+fn numbers_add_and_subtract() {
+    let rows = [
+        ("1", "1", "2", "0"),
+        ("1Ki", "1Ki", "2Ki", "0"),
+        ("0", "1Ki", "1Ki", "-1Ki"),
+        ("100m", "1", "1100m", "-900m"),
+        ("1Gi", "1", "1073741825", "1073741823"),
+        ("9223372036854775807", "1", "9223372036854775808", "9223372036854775806"),
+        ("1e30", "1", "1000000000000000000000000000001", "999999999999999999999999999999"),
+        ("1e999999999", "1", "1e999999999", "1e999999999"),
+    ];
+    for (one, other, sum, difference) in rows {
+        let mut quantity = parse(one);
+        quantity.add(&parse(other));
+        assert_eq!(quantity.to_string(), sum, "{one} + {other}");
+        let mut quantity = parse(one);
+        quantity.sub(&parse(other));
+        assert_eq!(quantity.to_string(), difference, "{one} - {other}");
+    }
+}
+
+#[test]
+fn values_round_up() {
+    let rows = [
+        ("1500m", 2, 1500),
+        ("-1500m", -2, -1500),
+        ("1n", 1, 1),
+        ("1Ki", 1024, 1_024_000),
+        ("0.1", 1, 100),
+        ("1e17", 100_000_000_000_000_000, 0),
+        ("1e19", 0, 0),
+        ("9223372036854775808", i64::MAX, i64::MAX),
+    ];
+    for (text, value, milli) in rows {
+        assert_eq!((parse(text).value(), parse(text).milli_value()), (value, milli), "{text}");
+    }
+    let mut quantity = parse("0.1m");
+    assert!(!quantity.round_up(-3));
+    assert_eq!(quantity.to_string(), "1m");
+    let mut quantity = parse("+1");
+    assert!(quantity.round_up(-3));
+    assert_eq!(quantity.to_string(), "+1");
+    assert_eq!(
+        (parse("1k").as_i64(), parse("1m").as_i64(), parse("1e19").as_i64()),
+        (Some(1000), None, None)
+    );
+}

@@ -1,0 +1,551 @@
+//! Label selectors (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors>).
+
+use super::SelectorError;
+use super::lexer::{Token, tokens};
+use crate::error_list::quote;
+use crate::status::aggregate;
+use crate::validation::{is_qualified_name, is_valid_label_value};
+use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::fmt;
+
+/// How a requirement compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the API's own and say it")]
+pub enum LabelOperator {
+    In,
+    NotIn,
+    Equals,
+    DoubleEquals,
+    NotEquals,
+    Exists,
+    DoesNotExist,
+    GreaterThan,
+    LessThan,
+}
+
+/// What is asked of one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelRequirement {
+    key: String,
+    operator: LabelOperator,
+    /// Sorted, each once.
+    values: Vec<String>,
+    /// The one value of `>` and `<`.
+    bound: i64,
+}
+
+impl LabelRequirement {
+    /// A requirement, when key and values are such as labels can have and as many as the operator wants.
+    pub fn new(
+        key: &str,
+        operator: LabelOperator,
+        mut values: Vec<String>,
+    ) -> Result<LabelRequirement, SelectorError> {
+        let mut errors = ErrorList::new();
+        errors.extend(validate_key(key, &FieldPath::new("key")));
+        values.sort_unstable();
+        values.dedup();
+        let path = FieldPath::new("values");
+        let count_detail = match operator {
+            LabelOperator::In | LabelOperator::NotIn if values.is_empty() => {
+                Some("for 'in', 'notin' operators, values set can't be empty")
+            }
+            LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::NotEquals
+                if values.len() != 1 =>
+            {
+                Some("exact-match compatibility requires one single value")
+            }
+            LabelOperator::Exists | LabelOperator::DoesNotExist if !values.is_empty() => {
+                Some("values set must be empty for exists and does not exist")
+            }
+            LabelOperator::GreaterThan | LabelOperator::LessThan if values.len() != 1 => {
+                Some("for 'Gt', 'Lt' operators, exactly one value is required")
+            }
+            _ => None,
+        };
+        errors.extend(count_detail.map(|detail| FieldError::invalid(&path, values.clone(), detail)));
+        let mut bound = 0;
+        if matches!(operator, LabelOperator::GreaterThan | LabelOperator::LessThan) {
+            for (index, value) in values.iter().enumerate() {
+                match value.parse() {
+                    Ok(number) => bound = number,
+                    Err(_) => {
+                        let detail = "for 'Gt', 'Lt' operators, the value must be an integer";
+                        errors.push(FieldError::invalid(&path.index(index), value.as_str(), detail));
+                    }
+                }
+            }
+        }
+        for (index, value) in values.iter().enumerate() {
+            let messages = is_valid_label_value(value);
+            if !messages.is_empty() {
+                let path = path.index(index).key(key);
+                errors.push(FieldError::invalid(&path, value.as_str(), messages.join("; ")));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(SelectorError(aggregate(errors.iter().map(ToString::to_string))));
+        }
+        Ok(LabelRequirement { key: key.to_owned(), operator, values, bound })
+    }
+
+    /// The label's key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How it compares.
+    pub fn operator(&self) -> LabelOperator {
+        self.operator
+    }
+
+    /// What it compares with, sorted.
+    pub fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// Whether a label of this value (or its absence) fulfils the requirement.
+    pub fn matches(&self, value: Option<&str>) -> bool {
+        let has = |value: &str| self.values.iter().any(|own| own == value);
+        let number = |value: &str| value.parse::<i64>().ok();
+        match (self.operator, value) {
+            (LabelOperator::In | LabelOperator::Equals | LabelOperator::DoubleEquals, value) => {
+                value.is_some_and(has)
+            }
+            (LabelOperator::NotIn | LabelOperator::NotEquals, value) => !value.is_some_and(has),
+            (LabelOperator::Exists, value) => value.is_some(),
+            (LabelOperator::DoesNotExist, value) => value.is_none(),
+            (LabelOperator::GreaterThan, value) => value.and_then(number).is_some_and(|it| it > self.bound),
+            (LabelOperator::LessThan, value) => value.and_then(number).is_some_and(|it| it < self.bound),
+        }
+    }
+}
+
+impl fmt::Display for LabelRequirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = self.values.join(",");
+        match self.operator {
+            LabelOperator::DoesNotExist => write!(f, "!{}", self.key),
+            LabelOperator::Exists => f.write_str(&self.key),
+            LabelOperator::Equals => write!(f, "{}={values}", self.key),
+            LabelOperator::DoubleEquals => write!(f, "{}=={values}", self.key),
+            LabelOperator::NotEquals => write!(f, "{}!={values}", self.key),
+            LabelOperator::In => write!(f, "{} in ({values})", self.key),
+            LabelOperator::NotIn => write!(f, "{} notin ({values})", self.key),
+            LabelOperator::GreaterThan => write!(f, "{}>{values}", self.key),
+            LabelOperator::LessThan => write!(f, "{}<{values}", self.key),
+        }
+    }
+}
+
+/// Requirements that an object's labels must all fulfil. With none, everything is selected.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelSelector {
+    /// Sorted by key.
+    requirements: Vec<LabelRequirement>,
+    /// Whether it selects nothing at all, as an absent `LabelSelector` object does.
+    nothing: bool,
+}
+
+impl LabelSelector {
+    /// Selects everything.
+    pub fn everything() -> LabelSelector {
+        LabelSelector::default()
+    }
+
+    /// Selects nothing.
+    pub fn nothing() -> LabelSelector {
+        LabelSelector { requirements: Vec::new(), nothing: true }
+    }
+
+    /// All of these requirements.
+    pub fn from_requirements(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
+        requirements.sort_by(|one, other| one.key.cmp(&other.key));
+        LabelSelector { requirements, nothing: false }
+    }
+
+    /// Reads the text form: `app=web,tier in (a, b),!legacy`.
+    pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
+        let requirements = Parser { tokens: tokens(text), position: 0 }.parse().map_err(SelectorError)?;
+        Ok(Self::from_requirements(requirements))
+    }
+
+    /// Reads a `LabelSelector` object. An absent one selects nothing, an empty one everything.
+    pub fn from_object(selector: Option<&Value>) -> Result<LabelSelector, SelectorError> {
+        let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
+            return Ok(Self::nothing());
+        };
+        let mut requirements = Vec::new();
+        for (key, value) in selector.map_at("matchLabels") {
+            let value = value.as_str().unwrap_or_default().to_owned();
+            requirements.push(LabelRequirement::new(key, LabelOperator::Equals, vec![value])?);
+        }
+        for expression in selector.items_at("matchExpressions") {
+            let operator = match expression.str_at("operator") {
+                "In" => LabelOperator::In,
+                "NotIn" => LabelOperator::NotIn,
+                "Exists" => LabelOperator::Exists,
+                "DoesNotExist" => LabelOperator::DoesNotExist,
+                other => {
+                    return Err(SelectorError(format!(
+                        "{} is not a valid label selector operator",
+                        quote(other)
+                    )));
+                }
+            };
+            let values = expression.items_at("values").iter();
+            let values = values.map(|value| value.as_str().unwrap_or_default().to_owned()).collect();
+            requirements.push(LabelRequirement::new(expression.str_at("key"), operator, values)?);
+        }
+        Ok(Self::from_requirements(requirements))
+    }
+
+    /// Reads a plain map of labels that must all be there, such as a Service's `spec.selector`. An absent or empty map
+    /// selects everything.
+    pub fn from_set(labels: Option<&Value>) -> LabelSelector {
+        let labels = labels.and_then(Value::as_object).into_iter().flatten();
+        let requirements = labels.map(|(key, value)| LabelRequirement {
+            key: key.clone(),
+            operator: LabelOperator::Equals,
+            values: vec![value.as_str().unwrap_or_default().to_owned()],
+            bound: 0,
+        });
+        Self::from_requirements(requirements.collect())
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        !self.nothing && self.requirements.is_empty()
+    }
+
+    /// The requirements, sorted by key.
+    pub fn requirements(&self) -> &[LabelRequirement] {
+        &self.requirements
+    }
+
+    /// Whether an object with these labels is selected. The function looks a label up.
+    pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        !self.nothing
+            && self.requirements.iter().all(|requirement| requirement.matches(label(&requirement.key)))
+    }
+
+    /// Whether an object with these labels (`metadata.labels`) is selected.
+    pub fn matches_labels(&self, labels: Option<&Value>) -> bool {
+        self.matches(|key| labels?.field(key)?.as_str())
+    }
+
+    /// The value that a label must have, when only one will do.
+    pub fn requires_exact_match(&self, key: &str) -> Option<&str> {
+        let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
+        let exact = matches!(
+            requirement.operator,
+            LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In
+        );
+        match requirement.values.as_slice() {
+            [value] if exact => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// A `LabelSelector` object as tables show it: `<none>` when it asks nothing, `<error>` when it is none.
+pub fn format_label_selector(selector: Option<&Value>) -> String {
+    match LabelSelector::from_object(selector) {
+        Err(_) => "<error>".to_owned(),
+        Ok(selector) => match selector.to_string() {
+            text if text.is_empty() => "<none>".to_owned(),
+            text => text,
+        },
+    }
+}
+
+fn validate_key(key: &str, path: &FieldPath) -> Option<FieldError> {
+    let messages = is_qualified_name(key);
+    (!messages.is_empty()).then(|| FieldError::invalid(path, key, messages.join("; ")))
+}
+
+struct Parser<'a> {
+    tokens: Vec<(Token, &'a str)>,
+    position: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn parse(mut self) -> Result<Vec<LabelRequirement>, String> {
+        let mut requirements = Vec::new();
+        loop {
+            match self.peek_value() {
+                (Token::Identifier | Token::DoesNotExist, _) => {}
+                (Token::EndOfString, _) => return Ok(requirements),
+                (_, literal) => {
+                    return Err(format!("found '{literal}', expected: !, identifier, or 'end of string'"));
+                }
+            }
+            let requirement =
+                self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?;
+            requirements.push(requirement);
+            match self.next_value() {
+                (Token::EndOfString, _) => return Ok(requirements),
+                (Token::Comma, _) => match self.peek_value() {
+                    (Token::Identifier | Token::DoesNotExist, _) => {}
+                    (_, literal) => {
+                        return Err(format!("found '{literal}', expected: identifier after ','"));
+                    }
+                },
+                (_, literal) => return Err(format!("found '{literal}', expected: ',' or 'end of string'")),
+            }
+        }
+    }
+
+    fn requirement(&mut self) -> Result<LabelRequirement, String> {
+        let (mut token, mut literal) = self.next_value();
+        let negated = token == Token::DoesNotExist;
+        if negated {
+            (token, literal) = self.next_value();
+        }
+        if token != Token::Identifier {
+            return Err(format!("found '{literal}', expected: identifier"));
+        }
+        if let Some(error) = validate_key(literal, &FieldPath::default()) {
+            return Err(error.to_string());
+        }
+        let (operator, values) = if negated {
+            (LabelOperator::DoesNotExist, Vec::new())
+        } else if matches!(self.peek_value().0, Token::EndOfString | Token::Comma) {
+            (LabelOperator::Exists, Vec::new())
+        } else {
+            let operator = self.operator()?;
+            match operator {
+                LabelOperator::In | LabelOperator::NotIn => (operator, self.values()?),
+                _ => (operator, vec![self.exact_value()?]),
+            }
+        };
+        LabelRequirement::new(literal, operator, values).map_err(|error| error.0)
+    }
+
+    fn operator(&mut self) -> Result<LabelOperator, String> {
+        let (token, literal) = self.next();
+        Ok(match token {
+            Token::In => LabelOperator::In,
+            Token::Equals => LabelOperator::Equals,
+            Token::DoubleEquals => LabelOperator::DoubleEquals,
+            Token::GreaterThan => LabelOperator::GreaterThan,
+            Token::LessThan => LabelOperator::LessThan,
+            Token::NotIn => LabelOperator::NotIn,
+            Token::NotEquals => LabelOperator::NotEquals,
+            _ => return Err(format!("found '{literal}', expected: in, notin, =, ==, !=, gt, lt")),
+        })
+    }
+
+    fn exact_value(&mut self) -> Result<String, String> {
+        if matches!(self.peek_value().0, Token::EndOfString | Token::Comma) {
+            return Ok(String::new());
+        }
+        match self.next_value() {
+            (Token::Identifier, literal) => Ok(literal.to_owned()),
+            (_, literal) => Err(format!("found '{literal}', expected: identifier")),
+        }
+    }
+
+    fn values(&mut self) -> Result<Vec<String>, String> {
+        let (token, literal) = self.next_value();
+        if token != Token::OpenParenthesis {
+            return Err(format!("found '{literal}' expected: '('"));
+        }
+        match self.peek_value() {
+            (Token::Identifier | Token::Comma, _) => self.identifiers(),
+            (Token::ClosedParenthesis, _) => {
+                self.next_value();
+                Ok(vec![String::new()])
+            }
+            (_, literal) => Err(format!("found '{literal}', expected: ',', ')' or identifier")),
+        }
+    }
+
+    /// The values up to and with the closing parenthesis. Nothing between commas is the empty value.
+    fn identifiers(&mut self) -> Result<Vec<String>, String> {
+        let mut values = Vec::new();
+        loop {
+            match self.next_value() {
+                (Token::Identifier, literal) => {
+                    values.push(literal.to_owned());
+                    match self.peek_value() {
+                        (Token::Comma, _) => {}
+                        (Token::ClosedParenthesis, _) => break,
+                        (_, literal) => return Err(format!("found '{literal}', expected: ',' or ')'")),
+                    }
+                }
+                (Token::Comma, _) => {
+                    if values.is_empty() {
+                        values.push(String::new());
+                    }
+                    match self.peek_value().0 {
+                        Token::ClosedParenthesis => {
+                            values.push(String::new());
+                            break;
+                        }
+                        Token::Comma => values.push(String::new()),
+                        _ => {}
+                    }
+                }
+                (_, literal) => return Err(format!("found '{literal}', expected: ',', or identifier")),
+            }
+        }
+        self.next_value();
+        Ok(values)
+    }
+
+    fn peek(&self) -> (Token, &'a str) {
+        self.tokens.get(self.position).copied().unwrap_or((Token::EndOfString, ""))
+    }
+
+    fn next(&mut self) -> (Token, &'a str) {
+        let token = self.peek();
+        self.position += 1;
+        token
+    }
+
+    /// Where a value may stand, `in` and `notin` are values.
+    fn peek_value(&self) -> (Token, &'a str) {
+        match self.peek() {
+            (Token::In | Token::NotIn, literal) => (Token::Identifier, literal),
+            other => other,
+        }
+    }
+
+    fn next_value(&mut self) -> (Token, &'a str) {
+        let token = self.peek_value();
+        self.position += 1;
+        token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn selectors_are_printed_as_they_are_understood() {
+        let rows = [
+            ("", ""),
+            ("a", "a"),
+            ("!a", "!a"),
+            ("a=b", "a=b"),
+            (" a == b , c!=d", "a==b,c!=d"),
+            ("z,a in (c, b,b)", "a in (b,c),z"),
+            ("a notin (),b", "a notin (),b"),
+            ("a in (,b)", "a in (,b)"),
+            ("a in (b,,c,)", "a in (,b,c)"),
+            ("a>1,b<2", "a>1,b<2"),
+            ("a=", "a="),
+            ("a=,b", "a=,b"),
+            ("in in (in,notin)", "in in (in,notin)"),
+            ("notin", "notin"),
+            ("x=in", "x=in"),
+        ];
+        for (text, printed) in rows {
+            let selector = LabelSelector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(selector.to_string(), printed, "{text}");
+            assert_eq!(LabelSelector::parse(printed).unwrap(), selector);
+        }
+    }
+
+    #[test]
+    fn what_is_no_selector_says_why() {
+        let rows = [
+            ("=x", "found '=', expected: !, identifier, or 'end of string'"),
+            (",a", "found ',', expected: !, identifier, or 'end of string'"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a,,b", "found ',', expected: identifier after ','"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+            ("!a=b", "found '=', expected: ',' or 'end of string'"),
+            ("!", "unable to parse requirement: found '', expected: identifier"),
+            ("a in", "unable to parse requirement: found '' expected: '('"),
+            ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+            ("a in (b c)", "unable to parse requirement: found 'c', expected: ',' or ')'"),
+            ("a in (=)", "unable to parse requirement: found '=', expected: ',', ')' or identifier"),
+            ("a in (b,=)", "unable to parse requirement: found '=', expected: ',', or identifier"),
+            ("a has (b)", "unable to parse requirement: found 'has', expected: in, notin, =, ==, !=, gt, lt"),
+            ("a==!", "unable to parse requirement: found '!', expected: identifier"),
+            (
+                "a>b",
+                "unable to parse requirement: values[0]: Invalid value: \"b\": for 'Gt', 'Lt' operators, the value must \
+                 be an integer",
+            ),
+            (
+                "a=-x-",
+                "unable to parse requirement: values[0][a]: Invalid value: \"-x-\": a valid label must be an empty \
+                 string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                 alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+                 '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+            ),
+            (
+                "a$b",
+                "unable to parse requirement: <nil>: Invalid value: \"a$b\": name part must consist of alphanumeric \
+                 characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or \
+                 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            ),
+        ];
+        for (text, message) in rows {
+            assert_eq!(LabelSelector::parse(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn labels_match() {
+        let labels = json!({"app": "web", "size": "5", "empty": ""});
+        let rows = [
+            ("", true),
+            ("app=web", true),
+            ("app!=web", false),
+            ("app in (db,web)", true),
+            ("app notin (db)", true),
+            ("none!=x", true),
+            ("none notin (x)", true),
+            ("none", false),
+            ("!none", true),
+            ("empty", true),
+            ("empty=", true),
+            ("none=", false),
+            ("size>4", true),
+            ("size<5", false),
+            ("app>1", false),
+            ("app=web,size=6", false),
+        ];
+        for (text, matches) in rows {
+            assert_eq!(LabelSelector::parse(text).unwrap().matches_labels(Some(&labels)), matches, "{text}");
+        }
+        assert!(!LabelSelector::from_object(None).unwrap().matches_labels(Some(&labels)));
+        assert!(LabelSelector::from_object(Some(&json!({}))).unwrap().matches_labels(None));
+    }
+
+    #[test]
+    fn objects_are_selectors_too() {
+        let selector = json!({"matchLabels": {"b": "1"}, "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["y", "x"]},
+            {"key": "c", "operator": "DoesNotExist"},
+        ]});
+        let parsed = LabelSelector::from_object(Some(&selector)).unwrap();
+        assert_eq!(parsed.to_string(), "a in (x,y),b=1,!c");
+        assert_eq!((parsed.requires_exact_match("b"), parsed.requires_exact_match("a")), (Some("1"), None));
+        let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Is"}]});
+        assert_eq!(
+            LabelSelector::from_object(Some(&wrong)).unwrap_err().to_string(),
+            "\"Is\" is not a valid label selector operator"
+        );
+        assert_eq!(format_label_selector(Some(&wrong)), "<error>");
+        assert_eq!(format_label_selector(None), "<none>");
+    }
+}

@@ -1,0 +1,162 @@
+//! Texts as Go prints them, since clients see them in messages.
+
+use crate::Value;
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Whether Go takes the character for printable (`unicode.IsPrint`): letters, marks, numbers, punctuation, symbols and
+/// the ASCII space.
+pub fn is_print(c: char) -> bool {
+    static PRINTABLE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]").ok());
+    match c {
+        ' '..='~' => true,
+        c if c.is_ascii() => false,
+        c => PRINTABLE.as_ref().is_some_and(|pattern| pattern.is_match(c.encode_utf8(&mut [0; 4]))),
+    }
+}
+
+/// A character as Go's `%#U` prints it: its code point and, when printable, itself.
+pub fn unicode_name(c: char) -> String {
+    match is_print(c) {
+        true => format!("U+{:04X} '{c}'", u32::from(c)),
+        false => format!("U+{:04X}", u32::from(c)),
+    }
+}
+
+/// A string in Go's quotes (`%q`).
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if is_print(c) => out.push(c),
+            c => match u32::from(c) {
+                code @ (0..0x20 | 0x7f) => out.push_str(&format!("\\x{code:02x}")),
+                code @ 0..0x10000 => out.push_str(&format!("\\u{code:04x}")),
+                code => out.push_str(&format!("\\U{code:08x}")),
+            },
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// JSON as Go's encoder writes it: characters that HTML gives a meaning are escaped.
+pub fn escape_html(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A value as Go's `%v` prints it: `map[a:1 b:[x y]]`.
+pub fn go_format(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => go_number(number),
+        Value::Bool(boolean) => boolean.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_format).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{name}:{}", go_format(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+/// A value as Go's `%s` prints it, which for anything but a string is a complaint.
+pub fn go_string_format(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Array(_) | Value::Object(_) => go_format(value),
+        scalar => format!("%!s({}={})", go_type(scalar), go_format(scalar)),
+    }
+}
+
+/// The Go type that JSON of this shape is decoded into.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// What Go's JSON decoder calls a value in its messages.
+pub fn go_json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Floats are printed in the shortest form that reads back, with an exponent from 1e21 on and below 1e-4.
+fn go_number(number: &serde_json::Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let magnitude = float.abs();
+    if float == 0.0 || (1e-4..1e21).contains(&magnitude) {
+        return float.to_string();
+    }
+    let text = format!("{float:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ('-', exponent),
+                None => ('+', exponent),
+            };
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_as_in_go() {
+        let rows = [
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("\n\t\u{1}\u{7f}\u{7}", r#""\n\t\x01\x7f\a""#),
+            ("é✓\u{a0}\u{200b}\u{feff}", r#""é✓\u00a0\u200b\ufeff""#),
+            ("\u{e0001}😀", r#""\U000e0001😀""#),
+        ];
+        for (text, quoted) in rows {
+            assert_eq!(quote(text), quoted);
+        }
+        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0});
+        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2]");
+        assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
+        assert_eq!(unicode_name('\u{7}'), "U+0007");
+        assert_eq!(unicode_name('é'), "U+00E9 'é'");
+        assert_eq!(escape_html("\"<a>&\""), "\"\\u003ca\\u003e\\u0026\"");
+    }
+}

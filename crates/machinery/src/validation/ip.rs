@@ -1,0 +1,329 @@
+//! IP addresses and CIDR blocks.
+//!
+//! Fields that are older than the strict rules were read sloppily: leading zeros were ignored and IPv4-mapped IPv6
+//! addresses allowed. Since v1.36 such fields are strict too, but keep what is stored, and warn of valid values that
+//! are not written canonically
+//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/4858-ip-cidr-validation>).
+
+use crate::{ErrorList, FieldError, FieldPath, error_list::quote};
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Reads an address as the oldest fields do: leading zeros are ignored.
+pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
+    match text.bytes().find(|byte| matches!(byte, b'.' | b':'))? {
+        b'.' => parse_ipv4_sloppy(text).map(IpAddr::V4),
+        _ => parse_ipv6_sloppy(text).map(IpAddr::V6),
+    }
+}
+
+/// An address with a prefix length, as it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    /// The whole address, bits beyond the prefix included.
+    pub address: IpAddr,
+    /// The number of bits of the network.
+    pub prefix_length: u8,
+}
+
+impl Cidr {
+    /// Reads `address/length`, ignoring leading zeros.
+    pub fn parse_sloppy(text: &str) -> Option<Cidr> {
+        let (address, length) = text.split_once('/')?;
+        let address = parse_ip_sloppy(address)?;
+        let prefix_length = parse_decimal_sloppy(length, if address.is_ipv4() { 32 } else { 128 })?;
+        Some(Cidr { address, prefix_length })
+    }
+
+    /// The network's own address: bits beyond the prefix are zero.
+    pub fn network(self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix_length)).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix_length)).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
+            }
+        }
+    }
+
+    /// The block as it should be written; an IPv4-mapped one as the IPv4 block it stands for.
+    pub fn canonical(self) -> String {
+        let network = self.network();
+        match (network, to_ipv4(network)) {
+            (IpAddr::V6(_), IpAddr::V4(mapped)) if self.prefix_length >= 96 => {
+                format!("{mapped}/{}", self.prefix_length - 96)
+            }
+            _ => format!("{network}/{}", self.prefix_length),
+        }
+    }
+
+    fn bits(self) -> u8 {
+        if self.address.is_ipv4() { 32 } else { 128 }
+    }
+}
+
+/// The rule for fields that are newer than the strict rules: canonical addresses only.
+pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
+    let (ip, errors) = parse_ip(path, value, true);
+    match ip {
+        Some(ip) if errors.is_empty() && ip.to_string() != value => {
+            let detail = format!("must be in canonical form ({})", quote(&ip.to_string()));
+            vec![FieldError::invalid(path, value, detail)]
+        }
+        _ => errors,
+    }
+}
+
+/// The rule for older fields: any way to write a valid address; what the old object held may stay.
+pub fn is_valid_ip_for_legacy_field(path: &FieldPath, value: &str, old_values: &[&str]) -> ErrorList {
+    if old_values.contains(&value) {
+        return ErrorList::new();
+    }
+    parse_ip(path, value, true).1
+}
+
+/// Warnings for an address in an older field.
+pub fn warnings_for_ip(path: &FieldPath, value: &str) -> Vec<String> {
+    let Some(ip) = parse_ip_sloppy(value) else { return Vec::new() };
+    let strict: Option<IpAddr> = value.parse().ok();
+    match strict {
+        Some(IpAddr::V6(address)) if address.to_ipv4_mapped().is_none() => match address.to_string() {
+            canonical if canonical != value => vec![format!(
+                "{path}: IPv6 address {} should be in RFC 5952 canonical format ({})",
+                quote(value),
+                quote(&canonical)
+            )],
+            _ => Vec::new(),
+        },
+        Some(IpAddr::V4(_)) => Vec::new(),
+        _ => vec![format!(
+            "{path}: non-standard IP address {} is invalid: use {}",
+            quote(value),
+            quote(&to_ipv4(ip).to_string())
+        )],
+    }
+}
+
+/// The rule for newer fields: canonical blocks, no bits beyond the prefix.
+pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
+    let (cidr, errors) = parse_cidr(path, value);
+    match cidr.map(Cidr::canonical) {
+        Some(canonical) if errors.is_empty() && canonical != value => {
+            let detail = format!("must be in canonical form ({})", quote(&canonical));
+            vec![FieldError::invalid(path, value, detail)]
+        }
+        _ => errors,
+    }
+}
+
+/// The rule for older fields: any way to write a valid block; what the old object held may stay.
+pub fn is_valid_cidr_for_legacy_field(path: &FieldPath, value: &str, old_values: &[&str]) -> ErrorList {
+    if old_values.contains(&value) {
+        return ErrorList::new();
+    }
+    parse_cidr(path, value).1
+}
+
+/// An interface's address: a whole address and the length of its network, canonically written.
+pub fn is_valid_interface_address(path: &FieldPath, value: &str) -> ErrorList {
+    let Some(cidr) = Cidr::parse_sloppy(value) else {
+        let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        return vec![FieldError::invalid(path, value, detail)];
+    };
+    let address = to_ipv4(cidr.address);
+    let is_mapped = address.is_ipv4() && cidr.address.is_ipv6() && cidr.prefix_length > 32;
+    let length = if is_mapped { cidr.prefix_length.saturating_sub(96) } else { cidr.prefix_length };
+    let canonical = format!("{address}/{length}");
+    if value == canonical {
+        return ErrorList::new();
+    }
+    vec![FieldError::invalid(path, value, format!("must be in canonical form ({})", quote(&canonical)))]
+}
+
+/// Warnings for a block in an older field.
+pub fn warnings_for_cidr(path: &FieldPath, value: &str) -> Vec<String> {
+    let Some(cidr) = Cidr::parse_sloppy(value) else { return Vec::new() };
+    let mut warnings = Vec::new();
+    if cidr.network() != cidr.address {
+        let single = format!("{}/{}", to_ipv4(cidr.address), cidr.bits());
+        warnings.push(format!(
+            "{path}: CIDR value {} is ambiguous in this context (should be {} or {}?)",
+            quote(value),
+            quote(&cidr.canonical()),
+            quote(&single)
+        ));
+    }
+    if !is_strict_cidr(value) || to_ipv4(cidr.address).is_ipv4() != cidr.address.is_ipv4() {
+        warnings.push(format!(
+            "{path}: non-standard CIDR value {} is invalid: use {}",
+            quote(value),
+            quote(&cidr.canonical())
+        ));
+    }
+    let canonical = format!("{}/{}", cidr.address, cidr.prefix_length);
+    if warnings.is_empty() && cidr.address.is_ipv6() && canonical != value {
+        warnings.push(format!(
+            "{path}: IPv6 CIDR value {} should be in RFC 5952 canonical format ({})",
+            quote(value),
+            quote(&canonical)
+        ));
+    }
+    warnings
+}
+
+fn parse_ip(path: &FieldPath, value: &str, strict: bool) -> (Option<IpAddr>, ErrorList) {
+    let Some(ip) = parse_ip_sloppy(value) else {
+        let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        return (None, vec![FieldError::invalid(path, value, detail)]);
+    };
+    let detail = match value.parse::<IpAddr>() {
+        Err(_) if strict => Some("must not have leading 0s"),
+        Ok(IpAddr::V6(address)) if strict && address.to_ipv4_mapped().is_some() => {
+            Some("must not be an IPv4-mapped IPv6 address")
+        }
+        _ => None,
+    };
+    (Some(ip), detail.map(|detail| FieldError::invalid(path, value, detail)).into_iter().collect())
+}
+
+fn parse_cidr(path: &FieldPath, value: &str) -> (Option<Cidr>, ErrorList) {
+    let Some(cidr) = Cidr::parse_sloppy(value) else {
+        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+        return (None, vec![FieldError::invalid(path, value, detail)]);
+    };
+    let detail = if !is_strict_cidr(value) {
+        Some("must not have leading 0s in IP or prefix length")
+    } else if to_ipv4(cidr.address).is_ipv4() != cidr.address.is_ipv4() {
+        Some("must not have an IPv4-mapped IPv6 address")
+    } else if cidr.network() != cidr.address {
+        Some("must not have bits set beyond the prefix length")
+    } else {
+        None
+    };
+    (Some(cidr), detail.map(|detail| FieldError::invalid(path, value, detail)).into_iter().collect())
+}
+
+fn is_strict_cidr(value: &str) -> bool {
+    value.split_once('/').is_some_and(|(address, length)| {
+        address.parse::<IpAddr>().is_ok() && (length == "0" || !length.starts_with('0'))
+    })
+}
+
+/// Go keeps IPv4-mapped addresses as the IPv4 address they stand for.
+fn to_ipv4(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
+        IpAddr::V4(_) => address,
+    }
+}
+
+fn parse_decimal_sloppy(text: &str, max: u8) -> Option<u8> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = text.trim_start_matches('0');
+    match digits {
+        "" if is_number => Some(0),
+        _ if is_number => digits.parse().ok().filter(|number| *number <= max),
+        _ => None,
+    }
+}
+
+fn parse_ipv4_sloppy(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = text.split('.').map(|octet| parse_decimal_sloppy(octet, u8::MAX));
+    let address = Ipv4Addr::new(octets.next()??, octets.next()??, octets.next()??, octets.next()??);
+    octets.next().is_none().then_some(address)
+}
+
+fn parse_ipv6_sloppy(text: &str) -> Option<Ipv6Addr> {
+    let without_zeros = |group: &str| -> Option<Cow<'static, str>> {
+        if group.contains('.') {
+            return Some(parse_ipv4_sloppy(group)?.to_string().into());
+        }
+        match group.trim_start_matches('0') {
+            "" if group.is_empty() => Some("".into()),
+            "" => Some("0".into()),
+            digits => Some(digits.to_owned().into()),
+        }
+    };
+    let groups: Option<Vec<Cow<'_, str>>> = text.split(':').map(without_zeros).collect();
+    groups?.join(":").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn details(errors: &ErrorList) -> Vec<&str> {
+        errors.iter().map(|error| error.detail.as_str()).collect()
+    }
+
+    #[test]
+    fn addresses_are_right_or_say_why_not() {
+        let path = FieldPath::new("ip");
+        let rows: &[(&str, &[&str], &[&str])] = &[
+            ("10.0.0.1", &[], &[]),
+            ("::1", &[], &[]),
+            ("1:2:3:4:5:6:7::", &[r#"must be in canonical form ("1:2:3:4:5:6:7:0")"#], &[]),
+            ("FE80::0abc", &[r#"must be in canonical form ("fe80::abc")"#], &[]),
+            ("010.0.0.1", &["must not have leading 0s"], &["must not have leading 0s"]),
+            ("0000:00001::", &["must not have leading 0s"], &["must not have leading 0s"]),
+            (
+                "::ffff:1.2.3.4",
+                &["must not be an IPv4-mapped IPv6 address"],
+                &["must not be an IPv4-mapped IPv6 address"],
+            ),
+        ];
+        for (value, new, legacy) in rows {
+            assert_eq!(details(&is_valid_ip(&path, value)), *new, "{value}");
+            assert_eq!(details(&is_valid_ip_for_legacy_field(&path, value, &[])), *legacy, "{value}");
+            assert!(is_valid_ip_for_legacy_field(&path, value, &[value]).is_empty());
+        }
+        for value in
+            ["", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.-4", ":", ":::", "1::2::3", "::1%eth0", "g::"]
+        {
+            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            assert_eq!(details(&is_valid_ip(&path, value)), [detail], "{value}");
+        }
+        assert_eq!(
+            warnings_for_ip(&path, "FE80::1"),
+            [r#"ip: IPv6 address "FE80::1" should be in RFC 5952 canonical format ("fe80::1")"#]
+        );
+        assert_eq!(
+            warnings_for_ip(&path, "::ffff:1.2.3.4"),
+            [r#"ip: non-standard IP address "::ffff:1.2.3.4" is invalid: use "1.2.3.4""#]
+        );
+    }
+
+    #[test]
+    fn blocks_are_right_or_say_why_not() {
+        let path = FieldPath::new("cidr");
+        let rows: &[(&str, &[&str])] = &[
+            ("10.0.0.0/8", &[]),
+            ("0.0.0.0/0", &[]),
+            ("::/0", &[]),
+            ("10.0.0.1/8", &["must not have bits set beyond the prefix length"]),
+            ("10.0.0.0/08", &["must not have leading 0s in IP or prefix length"]),
+            ("::ffff:1.2.3.0/120", &["must not have an IPv4-mapped IPv6 address"]),
+            ("2001:DB8::/32", &[r#"must be in canonical form ("2001:db8::/32")"#]),
+            ("10.0.0.0", &["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]),
+            ("10.0.0.0/33", &["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]),
+            ("10.0.0.0/", &["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]),
+        ];
+        for (value, messages) in rows {
+            assert_eq!(details(&is_valid_cidr(&path, value)), *messages, "{value}");
+        }
+        assert_eq!(
+            warnings_for_cidr(&path, "10.0.0.1/8"),
+            [
+                r#"cidr: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)"#
+            ]
+        );
+        assert_eq!(
+            warnings_for_cidr(&path, "::ffff:1.2.3.0/120"),
+            [r#"cidr: non-standard CIDR value "::ffff:1.2.3.0/120" is invalid: use "1.2.3.0/24""#]
+        );
+        assert!(is_valid_interface_address(&path, "10.0.0.1/8").is_empty());
+    }
+}

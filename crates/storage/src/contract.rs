@@ -1,1 +1,0 @@
-//! The contract every engine keeps, as tests to run against it.

@@ -1,0 +1,128 @@
+//! What outlives the process.
+
+use super::*;
+
+/// Closes and opens the store again.
+async fn reopen(factory: &dyn StorageFactory, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+    storage.close().await.expect("close");
+    drop(storage);
+    factory.open().await
+}
+
+/// Values, both revisions, deletions and the counter come back.
+pub async fn reopen_keeps_values_and_revisions(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let a = put(&*storage, "/r/a", "1").await;
+    let b = put(&*storage, "/r/b", "1").await;
+    set(&*storage, "/r/a", "2", a).await;
+    remove(&*storage, "/r/b", b).await;
+    let before = storage.get(&key("/r/a")).await.expect("get");
+    let storage = reopen(factory, storage).await;
+    assert_eq!(storage.get(&key("/r/a")).await.expect("get"), before);
+    assert_eq!(storage.get(&key("/r/b")).await.expect("get").kv, None);
+    assert_eq!(current(&*storage).await, before.revision);
+}
+
+/// Lists at old revisions and watches from them work as if nothing had happened.
+pub async fn reopen_keeps_history(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let start = current(&*storage).await;
+    let first = put(&*storage, "/r/a", "1").await;
+    let second = set(&*storage, "/r/a", "2", first).await;
+    let third = remove(&*storage, "/r/a", second).await;
+    let storage = reopen(factory, storage).await;
+    expect_list(&*storage, request_at("/r/", first), &[("/r/a", "1")]).await;
+    expect_list(&*storage, request_at("/r/", second), &[("/r/a", "2")]).await;
+    expect_list(&*storage, request_at("/r/", third), &[]).await;
+    let mut stream = watch(&*storage, "/r/", start).await;
+    let fourth = put(&*storage, "/r/a", "3").await;
+    let history = [
+        event(EventKind::Create, "/r/a", "1", first),
+        event(EventKind::Update, "/r/a", "2", second),
+        event(EventKind::Delete, "/r/a", "2", third),
+        event(EventKind::Create, "/r/a", "3", fourth),
+    ];
+    assert_eq!(next_writes(&mut stream, 4).await, history);
+}
+
+/// What was forgotten stays forgotten, what was kept stays.
+pub async fn reopen_keeps_compaction(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let a = put(&*storage, "/r/a", "1").await;
+    let b = put(&*storage, "/r/b", "1").await;
+    let updated = set(&*storage, "/r/a", "2", a).await;
+    let deleted = remove(&*storage, "/r/b", b).await;
+    storage.compact(updated).await.expect("compact");
+    let storage = reopen(factory, storage).await;
+    assert_compacted(storage.get_list(request_at("/r/", a)).await, updated, "list");
+    let request = WatchRequest { prefix: "/r/".to_owned(), after: a };
+    assert_compacted(storage.watch(request).await.map(|_| "a stream"), updated, "watch");
+    expect_list(&*storage, request_at("/r/", updated), &[("/r/a", "2"), ("/r/b", "1")]).await;
+    let mut stream = watch(&*storage, "/r/", updated).await;
+    assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Delete, "/r/b", "1", deleted)]);
+}
+
+/// Revisions go on, even when the newest writes were deletes that compaction forgot.
+pub async fn reopen_never_reuses_a_revision(factory: &dyn StorageFactory) {
+    let mut storage = factory.open().await;
+    let mut last = current(&*storage).await;
+    for _ in 0..3 {
+        let created = put(&*storage, "/r/a", "1").await;
+        assert_eq!(created.0, last.0 + 1);
+        last = remove(&*storage, "/r/a", created).await;
+        storage.compact(last).await.expect("compact");
+        storage = reopen(factory, storage).await;
+        assert_eq!(current(&*storage).await, last);
+    }
+}
+
+/// A key still expires after a restart, also when its time came while nobody was there.
+pub async fn reopen_keeps_ttls(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let value = Bytes::from_static(b"1");
+    for (name, seconds) in [("/r/soon", 1), ("/r/later", 3600)] {
+        let ttl = Some(Duration::from_secs(seconds));
+        storage.create(&key(name), value.clone(), ttl).await.expect("create");
+    }
+    let start = current(&*storage).await;
+    let storage = reopen(factory, storage).await;
+    let mut stream = watch(&*storage, "/r/", start).await;
+    let deleted = event(EventKind::Delete, "/r/soon", "1", Revision(start.0 + 1));
+    assert_eq!(next_writes(&mut stream, 1).await, [deleted]);
+
+    storage.create(&key("/r/missed"), value, Some(Duration::from_millis(200))).await.expect("create");
+    let start = current(&*storage).await;
+    storage.close().await.expect("close");
+    drop(storage);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let storage = factory.open().await;
+    let mut stream = watch(&*storage, "/r/", start).await;
+    let deleted = event(EventKind::Delete, "/r/missed", "1", Revision(start.0 + 1));
+    assert_eq!(next_writes(&mut stream, 1).await, [deleted]);
+    expect_list(&*storage, request("/r/"), &[("/r/later", "1")]).await;
+}
+
+/// A watcher that comes back with the last revision it saw gets the rest, once.
+pub async fn reopen_resumes_watches_without_gap_or_duplicate(factory: &dyn StorageFactory) {
+    let mut storage = factory.open().await;
+    let start = current(&*storage).await;
+    let mut revisions = Vec::new();
+    for round in 0..4 {
+        let resume = revisions.last().map_or(start, |last| Revision(*last));
+        let mut stream = watch(&*storage, "/r/", resume).await;
+        for object in 0..10 {
+            put(&*storage, &format!("/r/{round}/{object}"), "1").await;
+        }
+        // Leaves some events behind, which the next round has to find in history.
+        let batch = next_batch(&mut stream).await.expect("open");
+        let keep = batch.len().div_ceil(2);
+        revisions.extend(batch.into_iter().take(keep).filter_map(seen).map(|write| write.3.0));
+        drop(stream);
+        storage = reopen(factory, storage).await;
+    }
+    let resume = revisions.last().map_or(start, |last| Revision(*last));
+    let mut stream = watch(&*storage, "/r/", resume).await;
+    let last = current(&*storage).await;
+    revisions.extend(writes_until(&mut stream, &*storage, last).await.into_iter().map(|write| write.3.0));
+    assert_eq!(revisions, (start.0 + 1..=last.0).collect::<Vec<_>>());
+}

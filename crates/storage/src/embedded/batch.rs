@@ -1,0 +1,175 @@
+//! One transaction: writes decided one after the other, each seeing those before it.
+
+use super::{
+    Shared,
+    row::{self, Entry, Inserts, storage_error},
+};
+use crate::{EventKind, Key, KeyValue, Revision, StorageError, StorageEvent, WriteError, key_index::Version};
+use bytes::Bytes;
+use rusqlite::Connection;
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// A write that waits.
+pub(super) struct Write {
+    pub(super) key: Key,
+    pub(super) kind: WriteKind,
+    /// Who wants to know, and its place in the inbox; nobody, when the engine itself deletes what has expired.
+    pub(super) reply: Option<(oneshot::Sender<Outcome>, OwnedSemaphorePermit)>,
+}
+
+pub(super) type Outcome = Result<Revision, WriteError>;
+
+pub(super) enum WriteKind {
+    Create { value: Bytes, ttl: Option<Duration> },
+    Update { value: Bytes, expected: Revision, ttl: Option<Duration> },
+    Delete { expected: Revision },
+}
+
+impl Write {
+    pub(super) fn answer(self, outcome: Outcome) {
+        if let Some((reply, _)) = self.reply {
+            // The writer may have gone away; the write stays all the same.
+            let _ = reply.send(outcome);
+        }
+    }
+}
+
+/// What a transaction did, in revision order.
+pub(super) struct Batch<'connection> {
+    connection: &'connection Connection,
+    inserts: Inserts<'connection>,
+    /// The revision of the newest write.
+    pub(super) revision: Revision,
+    pub(super) versions: Vec<(Key, Version)>,
+    pub(super) events: Vec<StorageEvent>,
+    /// What is to be deleted when.
+    pub(super) expirations: Vec<(u64, Key, Revision)>,
+    /// Bytes of keys and values.
+    pub(super) bytes: u64,
+    /// The keys this batch has written: what the index does not know yet.
+    written: HashMap<Key, Version>,
+}
+
+impl<'connection> Batch<'connection> {
+    /// A batch on an open transaction, after `revision`.
+    pub(super) fn new(
+        connection: &'connection Connection,
+        revision: Revision,
+    ) -> rusqlite::Result<Batch<'connection>> {
+        Ok(Batch {
+            connection,
+            inserts: Inserts::new(connection)?,
+            revision,
+            versions: Vec::new(),
+            events: Vec::new(),
+            expirations: Vec::new(),
+            bytes: 0,
+            written: HashMap::new(),
+        })
+    }
+
+    /// Decides a write and inserts its rows. The outer error ends the whole batch.
+    pub(super) fn apply(&mut self, shared: &Shared, write: &Write) -> rusqlite::Result<Outcome> {
+        let current = match self.written.get(&write.key) {
+            Some(version) => Some(*version),
+            None => shared.state.read().index.current(&write.key),
+        };
+        let current = current.and_then(|version| Some((version.mod_revision, version.create_revision()?)));
+        let decided = match (&write.kind, current) {
+            (WriteKind::Create { .. }, Some(_)) => Err(WriteError::KeyExists),
+            (WriteKind::Create { .. }, None) => Ok((Revision(0), Revision(0))),
+            (WriteKind::Update { expected, .. } | WriteKind::Delete { expected }, Some(current))
+                if current.0 == *expected =>
+            {
+                Ok(current)
+            }
+            (WriteKind::Update { .. } | WriteKind::Delete { .. }, current) => {
+                Err(self.conflict(&write.key, current))
+            }
+        };
+        match decided {
+            Ok((previous, created)) => self.insert(write, previous, created),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn conflict(&self, key: &Key, current: Option<(Revision, Revision)>) -> WriteError {
+        let Some((mod_revision, create_revision)) = current else {
+            return WriteError::Conflict { current: None };
+        };
+        match self.value(mod_revision) {
+            Ok(value) => WriteError::Conflict {
+                current: Some(KeyValue { key: key.clone(), value, create_revision, mod_revision }),
+            },
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The value of a key's newest write, of this batch or before.
+    fn value(&self, revision: Revision) -> Result<Bytes, StorageError> {
+        row::value(self.connection, revision)?
+            .ok_or_else(|| StorageError::Corrupt(format!("the value of revision {revision} is missing")))
+    }
+
+    fn insert(&mut self, write: &Write, previous: Revision, created: Revision) -> rusqlite::Result<Outcome> {
+        let revision = Revision(self.revision.0 + 1);
+        let (kind, value, ttl) = match &write.kind {
+            WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
+            WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
+            WriteKind::Delete { .. } => match self.value(previous) {
+                Ok(value) => (EventKind::Delete, value, None),
+                Err(error) => return Ok(Err(error.into())),
+            },
+        };
+        let expires = ttl.map_or(0, |ttl| milliseconds(SystemTime::now() + ttl));
+        let create_revision = if kind == EventKind::Create { revision } else { created };
+        let key = write.key.clone();
+        let entry = Entry { revision, kind, key, create_revision, previous, expires };
+        let (version, mod_revision) = match kind {
+            EventKind::Create | EventKind::Update => {
+                self.inserts.insert(&entry, Some(&value))?;
+                self.bytes += value.len() as u64;
+                (Version::live(revision, create_revision), revision)
+            }
+            EventKind::Delete => {
+                self.inserts.insert(&entry, None)?;
+                (Version::tombstone(revision), previous)
+            }
+        };
+        self.bytes += entry.key.as_str().len() as u64;
+        self.revision = revision;
+        if expires != 0 {
+            self.expirations.push((expires, entry.key.clone(), revision));
+        }
+        self.written.insert(entry.key.clone(), version);
+        self.versions.push((entry.key.clone(), version));
+        let kv = KeyValue { key: entry.key, value, create_revision, mod_revision };
+        self.events.push(StorageEvent::Write { kind, revision, kv });
+        Ok(Ok(revision))
+    }
+}
+
+/// Milliseconds since 1970, at least 1.
+pub(super) fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    u64::try_from(since).unwrap_or(u64::MAX >> 1).clamp(1, u64::MAX >> 1)
+}
+
+/// Whether a transaction that failed this way can be rolled back and tried again: the disk was full, and nothing of it
+/// was kept. After any other failure nobody knows what is on the disk.
+pub(super) fn is_disk_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+}
+
+/// A failure as callers are told it.
+pub(super) fn commit_error(error: rusqlite::Error) -> StorageError {
+    if is_disk_full(&error) {
+        StorageError::Engine("the disk is full".to_owned())
+    } else {
+        storage_error(error)
+    }
+}

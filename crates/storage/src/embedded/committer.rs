@@ -1,0 +1,379 @@
+//! The commit thread: the only one that writes.
+//!
+//! A round takes all that waits, writes it as one transaction with one sync, publishes the events, answers the
+//! writers, and then does a piece of the housekeeping: deletes rows that were compacted away, copies the log into the
+//! database.
+//!
+//! Once a commit fails in a way that leaves unknown what is on the disk, the thread is poisoned: it refuses all writes
+//! (a sync that failed must not be tried again, for the kernel may have dropped what it could not write) until the
+//! process is restarted and reads what is there.
+
+use super::{
+    Shared,
+    batch::{Batch, Outcome, Write, WriteKind, commit_error, is_disk_full, milliseconds},
+    inbox::{Command, Reply, Taken},
+    row,
+};
+use crate::{Key, Revision, StorageError};
+use rusqlite::Connection;
+use std::{collections::BTreeSet, fs::File, sync::Arc, time::Duration, time::SystemTime};
+
+/// A transaction has at most so many writes, or bytes of values; what waits beyond that comes next.
+const MAX_BATCH_WRITES: usize = 1024;
+const MAX_BATCH_BYTES: usize = 16 << 20;
+/// So many compacted rows are deleted between two commits.
+const GARBAGE_ROWS: usize = 256;
+/// So long at most until the clock is looked at again, which may have been set.
+const CLOCK_CHECK: Duration = Duration::from_secs(60);
+/// An expired key whose deletion failed is tried again after this.
+const EXPIRY_RETRY: Duration = Duration::from_secs(10);
+
+pub(super) type Expirations = BTreeSet<(u64, Key, Revision)>;
+
+pub(super) struct Committer {
+    shared: Arc<Shared>,
+    connection: Connection,
+    /// Held until the connection is closed.
+    lock: File,
+    expirations: Expirations,
+    /// Revisions that are compacted away but whose rows are still there, descending: rows go oldest first, so that a
+    /// tombstone outlives what it deleted, and a restart in between sees no key rise from the dead.
+    garbage: Vec<Revision>,
+    /// Who waits for the rows to go.
+    compactions: Vec<Reply>,
+    log_bytes: u64,
+    /// About what has been written to the log since it was copied.
+    logged: u64,
+    poisoned: Option<StorageError>,
+}
+
+impl Committer {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        connection: Connection,
+        lock: File,
+        expirations: Expirations,
+        garbage: Vec<Revision>,
+        log_bytes: u64,
+    ) -> Committer {
+        Committer {
+            shared,
+            connection,
+            lock,
+            expirations,
+            garbage: descending(garbage),
+            compactions: Vec::new(),
+            log_bytes,
+            // What an earlier process left in the log is copied soon.
+            logged: log_bytes / 2,
+            poisoned: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let ending = Ending(Arc::clone(&self.shared));
+        loop {
+            let Taken { commands, closing } = self.shared.inbox.take(self.patience());
+            let mut writes = self.due();
+            let mut compactions = Vec::new();
+            for command in commands {
+                match command {
+                    Command::Write(write) => writes.push(write),
+                    Command::Compact { revision, reply } => compactions.push((revision, reply)),
+                }
+            }
+            while !writes.is_empty() {
+                let rest = writes.split_off(batch_length(&writes));
+                self.commit(std::mem::replace(&mut writes, rest));
+            }
+            for (revision, reply) in compactions {
+                self.compact(revision, reply);
+            }
+            self.collect_garbage();
+            if self.logged >= self.log_bytes {
+                self.checkpoint();
+            }
+            if closing {
+                return self.close(ending);
+            }
+        }
+    }
+
+    /// How long nothing is to be done of one's own accord.
+    fn patience(&self) -> Option<Duration> {
+        if self.poisoned.is_some() {
+            return None;
+        }
+        if !self.garbage.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let (at, ..) = self.expirations.first()?;
+        let left = at.saturating_sub(milliseconds(SystemTime::now()));
+        Some(Duration::from_millis(left).min(CLOCK_CHECK))
+    }
+
+    /// Deletes for the keys whose time has come.
+    fn due(&mut self) -> Vec<Write> {
+        let mut writes = Vec::new();
+        if self.expirations.is_empty() || self.poisoned.is_some() {
+            return writes;
+        }
+        let now = milliseconds(SystemTime::now());
+        let state = self.shared.state.read();
+        while self.expirations.first().is_some_and(|(at, ..)| *at <= now) && writes.len() < MAX_BATCH_WRITES {
+            let Some((_, key, expected)) = self.expirations.pop_first() else { break };
+            // A later write of the key has its own time, or none.
+            if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
+                writes.push(Write { key, kind: WriteKind::Delete { expected }, reply: None });
+            }
+        }
+        writes
+    }
+
+    fn commit(&mut self, writes: Vec<Write>) {
+        if let Some(error) = self.poisoned.clone() {
+            return refuse(writes, &error);
+        }
+        match self.transact(&writes) {
+            Ok(outcomes) => {
+                for (write, outcome) in writes.into_iter().zip(outcomes) {
+                    write.answer(outcome);
+                }
+            }
+            Err(error) => {
+                let error = self.failed(error);
+                let again = milliseconds(SystemTime::now() + EXPIRY_RETRY);
+                for write in &writes {
+                    if let (None, WriteKind::Delete { expected }) = (&write.reply, &write.kind) {
+                        self.expirations.insert((again, write.key.clone(), *expected));
+                    }
+                }
+                refuse(writes, &error);
+            }
+        }
+    }
+
+    /// Writes, syncs and publishes.
+    fn transact(&mut self, writes: &[Write]) -> rusqlite::Result<Vec<Outcome>> {
+        let shared = &self.shared;
+        let before = shared.state.read().revision;
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
+        let mut batch = Batch::new(&self.connection, before)?;
+        let mut outcomes = Vec::with_capacity(writes.len());
+        for write in writes {
+            outcomes.push(batch.apply(shared, write)?);
+        }
+        if batch.revision == before {
+            execute(&self.connection, "ROLLBACK")?;
+            return Ok(outcomes);
+        }
+        execute(&self.connection, "COMMIT")?;
+
+        let mut state = shared.state.write();
+        shared.hub.publish(&batch.events, batch.revision);
+        for (key, version) in &batch.versions {
+            state.index.insert(key, *version);
+        }
+        state.revision = batch.revision;
+        drop(state);
+        *shared.failure.lock() = None;
+        self.expirations.extend(batch.expirations);
+        // A row of an index page and a value page, each of which the log has whole.
+        self.logged += batch.bytes + (u64::from(row::PAGE_SIZE) * 2);
+        Ok(outcomes)
+    }
+
+    /// Takes note of a failed transaction, and returns it as the callers are told.
+    fn failed(&mut self, error: rusqlite::Error) -> StorageError {
+        let full = is_disk_full(&error);
+        let error = commit_error(error);
+        let rolled_back = self.connection.is_autocommit() || execute(&self.connection, "ROLLBACK").is_ok();
+        if full && rolled_back {
+            tracing::error!(directory = %self.shared.directory.display(), "storage failed to write: {error}");
+            *self.shared.failure.lock() = Some(error.clone());
+            return error;
+        }
+        let poison = StorageError::Poisoned(format!("{}: {error}", self.shared.directory.display()));
+        self.poison(poison)
+    }
+
+    fn poison(&mut self, poison: StorageError) -> StorageError {
+        tracing::error!("{poison}");
+        *self.shared.failure.lock() = Some(poison.clone());
+        self.poisoned = Some(poison.clone());
+        for command in self.shared.inbox.poison(&poison) {
+            match command {
+                Command::Write(write) => write.answer(Err(poison.clone().into())),
+                Command::Compact { reply, .. } => drop(reply.send(Err(poison.clone()))),
+            }
+        }
+        self.garbage.clear();
+        for reply in self.compactions.drain(..) {
+            let _ = reply.send(Err(poison.clone()));
+        }
+        poison
+    }
+
+    fn compact(&mut self, revision: Revision, reply: Reply) {
+        let (current, compacted) = {
+            let state = self.shared.state.read();
+            (state.revision, state.compacted)
+        };
+        if let Some(error) = &self.poisoned {
+            let _ = reply.send(Err(error.clone()));
+        } else if revision > current {
+            let _ = reply.send(Err(StorageError::FutureRevision { requested: revision, current }));
+        } else if revision <= compacted {
+            let _ = reply.send(Ok(()));
+        } else if let Err(error) = self.record_compaction(revision, current) {
+            let error = self.failed(error);
+            let _ = reply.send(Err(error));
+        } else {
+            let mut state = self.shared.state.write();
+            state.compacted = revision;
+            self.garbage.extend(state.index.compact(revision));
+            drop(state);
+            self.garbage = descending(std::mem::take(&mut self.garbage));
+            self.compactions.push(reply);
+        }
+    }
+
+    /// The compaction is decided when this is on the disk; the rows go afterwards, after a restart if need be. The
+    /// current revision is recorded too, since the row that tells it may go.
+    fn record_compaction(&self, compacted: Revision, current: Revision) -> rusqlite::Result<()> {
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
+        for (name, revision) in [("compacted", compacted), ("revision", current)] {
+            let update = "UPDATE meta SET number = ? WHERE name = ?";
+            self.connection.prepare_cached(update)?.execute((row::integer(revision), name))?;
+        }
+        execute(&self.connection, "COMMIT")
+    }
+
+    /// Deletes some of the rows that were compacted away.
+    fn collect_garbage(&mut self) {
+        if !self.garbage.is_empty() {
+            let some = self.garbage.split_off(self.garbage.len().saturating_sub(GARBAGE_ROWS));
+            if let Err(error) = self.delete_rows(&some) {
+                let error = self.failed(error);
+                // The rows are found again at the next start.
+                self.garbage.clear();
+                for reply in self.compactions.drain(..) {
+                    let _ = reply.send(Err(error.clone()));
+                }
+            }
+        }
+        if self.garbage.is_empty() {
+            for reply in self.compactions.drain(..) {
+                let _ = reply.send(Ok(()));
+            }
+        }
+    }
+
+    fn delete_rows(&mut self, descending: &[Revision]) -> rusqlite::Result<()> {
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
+        // Runs of revisions go with one statement.
+        for run in descending.chunk_by(|later, earlier| later.0 == earlier.0 + 1) {
+            if let [last, .., first] | [first @ last] = run {
+                row::delete(&self.connection, *first, *last)?;
+            }
+        }
+        execute(&self.connection, "COMMIT")?;
+        self.logged += descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2;
+        Ok(())
+    }
+
+    /// Copies the log into the database, so that it can be used again from its start.
+    fn checkpoint(&mut self) {
+        if self.poisoned.is_some() {
+            return;
+        }
+        match checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
+            Ok(true) => self.logged = 0,
+            // A reader still needs the log: later.
+            Ok(false) => self.logged = self.log_bytes / 2,
+            Err(error) => {
+                self.logged = self.log_bytes / 2;
+                self.failed(error);
+            }
+        }
+    }
+
+    fn close(mut self, ending: Ending) {
+        self.shared.readers.close();
+        let mut result = Ok(());
+        if self.poisoned.is_none()
+            && let Err(error) = checkpoint(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        {
+            result = Err(self.failed(error));
+        }
+        for reply in self.compactions.drain(..) {
+            // What is left of the rows goes after the next start.
+            let _ = reply.send(Ok(()));
+        }
+        if let Err((_, error)) = self.connection.close() {
+            result = result.and(Err(row::storage_error(error)));
+        }
+        drop(self.lock);
+        ending.end(&result);
+    }
+}
+
+/// Makes sure that nobody waits for a thread that is gone, however it went.
+struct Ending(Arc<Shared>);
+
+impl Ending {
+    fn end(&self, result: &Result<(), StorageError>) {
+        self.0.hub.close(None);
+        for reply in self.0.inbox.end() {
+            let _ = reply.send(result.clone());
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = super::ended();
+            *self.0.failure.lock() = Some(error.clone());
+            drop(self.0.inbox.poison(&error));
+            self.0.hub.close(Some(&error));
+            self.end(&Err(error));
+        }
+    }
+}
+
+fn refuse(writes: Vec<Write>, error: &StorageError) {
+    for write in writes {
+        write.answer(Err(error.clone().into()));
+    }
+}
+
+/// How many of the writes make a transaction.
+fn batch_length(writes: &[Write]) -> usize {
+    let mut bytes = 0;
+    let fits = |write: &&Write| {
+        bytes += match &write.kind {
+            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => value.len(),
+            WriteKind::Delete { .. } => 0,
+        };
+        bytes <= MAX_BATCH_BYTES
+    };
+    writes.iter().take(MAX_BATCH_WRITES).take_while(fits).count().max(1)
+}
+
+fn descending(mut revisions: Vec<Revision>) -> Vec<Revision> {
+    revisions.sort_unstable_by(|a, b| b.cmp(a));
+    revisions
+}
+
+fn execute(connection: &Connection, statement: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(statement)?.execute(()).map(drop)
+}
+
+/// Whether all of the log was copied.
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(pragma)?;
+    let (busy, log, copied): (i64, i64, i64) =
+        statement.query_row((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(busy == 0 && log == copied)
+}

@@ -1,0 +1,109 @@
+//! Where calls wait for the commit thread.
+//!
+//! A mutex and a condition rather than a channel, since the thread takes everything at once, and a writer need wake it
+//! only when it sleeps: while it syncs, writers just leave their writes.
+
+use super::batch::Write;
+use crate::{Revision, StorageError};
+use parking_lot::{Condvar, Mutex};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
+
+/// What callers ask of the commit thread.
+pub(super) enum Command {
+    Write(Write),
+    Compact { revision: Revision, reply: Reply },
+}
+
+/// What the commit thread takes.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) commands: Vec<Command>,
+    /// No command follows.
+    pub(super) closing: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Inbox {
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    commands: Vec<Command>,
+    /// Who waits for the end.
+    closers: Vec<Reply>,
+    closing: bool,
+    /// The commit thread is gone.
+    ended: bool,
+    poisoned: Option<StorageError>,
+    asleep: bool,
+}
+
+impl Inbox {
+    /// Leaves a command; an error says that it will not be looked at.
+    pub(super) fn push(&self, command: Command) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        if state.closing {
+            return Err(StorageError::Closed);
+        }
+        if let Some(error) = &state.poisoned {
+            return Err(error.clone());
+        }
+        state.commands.push(command);
+        self.wake(&mut state);
+        Ok(())
+    }
+
+    /// Refuses what comes from now on. Whether there is still somebody to answer `reply`.
+    pub(super) fn close(&self, reply: Option<Reply>) -> bool {
+        let mut state = self.state.lock();
+        state.closing = true;
+        if !state.ended {
+            state.closers.extend(reply);
+            self.wake(&mut state);
+        }
+        !state.ended
+    }
+
+    fn wake(&self, state: &mut State) {
+        if state.asleep {
+            state.asleep = false;
+            self.ready.notify_one();
+        }
+    }
+
+    /// Refuses further commands with an error, and returns those that nobody has looked at.
+    pub(super) fn poison(&self, error: &StorageError) -> Vec<Command> {
+        let mut state = self.state.lock();
+        state.poisoned = Some(error.clone());
+        std::mem::take(&mut state.commands)
+    }
+
+    /// Everything that waits, after at most `patience` if nothing does (`None`: however long it takes).
+    pub(super) fn take(&self, patience: Option<Duration>) -> Taken {
+        let mut state = self.state.lock();
+        if state.commands.is_empty() && !state.closing {
+            state.asleep = true;
+            match patience {
+                None => self.ready.wait_while(&mut state, |state| state.asleep),
+                Some(patience) => {
+                    self.ready.wait_while_for(&mut state, |state| state.asleep, patience);
+                }
+            }
+            state.asleep = false;
+        }
+        Taken { commands: std::mem::take(&mut state.commands), closing: state.closing }
+    }
+
+    /// The commit thread ends: whoever waits for that is returned, whoever comes later need not wait.
+    pub(super) fn end(&self) -> Vec<Reply> {
+        let mut state = self.state.lock();
+        state.ended = true;
+        state.commands.clear();
+        std::mem::take(&mut state.closers)
+    }
+}

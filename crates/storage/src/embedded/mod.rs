@@ -1,0 +1,270 @@
+//! The engine on the local disk: SQLite in write-ahead-log mode, used as an append-only table of writes.
+//!
+//! `docs/storage.md` tells the format and why it survives what it survives; `docs/decisions/0001-embedded-store.md`
+//! why it is SQLite.
+//!
+//! - [`inbox`]: where writes wait; one thread, the [`committer`], takes all that wait, writes them as one transaction
+//!   ([`batch`]), which SQLite syncs once, and answers. So sixteen writers share a sync.
+//! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
+//!   read back only for lists, gets, conflicts and deletes ([`read`]).
+//! - [`watch`]: history from the table, then live events from the hub.
+//! - [`file`]: opening, creating, the lock and the format version. [`row`]: what a row is, and its checksums.
+//!
+//! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
+//! a revision through a read that a watch has not been handed yet, or the other way around.
+
+mod batch;
+mod committer;
+mod file;
+mod inbox;
+mod read;
+mod row;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::OpenError;
+
+use crate::{
+    BoxFuture, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError, WatchRequest,
+    WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
+};
+use batch::{Write, WriteKind};
+use bytes::Bytes;
+use committer::Committer;
+use inbox::{Command, Inbox};
+use parking_lot::{Mutex, RwLock};
+use read::Readers;
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use tokio::sync::{Semaphore, oneshot};
+use watch::EmbeddedWatch;
+
+/// So many writes may wait for the disk; more wait for their turn to wait.
+const MAX_WAITING_WRITES: usize = 4096;
+
+/// How an [`EmbeddedStorage`] uses memory and disk.
+#[derive(Debug, Clone)]
+pub struct EmbeddedOptions {
+    /// The write-ahead log is copied into the database and used again from its start when it has grown to about this.
+    pub log_bytes: u64,
+    /// Memory for pages of the database, for each connection (one writes, a few read).
+    pub cache_bytes: u64,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> EmbeddedOptions {
+        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20 }
+    }
+}
+
+/// The durable engine: a directory on the local disk, which one process has open at a time.
+///
+/// Dropping it without [`Storage::close`] finishes accepted writes, which blocks the dropping thread for a moment.
+pub struct EmbeddedStorage {
+    shared: Arc<Shared>,
+    committer: Option<JoinHandle<()>>,
+}
+
+/// What the callers and the commit thread share.
+struct Shared {
+    directory: PathBuf,
+    state: RwLock<State>,
+    hub: Arc<WatchHub>,
+    inbox: Inbox,
+    readers: Readers,
+    waiting: Arc<Semaphore>,
+    closed: AtomicBool,
+    /// Why the last commit failed, if it did: what [`Storage::health`] tells.
+    failure: Mutex<Option<StorageError>>,
+}
+
+/// What is durable. Written only by the commit thread, after the sync.
+struct State {
+    index: KeyIndex,
+    revision: Revision,
+    compacted: Revision,
+}
+
+impl Shared {
+    fn open(&self) -> Result<(), StorageError> {
+        if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
+    }
+}
+
+impl EmbeddedStorage {
+    /// Opens the store in `directory`, which is made with an empty store in it if there is nothing yet.
+    ///
+    /// # Errors
+    /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
+    /// says no. An existing store is never replaced by an empty one.
+    pub fn open(
+        directory: impl AsRef<Path>,
+        options: &EmbeddedOptions,
+    ) -> Result<EmbeddedStorage, OpenError> {
+        let file::Opened { lock, connection, index, revision, compacted, expirations, garbage } =
+            file::open(directory.as_ref(), options)?;
+        let shared = Arc::new(Shared {
+            directory: directory.as_ref().to_owned(),
+            state: RwLock::new(State { index, revision, compacted }),
+            hub: WatchHub::new(revision),
+            inbox: Inbox::default(),
+            readers: Readers::new(directory.as_ref(), options),
+            waiting: Arc::new(Semaphore::new(MAX_WAITING_WRITES)),
+            closed: AtomicBool::new(false),
+            failure: Mutex::new(None),
+        });
+        let committer =
+            Committer::new(Arc::clone(&shared), connection, lock, expirations, garbage, options.log_bytes);
+        let thread = std::thread::Builder::new().name("storage-commit".to_owned());
+        let committer = thread
+            .spawn(move || committer.run())
+            .map_err(|source| OpenError::Io { path: directory.as_ref().to_owned(), source })?;
+        Ok(EmbeddedStorage { shared, committer: Some(committer) })
+    }
+
+    fn write(&self, key: &Key, kind: WriteKind) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        let key = key.clone();
+        Box::pin(async move {
+            let permit = Arc::clone(&self.shared.waiting).acquire_owned().await;
+            let permit = permit.map_err(|_| StorageError::Closed)?;
+            let (reply, answer) = oneshot::channel();
+            let reply = Some((reply, permit));
+            self.shared.inbox.push(Command::Write(Write { key, kind, reply }))?;
+            answer.await.unwrap_or_else(|_| Err(ended().into()))
+        })
+    }
+
+    /// Runs something that reads the disk where it holds up nobody.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Shared) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        self.shared.open()?;
+        let shared = Arc::clone(&self.shared);
+        match tokio::task::spawn_blocking(move || read(&shared)).await {
+            Ok(result) => result,
+            Err(error) => Err(StorageError::Engine(error.to_string())),
+        }
+    }
+}
+
+/// The commit thread went away without an answer.
+fn ended() -> StorageError {
+    StorageError::Poisoned("the commit thread ended".to_owned())
+}
+
+impl Drop for EmbeddedStorage {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.inbox.close(None);
+        if let Some(committer) = self.committer.take() {
+            // A panic of the thread has been answered to everybody who waited for it.
+            let _ = committer.join();
+        }
+    }
+}
+
+impl Storage for EmbeddedStorage {
+    fn create(
+        &self,
+        key: &Key,
+        value: Bytes,
+        ttl: Option<Duration>,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.write(key, WriteKind::Create { value, ttl })
+    }
+
+    fn update(
+        &self,
+        key: &Key,
+        value: Bytes,
+        expected: Revision,
+        ttl: Option<Duration>,
+    ) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.write(key, WriteKind::Update { value, expected, ttl })
+    }
+
+    fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>> {
+        self.write(key, WriteKind::Delete { expected })
+    }
+
+    fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>> {
+        let key = key.clone();
+        Box::pin(self.blocking(move |shared| read::get(shared, &key)))
+    }
+
+    fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
+        Box::pin(self.blocking(move |shared| read::get_list(shared, &request)))
+    }
+
+    fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
+        Box::pin(async move {
+            self.shared.open()?;
+            let state = self.shared.state.read();
+            if request.after < state.compacted {
+                return Err(StorageError::Compacted { compacted: state.compacted });
+            }
+            let (live, published) = self.shared.hub.watch(request.prefix.clone(), request.after)?;
+            let history = (request.after < published).then_some(published);
+            let watch = EmbeddedWatch::new(Arc::clone(&self.shared), live, request, history);
+            Ok(Box::new(watch) as WatchStream)
+        })
+    }
+
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        Box::pin(async move {
+            self.shared.open()?;
+            Ok(self.shared.state.read().revision)
+        })
+    }
+
+    fn request_progress(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.open()?;
+            self.shared.hub.progress();
+            Ok(())
+        })
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.shared.inbox.push(Command::Compact { revision, reply })?;
+            answer.await.unwrap_or_else(|_| Err(ended()))
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.open()?;
+            self.shared.failure.lock().clone().map_or(Ok(()), Err)
+        })
+    }
+
+    fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
+        Box::pin(self.blocking(|shared| {
+            let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
+            Ok(length(file::database(&shared.directory)) + length(file::log(&shared.directory)))
+        }))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), StorageError>> {
+        Box::pin(async move {
+            self.shared.closed.store(true, Ordering::Release);
+            let (reply, answer) = oneshot::channel();
+            if !self.shared.inbox.close(Some(reply)) {
+                return Ok(());
+            }
+            answer.await.unwrap_or_else(|_| Err(ended()))
+        })
+    }
+}

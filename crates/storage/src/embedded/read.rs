@@ -1,0 +1,172 @@
+//! Reading values back, on connections that only read.
+//!
+//! A read of several rows has to see the state the index was in when it chose them, while the commit thread goes on
+//! writing and deleting. So it begins its transaction while it holds the index's lock: rows are committed before the
+//! index names them and deleted after it has forgotten them, hence the snapshot has every row the index names.
+
+use super::{EmbeddedOptions, Shared, State, file, row};
+use crate::{
+    EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, StorageError, StorageEvent,
+    key_index::Version,
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::path::{Path, PathBuf};
+
+/// So many connections are kept for the next read.
+const MAX_IDLE: usize = 4;
+/// A piece of history has at most so many events, bytes of values, or rows looked at.
+const MAX_HISTORY_EVENTS: usize = 1024;
+const MAX_HISTORY_BYTES: usize = 4 << 20;
+const MAX_HISTORY_ROWS: usize = 64 * 1024;
+
+pub(super) struct Readers {
+    directory: PathBuf,
+    cache_bytes: u64,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    connections: Vec<Connection>,
+    closed: bool,
+}
+
+impl Readers {
+    pub(super) fn new(directory: &Path, options: &EmbeddedOptions) -> Readers {
+        Readers { directory: directory.to_owned(), cache_bytes: options.cache_bytes, idle: Mutex::default() }
+    }
+
+    /// Runs a read with a connection of its own.
+    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StorageError>) -> Result<T, StorageError> {
+        let idle = {
+            let mut idle = self.idle.lock();
+            if idle.closed {
+                return Err(StorageError::Closed);
+            }
+            idle.connections.pop()
+        };
+        let connection = match idle {
+            Some(connection) => connection,
+            None => file::reader(&self.directory, self.cache_bytes).map_err(row::storage_error)?,
+        };
+        let result = read(&connection);
+        let mut idle = self.idle.lock();
+        if result.is_ok() && !idle.closed && idle.connections.len() < MAX_IDLE {
+            idle.connections.push(connection);
+        }
+        result
+    }
+
+    pub(super) fn close(&self) {
+        let mut idle = self.idle.lock();
+        idle.closed = true;
+        idle.connections.clear();
+    }
+}
+
+/// Begins a transaction that sees all that the index names while its lock is held.
+fn snapshot<'connection>(
+    connection: &'connection Connection,
+    _locked: &State,
+) -> Result<Transaction<'connection>, StorageError> {
+    let begin = || {
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
+        // The snapshot is taken by the first read, not by the beginning.
+        connection.prepare_cached("SELECT number FROM meta WHERE name = 'compacted'")?.exists(())?;
+        Ok(transaction)
+    };
+    begin().map_err(row::storage_error)
+}
+
+fn value(connection: &Connection, revision: Revision) -> Result<Bytes, StorageError> {
+    row::value(connection, revision)?
+        .ok_or_else(|| StorageError::Corrupt(format!("the value of revision {revision} is missing")))
+}
+
+fn pair(connection: &Connection, key: Key, version: Version) -> Result<Option<KeyValue>, StorageError> {
+    let Some(create_revision) = version.create_revision() else { return Ok(None) };
+    let mod_revision = version.mod_revision;
+    let value = value(connection, mod_revision)?;
+    Ok(Some(KeyValue { key, value, create_revision, mod_revision }))
+}
+
+pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageError> {
+    shared.readers.with(|connection| {
+        let state = shared.state.read();
+        let revision = state.revision;
+        let Some(version) = state.index.current(key) else { return Ok(GetResponse { kv: None, revision }) };
+        let transaction = snapshot(connection, &state)?;
+        drop(state);
+        Ok(GetResponse { kv: pair(&transaction, key.clone(), version)?, revision })
+    })
+}
+
+pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListResponse, StorageError> {
+    shared.readers.with(|connection| {
+        let state = shared.state.read();
+        let revision = request.revision.unwrap_or(state.revision);
+        if revision > state.revision {
+            return Err(StorageError::FutureRevision { requested: revision, current: state.revision });
+        }
+        if revision < state.compacted {
+            return Err(StorageError::Compacted { compacted: state.compacted });
+        }
+        let range = state.index.range(&request.prefix, request.start_after.as_ref(), request.limit, revision);
+        let transaction = snapshot(connection, &state)?;
+        drop(state);
+        let mut items = Vec::with_capacity(range.versions.len());
+        for (key, version) in range.versions {
+            items.extend(pair(&transaction, key, version)?);
+        }
+        Ok(ListResponse { items, more: range.more, revision })
+    })
+}
+
+/// A piece of history after `after` and up to `until`, and the revision it reaches.
+pub(super) fn history(
+    shared: &Shared,
+    prefix: &str,
+    after: Revision,
+    until: Revision,
+) -> Result<(Vec<StorageEvent>, Revision), StorageError> {
+    shared.readers.with(|connection| {
+        let state = shared.state.read();
+        if after < state.compacted {
+            return Err(StorageError::Compacted { compacted: state.compacted });
+        }
+        let transaction = snapshot(connection, &state)?;
+        drop(state);
+        let mut entries =
+            transaction.prepare_cached(row::SELECT_ENTRIES_BETWEEN).map_err(row::storage_error)?;
+        let between = (row::integer(after), row::integer(until));
+        let entries = entries.query_map(between, row::Entry::from_row).map_err(row::storage_error)?;
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        for (looked_at, entry) in entries.enumerate() {
+            let entry = entry.map_err(row::storage_error)?.map_err(corrupt_entry)?;
+            if entry.key.as_str().starts_with(prefix) {
+                let revision = entry.revision;
+                let mod_revision = if entry.kind == EventKind::Delete { entry.previous } else { revision };
+                let value = value(&transaction, mod_revision)?;
+                bytes += value.len();
+                let create_revision = entry.create_revision;
+                let kv = KeyValue { key: entry.key, value, create_revision, mod_revision };
+                events.push(StorageEvent::Write { kind: entry.kind, revision, kv });
+            }
+            let enough = events.len() >= MAX_HISTORY_EVENTS
+                || bytes >= MAX_HISTORY_BYTES
+                || looked_at >= MAX_HISTORY_ROWS;
+            if enough {
+                return Ok((events, entry.revision));
+            }
+        }
+        Ok((events, until))
+    })
+}
+
+/// A row of history that cannot be what was written.
+pub(super) fn corrupt_entry(revision: Revision) -> StorageError {
+    StorageError::Corrupt(format!("the row of revision {revision} fails its checksum"))
+}

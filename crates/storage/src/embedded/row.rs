@@ -1,0 +1,182 @@
+//! The rows of the database: their columns, statements and checksums.
+//!
+//! SQLite checks its log but not its pages, so every row carries a CRC-32 of what it says, revision included: a bit
+//! that flips on the disk is an error and never another value.
+
+use crate::{EventKind, Key, Revision, StorageError};
+use bytes::Bytes;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
+
+/// One write, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) revision: Revision,
+    pub(super) kind: EventKind,
+    pub(super) key: Key,
+    /// The revision that made the key; in a delete the one that made the deleted key.
+    pub(super) create_revision: Revision,
+    /// The key's write before this one; zero in a create.
+    pub(super) previous: Revision,
+    /// When the key is to be deleted, in milliseconds since 1970; zero is never.
+    pub(super) expires: u64,
+}
+
+/// Two values of a typical object in a page; measured against 4 and 16 KB.
+pub(super) const PAGE_SIZE: u32 = 8192;
+
+pub(super) const SCHEMA: &str = "
+    CREATE TABLE meta (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE writes (
+        revision INTEGER PRIMARY KEY, kind INTEGER NOT NULL, create_revision INTEGER NOT NULL,
+        previous INTEGER NOT NULL, expires INTEGER NOT NULL, checksum INTEGER NOT NULL, key TEXT NOT NULL);
+    CREATE TABLE vals (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
+    INSERT INTO meta VALUES ('compacted', 0), ('revision', 1);
+";
+
+/// The columns in the order [`Entry::from_row`] reads them.
+macro_rules! select_entries {
+    ($condition:literal) => {
+        concat!(
+            "SELECT revision, kind, create_revision, previous, expires, checksum, key FROM writes ",
+            $condition,
+            " ORDER BY revision"
+        )
+    };
+}
+
+pub(super) const SELECT_ENTRIES: &str = select_entries!("");
+pub(super) const SELECT_ENTRIES_BETWEEN: &str = select_entries!("WHERE revision > ? AND revision <= ?");
+const INSERT_ENTRY: &str = "INSERT INTO writes
+    (revision, kind, create_revision, previous, expires, checksum, key) VALUES (?, ?, ?, ?, ?, ?, ?)";
+const INSERT_VALUE: &str = "INSERT INTO vals (revision, checksum, value) VALUES (?, ?, ?)";
+const SELECT_VALUE: &str = "SELECT checksum, value FROM vals WHERE revision = ?";
+const DELETE_ENTRIES: &str = "DELETE FROM writes WHERE revision BETWEEN ? AND ?";
+const DELETE_VALUES: &str = "DELETE FROM vals WHERE revision BETWEEN ? AND ?";
+
+/// The statements of a transaction that writes, looked up once for all its rows.
+pub(super) struct Inserts<'connection> {
+    entry: CachedStatement<'connection>,
+    value: CachedStatement<'connection>,
+}
+
+impl Inserts<'_> {
+    pub(super) fn new(connection: &Connection) -> rusqlite::Result<Inserts<'_>> {
+        Ok(Inserts {
+            entry: connection.prepare_cached(INSERT_ENTRY)?,
+            value: connection.prepare_cached(INSERT_VALUE)?,
+        })
+    }
+
+    /// Inserts a write; `value` is `None` for a delete.
+    pub(super) fn insert(&mut self, entry: &Entry, value: Option<&Bytes>) -> rusqlite::Result<()> {
+        let revision = integer(entry.revision);
+        self.entry.execute((
+            revision,
+            kind_number(entry.kind),
+            integer(entry.create_revision),
+            integer(entry.previous),
+            entry.expires.cast_signed(),
+            entry.checksum(),
+            entry.key.as_str(),
+        ))?;
+        if let Some(value) = value {
+            self.value.execute((revision, value_checksum(entry.revision, value), &**value))?;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes the rows of the revisions from `first` to `last`.
+pub(super) fn delete(connection: &Connection, first: Revision, last: Revision) -> rusqlite::Result<()> {
+    for statement in [DELETE_VALUES, DELETE_ENTRIES] {
+        connection.prepare_cached(statement)?.execute((integer(first), integer(last)))?;
+    }
+    Ok(())
+}
+
+/// The value written at a revision, or `None` when there is no such row.
+pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Option<Bytes>, StorageError> {
+    let mut statement = connection.prepare_cached(SELECT_VALUE).map_err(storage_error)?;
+    let read = |row: &Row<'_>| {
+        let value = row.get_ref(1)?.as_blob().map(Bytes::copy_from_slice);
+        Ok((row.get::<_, i64>(0)?, value.ok()))
+    };
+    let row = statement.query_row((integer(revision),), read).optional().map_err(storage_error)?;
+    match row {
+        None => Ok(None),
+        Some((checksum, Some(value))) if checksum == value_checksum(revision, &value) => Ok(Some(value)),
+        Some(_) => Err(StorageError::Corrupt(format!("the value of revision {revision} fails its checksum"))),
+    }
+}
+
+impl Entry {
+    /// The write a row of the `select_entries` statements tells of; `Err` has the row's revision.
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Revision>> {
+        let revision = revision(row.get(0)?);
+        let (Some(kind), Ok(key)) = (kind(row.get(1)?), row.get_ref(6)?.as_str()) else {
+            return Ok(Err(revision));
+        };
+        let entry = Entry {
+            revision,
+            kind,
+            key: Key::new(key),
+            create_revision: self::revision(row.get(2)?),
+            previous: self::revision(row.get(3)?),
+            expires: row.get::<_, i64>(4)?.cast_unsigned(),
+        };
+        let intact = row.get::<_, i64>(5)? == entry.checksum();
+        Ok(if intact { Ok(entry) } else { Err(revision) })
+    }
+
+    fn checksum(&self) -> i64 {
+        let mut hasher = crc32fast::Hasher::new();
+        for number in [self.revision.0, self.create_revision.0, self.previous.0, self.expires] {
+            hasher.update(&number.to_be_bytes());
+        }
+        hasher.update(&kind_number(self.kind).to_be_bytes());
+        hasher.update(self.key.as_str().as_bytes());
+        i64::from(hasher.finalize())
+    }
+}
+
+fn value_checksum(revision: Revision, value: &[u8]) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&revision.0.to_be_bytes());
+    hasher.update(value);
+    i64::from(hasher.finalize())
+}
+
+/// SQLite has signed integers only. A revision has 63 bits for the next few million years.
+pub(super) fn integer(revision: Revision) -> i64 {
+    revision.0.cast_signed()
+}
+
+pub(super) fn revision(integer: i64) -> Revision {
+    Revision(integer.cast_unsigned())
+}
+
+fn kind_number(kind: EventKind) -> u8 {
+    match kind {
+        EventKind::Create => 1,
+        EventKind::Update => 2,
+        EventKind::Delete => 3,
+    }
+}
+
+fn kind(number: i64) -> Option<EventKind> {
+    match number {
+        1 => Some(EventKind::Create),
+        2 => Some(EventKind::Update),
+        3 => Some(EventKind::Delete),
+        _ => None,
+    }
+}
+
+/// What an error of SQLite means to a caller.
+pub(super) fn storage_error(error: rusqlite::Error) -> StorageError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => StorageError::Corrupt(error.to_string()),
+        _ => StorageError::Engine(error.to_string()),
+    }
+}

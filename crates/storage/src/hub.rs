@@ -1,0 +1,285 @@
+//! Live watches: every committed batch goes once through the hub, which hands each watcher the events of its prefix.
+//!
+//! A watcher owns a bounded queue. One that does not keep up gets [`StorageError::Lagged`] after what it has queued,
+//! and starts again from there; it never holds the writers or the other watchers, and never costs more memory than
+//! the bound.
+//!
+//! Lock order: the list of watchers, then one watcher's queue.
+
+use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver};
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use tokio::sync::Notify;
+
+/// How far a watcher may lag: so many events, or so many bytes of values, whichever comes first.
+const MAX_QUEUED_EVENTS: usize = 16 * 1024;
+const MAX_QUEUED_BYTES: usize = 32 << 20;
+
+/// All live watchers of an engine.
+#[derive(Default)]
+pub(crate) struct WatchHub {
+    state: Mutex<HubState>,
+}
+
+#[derive(Default)]
+struct HubState {
+    watchers: Vec<Arc<Watcher>>,
+    /// Everything up to this has been queued to the watchers that want it.
+    published: Revision,
+    closed: bool,
+}
+
+struct Watcher {
+    prefix: String,
+    after: Revision,
+    queue: Mutex<Queue>,
+    ready: Notify,
+    /// See [`WatchReceiver::queued_revision`].
+    queued: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: Vec<StorageEvent>,
+    bytes: usize,
+    /// Nothing will be queued any more.
+    ended: bool,
+}
+
+impl WatchHub {
+    /// A hub of a store that is at `revision`.
+    pub(crate) fn new(revision: Revision) -> Arc<WatchHub> {
+        let hub = WatchHub::default();
+        hub.state.lock().published = revision;
+        Arc::new(hub)
+    }
+
+    /// A watch of all events that are published from now on, and the revision up to which events were published
+    /// before: what the caller has to find in history.
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        prefix: String,
+        after: Revision,
+    ) -> Result<(HubReceiver, Revision), StorageError> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(StorageError::Closed);
+        }
+        let queued = Arc::new(AtomicU64::new(state.published.0));
+        let watcher =
+            Arc::new(Watcher { prefix, after, queue: Mutex::default(), ready: Notify::new(), queued });
+        state.watchers.push(Arc::clone(&watcher));
+        Ok((HubReceiver { hub: Arc::clone(self), watcher }, state.published))
+    }
+
+    /// Hands out committed events, in revision order, the last of which is of `revision`.
+    pub(crate) fn publish(&self, events: &[StorageEvent], revision: Revision) {
+        let mut state = self.state.lock();
+        state.published = revision;
+        state.watchers.retain(|watcher| watcher.publish(events));
+    }
+
+    /// Tells every watcher how far it has come.
+    pub(crate) fn progress(&self) {
+        let state = self.state.lock();
+        for watcher in &state.watchers {
+            watcher.progress(state.published);
+        }
+    }
+
+    /// Ends all watches, with an error if there is one, after what they have queued.
+    pub(crate) fn close(&self, error: Option<&StorageError>) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        for watcher in state.watchers.drain(..) {
+            let mut queue = watcher.queue.lock();
+            if let Some(error) = error {
+                queue.events.push(StorageEvent::Error(error.clone()));
+            }
+            queue.ended = true;
+            watcher.queued.store(u64::MAX, Ordering::Release);
+            drop(queue);
+            watcher.ready.notify_one();
+        }
+    }
+}
+
+impl Watcher {
+    /// Whether the watcher goes on.
+    fn publish(&self, events: &[StorageEvent]) -> bool {
+        let mut wanted = events.iter().filter(|event| self.wants(event)).peekable();
+        if wanted.peek().is_none() {
+            return true;
+        }
+        let mut queue = self.queue.lock();
+        for event in wanted {
+            if let StorageEvent::Write { kv, revision, .. } = event {
+                queue.bytes += kv.value.len();
+                self.queued.store(revision.0, Ordering::Release);
+            }
+            if queue.events.len() >= MAX_QUEUED_EVENTS || queue.bytes > MAX_QUEUED_BYTES {
+                queue.events.push(StorageEvent::Error(StorageError::Lagged));
+                queue.ended = true;
+                self.queued.store(u64::MAX, Ordering::Release);
+                break;
+            }
+            queue.events.push(event.clone());
+        }
+        let goes_on = !queue.ended;
+        drop(queue);
+        self.ready.notify_one();
+        goes_on
+    }
+
+    fn wants(&self, event: &StorageEvent) -> bool {
+        match event {
+            StorageEvent::Write { revision, kv, .. } => {
+                *revision > self.after && kv.key.as_str().starts_with(&self.prefix)
+            }
+            StorageEvent::Progress(_) | StorageEvent::Error(_) => true,
+        }
+    }
+
+    fn progress(&self, revision: Revision) {
+        let mut queue = self.queue.lock();
+        // Two progress events in a row say no more than the second.
+        if let Some(StorageEvent::Progress(last)) = queue.events.last_mut() {
+            *last = revision;
+        } else {
+            queue.events.push(StorageEvent::Progress(revision));
+        }
+        drop(queue);
+        self.ready.notify_one();
+    }
+}
+
+/// The live end of a watch. Dropping it takes the watcher off the hub.
+pub(crate) struct HubReceiver {
+    hub: Arc<WatchHub>,
+    watcher: Arc<Watcher>,
+}
+
+impl HubReceiver {
+    /// Puts history before everything that was queued since the watch began.
+    pub(crate) fn prepend(&self, history: Vec<StorageEvent>) {
+        if history.is_empty() {
+            return;
+        }
+        let mut queue = self.watcher.queue.lock();
+        queue.events.splice(0..0, history);
+        drop(queue);
+        self.watcher.ready.notify_one();
+    }
+}
+
+impl WatchReceiver for HubReceiver {
+    fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>> {
+        Box::pin(async move {
+            loop {
+                {
+                    let mut queue = self.watcher.queue.lock();
+                    if !queue.events.is_empty() {
+                        queue.bytes = 0;
+                        return Some(std::mem::take(&mut queue.events));
+                    }
+                    if queue.ended {
+                        return None;
+                    }
+                }
+                // A notification between the look above and this line is kept by `Notify`.
+                self.watcher.ready.notified().await;
+            }
+        })
+    }
+
+    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
+        Some(Arc::clone(&self.watcher.queued))
+    }
+}
+
+impl Drop for HubReceiver {
+    fn drop(&mut self) {
+        self.hub.state.lock().watchers.retain(|watcher| !Arc::ptr_eq(watcher, &self.watcher));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EventKind, Key, KeyValue};
+    use bytes::Bytes;
+
+    fn write(revision: u64, size: usize) -> StorageEvent {
+        let revision = Revision(revision);
+        StorageEvent::Write {
+            kind: EventKind::Create,
+            revision,
+            kv: KeyValue {
+                key: Key::new(format!("/a/{revision}")),
+                value: Bytes::from(vec![0; size]),
+                create_revision: revision,
+                mod_revision: revision,
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn a_watcher_that_lags_ends_with_an_error_after_what_it_queued() {
+        let rows = [("events", 1, MAX_QUEUED_EVENTS), ("bytes", 1 << 20, 32)];
+        for (bound, size, queued) in rows {
+            let hub = WatchHub::new(Revision(1));
+            let (mut slow, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+            for revision in 2..queued as u64 + 10 {
+                hub.publish(&[write(revision, size)], Revision(revision));
+            }
+            let batch = slow.next_batch().await.unwrap();
+            assert_eq!(batch.len(), queued + 1, "{bound}");
+            assert_eq!(batch.last(), Some(&StorageEvent::Error(StorageError::Lagged)), "{bound}");
+            assert_eq!(slow.next_batch().await, None, "{bound}");
+            assert!(hub.state.lock().watchers.is_empty(), "{bound}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_dropped_receiver_leaves_the_hub() {
+        let hub = WatchHub::new(Revision(1));
+        let (receiver, published) = hub.watch(String::new(), Revision(1)).unwrap();
+        assert_eq!(published, Revision(1));
+        drop(receiver);
+        assert!(hub.state.lock().watchers.is_empty());
+    }
+
+    #[tokio::test]
+    async fn progress_comes_after_the_events_and_only_once() {
+        let hub = WatchHub::new(Revision(1));
+        let (mut receiver, _) = hub.watch(String::new(), Revision(1)).unwrap();
+        hub.progress();
+        hub.publish(&[write(2, 1)], Revision(2));
+        hub.progress();
+        hub.progress();
+        let expected =
+            vec![StorageEvent::Progress(Revision(1)), write(2, 1), StorageEvent::Progress(Revision(2))];
+        assert_eq!(receiver.next_batch().await, Some(expected));
+    }
+
+    #[tokio::test]
+    async fn the_queued_revision_is_the_last_write_to_the_prefix_until_nothing_is_queued_any_more() {
+        let hub = WatchHub::new(Revision(5));
+        let (mut receiver, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+        let (other, _) = hub.watch("/b/".into(), Revision(1)).unwrap();
+        let revisions = [&receiver, &other].map(|receiver| receiver.queued_revision().unwrap());
+        let queued = || [0, 1].map(|at| revisions[at].load(Ordering::Acquire));
+        assert_eq!(queued(), [5, 5]);
+        hub.publish(&[write(6, 1), write(7, 1)], Revision(7));
+        assert_eq!(queued(), [7, 5]);
+        receiver.next_batch().await.unwrap();
+        assert_eq!(queued(), [7, 5]);
+        hub.publish(&[write(8, MAX_QUEUED_BYTES + 1)], Revision(8));
+        assert_eq!(queued(), [u64::MAX, 5]);
+        hub.close(None);
+        assert_eq!(queued(), [u64::MAX, u64::MAX]);
+    }
+}

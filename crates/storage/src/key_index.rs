@@ -1,0 +1,214 @@
+//! Which revisions every key has: the part of the history that conflict checks, lists and compaction need, and
+//! nothing else.
+//!
+//! A key that was created at 2, updated at 5, deleted at 7 and created again at 9 is
+//!
+//! ```text
+//! /registry/pods/default/web-0 -> (mod 2, create 2) (mod 5, create 2) (mod 7, tombstone) (mod 9, create 9)
+//! ```
+//!
+//! and its value at revision 6 is in the row of revision 5. Compacting at 6 forgets revision 2, compacting at 7 all
+//! but 9. Values are elsewhere, in rows keyed by revision, so the index stays small: some 60 bytes and the key's text
+//! for an object that nobody changed since the last compaction.
+//!
+//! Invariant: versions of a key have ascending revisions, and no key is in the map without a version.
+
+use crate::{Key, Revision};
+use std::{collections::BTreeMap, ops::Bound};
+
+/// One write to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) mod_revision: Revision,
+    /// Zero in a tombstone.
+    create_revision: Revision,
+}
+
+impl Version {
+    pub(crate) fn live(mod_revision: Revision, create_revision: Revision) -> Version {
+        Version { mod_revision, create_revision }
+    }
+
+    pub(crate) fn tombstone(mod_revision: Revision) -> Version {
+        Version { mod_revision, create_revision: Revision(0) }
+    }
+
+    pub(crate) fn is_tombstone(self) -> bool {
+        self.create_revision == Revision(0)
+    }
+
+    /// The revision that made the key, or `None` in a tombstone.
+    pub(crate) fn create_revision(self) -> Option<Revision> {
+        (!self.is_tombstone()).then_some(self.create_revision)
+    }
+}
+
+#[derive(Debug)]
+struct KeyHistory {
+    newest: Version,
+    /// Ascending; empty (and without an allocation) for a key that was written once.
+    older: Vec<Version>,
+}
+
+impl KeyHistory {
+    fn at(&self, revision: Revision) -> Option<Version> {
+        if self.newest.mod_revision <= revision {
+            return Some(self.newest);
+        }
+        let count = self.older.partition_point(|version| version.mod_revision <= revision);
+        self.older.get(count.checked_sub(1)?).copied()
+    }
+}
+
+/// What a range of keys looks like at some revision.
+#[derive(Debug, Default)]
+pub(crate) struct Range {
+    pub(crate) versions: Vec<(Key, Version)>,
+    /// Whether live keys remain after the last one.
+    pub(crate) more: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct KeyIndex {
+    keys: BTreeMap<Key, KeyHistory>,
+}
+
+impl KeyIndex {
+    /// The newest write to a key if the key exists.
+    pub(crate) fn current(&self, key: &Key) -> Option<Version> {
+        self.keys.get(key).map(|history| history.newest).filter(|version| !version.is_tombstone())
+    }
+
+    /// Adds the newest write to a key; `version` is newer than all others of it.
+    pub(crate) fn insert(&mut self, key: &Key, version: Version) {
+        if let Some(history) = self.keys.get_mut(key) {
+            debug_assert!(history.newest.mod_revision < version.mod_revision, "revisions of {key} ascend");
+            history.older.push(history.newest);
+            history.newest = version;
+        } else {
+            self.keys.insert(key.clone(), KeyHistory { newest: version, older: Vec::new() });
+        }
+    }
+
+    /// The live keys of a prefix at `revision` in order, at most `limit` of them unless it is zero.
+    pub(crate) fn range(
+        &self,
+        prefix: &str,
+        start_after: Option<&Key>,
+        limit: usize,
+        revision: Revision,
+    ) -> Range {
+        let start = match start_after {
+            Some(key) if key.as_str() >= prefix => Bound::Excluded(key.as_str()),
+            _ => Bound::Included(prefix),
+        };
+        let mut live = self
+            .keys
+            .range::<str, _>((start, Bound::Unbounded))
+            .take_while(|(key, _)| key.as_str().starts_with(prefix))
+            .filter_map(|(key, history)| Some((key, history.at(revision)?)))
+            .filter(|(_, version)| !version.is_tombstone());
+        let wanted = if limit == 0 { usize::MAX } else { limit };
+        let versions: Vec<_> =
+            live.by_ref().take(wanted).map(|(key, version)| (key.clone(), version)).collect();
+        Range { versions, more: limit != 0 && live.next().is_some() }
+    }
+
+    /// Forgets what no read at or after `revision` can see, and returns the revisions forgotten, key by key.
+    pub(crate) fn compact(&mut self, revision: Revision) -> Vec<Revision> {
+        let mut forgotten = Vec::new();
+        self.keys.retain(|_, history| {
+            if history.newest.mod_revision <= revision {
+                forgotten.extend(history.older.drain(..).map(|version| version.mod_revision));
+                history.older = Vec::new();
+                if history.newest.is_tombstone() {
+                    forgotten.push(history.newest.mod_revision);
+                    return false;
+                }
+                return true;
+            }
+            let seen = history.older.partition_point(|version| version.mod_revision <= revision);
+            // The last version at or before the compaction is the state there, unless it says that there is none.
+            let visible = seen.checked_sub(1).and_then(|last| history.older.get(last).copied());
+            let gone = match visible {
+                Some(version) if version.is_tombstone() => seen,
+                _ => seen.saturating_sub(1),
+            };
+            forgotten.extend(history.older.drain(..gone).map(|version| version.mod_revision));
+            history.older.shrink_to_fit();
+            true
+        });
+        forgotten
+    }
+
+    /// How many keys exist or have history.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The key of the module's example, and one beside it that never changes.
+    fn example() -> KeyIndex {
+        let mut index = KeyIndex::default();
+        for (key, version) in [
+            ("/a/1", Version::live(Revision(2), Revision(2))),
+            ("/a/2", Version::live(Revision(3), Revision(3))),
+            ("/a/1", Version::live(Revision(5), Revision(2))),
+            ("/a/1", Version::tombstone(Revision(7))),
+            ("/a/1", Version::live(Revision(9), Revision(9))),
+        ] {
+            index.insert(&Key::new(key), version);
+        }
+        index
+    }
+
+    fn seen(index: &KeyIndex, revision: u64) -> Vec<(String, u64)> {
+        let range = index.range("/a/", None, 0, Revision(revision));
+        range.versions.iter().map(|(key, version)| (key.to_string(), version.mod_revision.0)).collect()
+    }
+
+    #[test]
+    fn range_shows_the_state_at_a_revision() {
+        let rows: &[(u64, &[(&str, u64)])] = &[
+            (1, &[]),
+            (2, &[("/a/1", 2)]),
+            (4, &[("/a/1", 2), ("/a/2", 3)]),
+            (6, &[("/a/1", 5), ("/a/2", 3)]),
+            (7, &[("/a/2", 3)]),
+            (9, &[("/a/1", 9), ("/a/2", 3)]),
+        ];
+        for (revision, expected) in rows {
+            let expected: Vec<_> = expected.iter().map(|(key, at)| (key.to_string(), *at)).collect();
+            assert_eq!(seen(&example(), *revision), expected, "at {revision}");
+        }
+    }
+
+    #[test]
+    fn compact_forgets_what_no_later_read_sees() {
+        let rows: &[(u64, &[u64])] =
+            &[(2, &[]), (4, &[]), (5, &[2]), (6, &[2]), (7, &[2, 5, 7]), (8, &[2, 5, 7]), (9, &[2, 5, 7])];
+        for (revision, expected) in rows {
+            let mut index = example();
+            let forgotten: Vec<u64> = index.compact(Revision(*revision)).iter().map(|r| r.0).collect();
+            assert_eq!(forgotten, *expected, "at {revision}");
+            for later in *revision..=10 {
+                assert_eq!(seen(&index, later), seen(&example(), later), "at {later} after {revision}");
+            }
+        }
+    }
+
+    #[test]
+    fn compact_drops_the_key_of_a_tombstone() {
+        let mut index = KeyIndex::default();
+        index.insert(&Key::new("/a/1"), Version::live(Revision(2), Revision(2)));
+        index.insert(&Key::new("/a/1"), Version::tombstone(Revision(3)));
+        assert_eq!(index.compact(Revision(2)), []);
+        assert_eq!(index.compact(Revision(3)), [Revision(2), Revision(3)]);
+        assert_eq!(index.len(), 0);
+    }
+}
