@@ -10,7 +10,7 @@ use crate::{
 use pintle_machinery::{GroupVersion, GroupVersionKind, Map, Value};
 use pintle_schema::{FieldRef, ListType, MapType, Omit, Schema, SchemaRef, Type};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// The two versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,24 +52,31 @@ pub(crate) struct Definitions<'a> {
 }
 
 impl Definitions<'_> {
-    /// The definitions with these names and all that they refer to.
-    pub(crate) fn closure<'n>(&self, names: impl Iterator<Item = &'n str>) -> Map {
-        let mut done: BTreeMap<String, Value> = BTreeMap::new();
-        let mut waiting: Vec<String> = names.map(str::to_owned).collect();
+    /// Visits the definitions with these names and all that they refer to, each once.
+    pub(crate) fn visit<'n, E>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+        mut visit: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut seen: BTreeSet<String> = names.map(str::to_owned).collect();
+        let mut waiting: Vec<String> = seen.iter().cloned().collect();
+        let mut found = Vec::new();
         while let Some(name) = waiting.pop() {
-            if done.contains_key(&name) {
-                continue;
-            }
             let value = self.definition(&name);
-            collect_references(&value, &mut waiting);
-            done.insert(name, value);
+            collect_references(&value, &mut found);
+            for reference in found.drain(..) {
+                if seen.insert(reference.clone()) {
+                    waiting.push(reference);
+                }
+            }
+            visit(&name, &value)?;
         }
-        done.into_iter().collect()
+        Ok(())
     }
 
     fn definition(&self, name: &str) -> Value {
         let mut value = match (scalar(self.dialect, name), schema_of(name)) {
-            (Some(scalar), _) => scalar,
+            (Some(scalar), _) => self.with_descriptions(name, scalar),
             (None, Some(schema)) => self.structure(name, schema),
             (None, None) => json!({}),
         };
@@ -79,9 +86,27 @@ impl Definitions<'_> {
         value
     }
 
-    /// Lists of kinds are not described by the dependency that describes the rest.
+    /// Describes the fields of a definition that is not made from the schema.
+    fn with_descriptions(&self, name: &str, mut definition: Value) -> Value {
+        let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
+        for (field, property) in properties.into_iter().flatten() {
+            let description = self.descriptions.field(name, field);
+            if let (Some(description), Some(members)) = (description, property.as_object_mut()) {
+                members.insert("description".to_owned(), description);
+            }
+        }
+        definition
+    }
+
+    /// Lists and what is generic over kinds are not described by the dependency that describes the rest.
     fn describe(&self, name: &str) -> Option<Value> {
         self.descriptions.definition(name).or_else(|| {
+            if name == meta("WatchEvent") {
+                return Some(json!("WatchEvent is one change in the stream of a watch."));
+            }
+            if name == meta("Patch") {
+                return Some(json!("Patch is a change, in the form that its media type says."));
+            }
             let kind =
                 name.strip_suffix("List").filter(|kind| self.descriptions.definition(kind).is_some())?;
             let (_, kind) = kind.rsplit_once('.')?;
@@ -97,6 +122,9 @@ impl Definitions<'_> {
                 // Every kind has the fields of every other.
                 name @ ("apiVersion" | "kind") => {
                     return self.descriptions.field("io.k8s.api.core.v1.Pod", name);
+                }
+                "type" if definition == meta("WatchEvent") => {
+                    "type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."
                 }
                 "object" if definition == meta("WatchEvent") => {
                     "object is the object after the change, before it when it was deleted, or a Status on errors."

@@ -5,7 +5,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use sha2::{Digest, Sha512};
 use std::{
     fmt::Write as _,
-    io::{Read as _, Write as _},
+    io::{self, Read as _, Write},
 };
 
 /// A document as it is kept: compressed, with the hash of what it was made from.
@@ -16,17 +16,21 @@ pub struct Document {
 }
 
 impl Document {
-    pub(crate) fn new(content: &[u8]) -> Document {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        let written = encoder.write_all(content).and_then(|()| encoder.finish());
-        let digest = Sha512::digest(content);
+    /// The document that `write` writes. It is compressed and hashed as it comes, never held as a whole.
+    pub(crate) fn written_by(write: impl FnOnce(&mut DocumentWriter) -> io::Result<()>) -> Document {
+        let mut writer = DocumentWriter {
+            encoder: GzEncoder::new(Vec::new(), Compression::default()),
+            digest: Sha512::new(),
+        };
+        let written = write(&mut writer).and_then(|()| writer.encoder.finish());
+        // Writing to a vector cannot fail, nor can writing to a string.
+        let gzip = Bytes::from(written.unwrap_or_default());
+        let digest = writer.digest.finalize();
         let mut hash = String::with_capacity(digest.len() * 2);
         for byte in digest {
-            // Writing to a string cannot fail.
             let _ = write!(hash, "{byte:02X}");
         }
-        // Nor can writing to a vector.
-        Document { gzip: written.unwrap_or_default().into(), hash }
+        Document { gzip, hash }
     }
 
     /// The document compressed by gzip, for clients that accept it.
@@ -46,5 +50,23 @@ impl Document {
     /// URL by which the index names it. A document asked for with its own hash may be cached for ever.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+}
+
+/// Where a document is written to.
+pub(crate) struct DocumentWriter {
+    encoder: GzEncoder<Vec<u8>>,
+    digest: Sha512,
+}
+
+impl Write for DocumentWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.digest.update(bytes);
+        self.encoder.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.encoder.flush()
     }
 }

@@ -3,43 +3,55 @@
 //! Only members that this crate writes are known. Members whose name starts with `x-` are extensions: names with a text
 //! in YAML, of which JSON is a part.
 
+use crate::v2;
 use pintle_machinery::{Map, Value, ValueExt};
+use std::convert::Infallible;
 
 /// The document in protobuf.
-pub(crate) fn encode(document: &Value) -> Vec<u8> {
-    let mut info = Message::default();
-    info.text(1, document.str_at("info.title"));
-    info.text(2, document.str_at("info.version"));
-    let mut paths = Message::default();
-    for (path, item) in document.map_at("paths") {
-        paths.named(2, path, &path_item(item));
-    }
-    let mut definitions = Message::default();
-    for (name, definition) in document.map_at("definitions") {
-        definitions.named(1, name, &schema(definition));
-    }
-    let mut authentication = Message::default();
-    for (name, way) in document.map_at("securityDefinitions") {
-        let mut api_key = Message::default();
-        api_key.texts_of(way, &[(1, "type"), (2, "name"), (3, "in"), (4, "description")]);
-        let mut item = Message::default();
-        item.message(2, &api_key);
-        authentication.named(1, name, &item);
-    }
+pub(crate) fn encode(source: &v2::Source<'_>) -> Vec<u8> {
     let mut message = Message::default();
-    message.text(1, document.str_at("swagger"));
+    let head: Map = source.head().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let head = Value::Object(head);
+    let mut info = Message::default();
+    info.texts_of(head.field("info").unwrap_or(&Value::Null), &[(1, "title"), (2, "version")]);
+    message.text(1, head.str_at("swagger"));
     message.message(2, &info);
-    message.message(8, &paths);
-    message.message(9, &definitions);
-    for requirement in document.items_at("security") {
+    message.message(8, &paths(source));
+    message.message(9, &definitions(source));
+    for requirement in head.items_at("security") {
         let mut ways = Message::default();
         for (name, _) in requirement.as_object().into_iter().flatten() {
             ways.named(1, name, &Message::default());
         }
         message.message(12, &ways);
     }
+    let mut authentication = Message::default();
+    for (name, way) in head.map_at("securityDefinitions") {
+        let mut api_key = Message::default();
+        api_key.texts_of(way, &[(1, "type"), (2, "name"), (3, "in"), (4, "description")]);
+        let mut item = Message::default();
+        item.message(2, &api_key);
+        authentication.named(1, name, &item);
+    }
     message.message(13, &authentication);
     message.0
+}
+
+fn paths(source: &v2::Source<'_>) -> Message {
+    let mut paths = Message::default();
+    for (path, item) in source.paths() {
+        paths.named(2, path, &path_item(&item));
+    }
+    paths
+}
+
+fn definitions(source: &v2::Source<'_>) -> Message {
+    let mut definitions = Message::default();
+    let Ok(()) = source.visit_definitions(|name, definition| {
+        definitions.named(1, name, &schema(definition));
+        Ok::<(), Infallible>(())
+    });
+    definitions
 }
 
 fn path_item(item: &Value) -> Message {

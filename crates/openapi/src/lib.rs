@@ -9,6 +9,7 @@ mod definitions;
 mod descriptions;
 mod document;
 mod gnostic;
+mod json;
 mod names;
 mod operation;
 mod parameters;
@@ -21,12 +22,14 @@ pub use document::Document;
 
 use bytes::Bytes;
 use descriptions::Descriptions;
-use operation::{Operation, Paths};
+use document::DocumentWriter;
+use operation::Operation;
 use pintle_machinery::{GroupVersion, Map, Value};
 use pintle_registry::Resource;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
+    io::{self, Write as _},
     sync::{Arc, OnceLock},
 };
 
@@ -78,8 +81,9 @@ impl OpenApi {
             paths::documents(&self.resources)
                 .into_iter()
                 .map(|(key, paths)| {
-                    let document = v3::document(&paths, versions.get(&key), &descriptions);
-                    (key, Arc::new(Document::new(document.to_string().as_bytes())))
+                    let version = versions.get(&key);
+                    let document = Document::written_by(|out| v3::write(out, &paths, version, &descriptions));
+                    (key, Arc::new(document))
                 })
                 .collect()
         })
@@ -87,23 +91,31 @@ impl OpenApi {
 
     /// The answer to `/openapi/v2` in JSON.
     pub fn v2(&self) -> Arc<Document> {
-        let document =
-            self.v2.get_or_init(|| Arc::new(Document::new(self.v2_value().to_string().as_bytes())));
+        let document = self.v2.get_or_init(|| Arc::new(self.v2_document(|source, out| source.write(out))));
         document.clone()
     }
 
     /// The answer to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
     /// Go clients ask for.
     pub fn v2_protobuf(&self) -> Arc<Document> {
-        let document =
-            self.v2_protobuf.get_or_init(|| Arc::new(Document::new(&gnostic::encode(&self.v2_value()))));
+        let document = self.v2_protobuf.get_or_init(|| {
+            Arc::new(self.v2_document(|source, out| out.write_all(&gnostic::encode(source))))
+        });
         document.clone()
     }
 
-    fn v2_value(&self) -> Value {
+    fn v2_document(
+        &self,
+        write: impl FnOnce(&v2::Source<'_>, &mut DocumentWriter) -> io::Result<()>,
+    ) -> Document {
         let documents = paths::documents(&self.resources);
-        let documents: Vec<&Paths> = documents.values().collect();
-        v2::document(&documents, &self.versions(), &self.server_version, &Descriptions::load())
+        let source = v2::Source {
+            documents: &documents.values().collect::<Vec<_>>(),
+            versions: &self.versions(),
+            server_version: &self.server_version,
+            descriptions: &Descriptions::load(),
+        };
+        Document::written_by(|out| write(&source, out))
     }
 
     fn versions(&self) -> Vec<GroupVersion> {

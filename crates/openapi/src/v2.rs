@@ -3,45 +3,82 @@
 use crate::{
     definitions::{Definitions, Dialect},
     descriptions::Descriptions,
+    json::Members,
     operation::{Operation, PATCH_MEDIA, Paths, Payload, common_parameters, meaning, own_parameters},
     parameters::Parameter,
 };
 use pintle_machinery::{GroupVersion, Map, Value};
 use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
 
-/// The document of all paths. `versions` are the API versions that they belong to.
-pub(crate) fn document(
-    documents: &[&Paths],
-    versions: &[GroupVersion],
-    server_version: &str,
-    descriptions: &Descriptions,
-) -> Value {
-    let definitions = Definitions { dialect: Dialect::V2, descriptions, versions };
-    let operations = documents.iter().flat_map(|paths| paths.values()).flat_map(|item| item.values());
-    let definitions = definitions.closure(operations.flat_map(Operation::definitions));
-    let paths: Map = documents
+/// What the document is made from.
+pub(crate) struct Source<'a> {
+    pub(crate) documents: &'a [&'a Paths],
+    /// The API versions that the paths belong to.
+    pub(crate) versions: &'a [GroupVersion],
+    pub(crate) server_version: &'a str,
+    pub(crate) descriptions: &'a Descriptions,
+}
+
+impl Source<'_> {
+    /// Everything but paths and definitions.
+    pub(crate) fn head(&self) -> [(&'static str, Value); 4] {
+        [
+            ("swagger", json!("2.0")),
+            ("info", json!({"title": "Kubernetes", "version": self.server_version})),
+            ("securityDefinitions", json!({"BearerToken": crate::bearer_token()})),
+            ("security", json!([{"BearerToken": []}])),
+        ]
+    }
+
+    /// The paths with their operations.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        let paths = self.documents.iter().flat_map(|paths| paths.iter());
+        paths.map(|(path, operations)| (path.as_str(), path_item(operations)))
+    }
+
+    /// Visits the definitions that the operations need.
+    pub(crate) fn visit_definitions<E>(
+        &self,
+        visit: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let definitions =
+            Definitions { dialect: Dialect::V2, descriptions: self.descriptions, versions: self.versions };
+        let items = self.documents.iter().flat_map(|paths| paths.values());
+        definitions.visit(items.flat_map(BTreeMap::values).flat_map(Operation::definitions), visit)
+    }
+
+    /// Writes the document in JSON.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut document = Members::start(out)?;
+        for (name, value) in self.head() {
+            document.member(name, &value)?;
+        }
+        let mut paths = document.object("paths")?;
+        for (path, item) in self.paths() {
+            paths.member(path, &item)?;
+        }
+        paths.end()?;
+        let mut definitions = document.object("definitions")?;
+        self.visit_definitions(|name, definition| definitions.member(name, definition))?;
+        definitions.end()?;
+        document.end()
+    }
+}
+
+fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+    let common = common_parameters(operations);
+    let mut item: Map = operations
         .iter()
-        .flat_map(|paths| paths.iter())
-        .map(|(path, operations)| {
-            let common = common_parameters(operations);
-            let mut item: Map = operations
-                .iter()
-                .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
-                .collect();
-            if !common.is_empty() {
-                item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
-            }
-            (path.clone(), item.into())
-        })
+        .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
         .collect();
-    json!({
-        "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": server_version},
-        "paths": paths,
-        "definitions": definitions,
-        "securityDefinitions": {"BearerToken": crate::bearer_token()},
-        "security": [{"BearerToken": []}],
-    })
+    if !common.is_empty() {
+        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+    }
+    item.into()
 }
 
 fn operation(operation: &Operation, common: &[Parameter]) -> Value {

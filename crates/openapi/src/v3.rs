@@ -3,46 +3,57 @@
 use crate::{
     definitions::{Definitions, Dialect},
     descriptions::Descriptions,
+    json::Members,
     operation::{Operation, Paths, Payload, common_parameters, meaning, own_parameters},
     parameters::Parameter,
 };
 use pintle_machinery::{GroupVersion, Map, Value};
 use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+};
 
-/// The document of some paths. `version` is the API version that they belong to.
-pub(crate) fn document(paths: &Paths, version: Option<&GroupVersion>, descriptions: &Descriptions) -> Value {
-    let definitions = Definitions {
-        dialect: Dialect::V3,
-        descriptions,
-        versions: version.map(std::slice::from_ref).unwrap_or_default(),
-    };
-    let needed = paths.values().flat_map(|operations| operations.values()).flat_map(Operation::definitions);
-    let schemas = definitions.closure(needed);
-    let mut components = Map::new();
-    if !schemas.is_empty() {
-        components.insert("schemas".to_owned(), schemas.into());
+/// Writes the document of some paths. `version` is the API version that they belong to.
+pub(crate) fn write(
+    out: &mut impl Write,
+    paths: &Paths,
+    version: Option<&GroupVersion>,
+    descriptions: &Descriptions,
+) -> io::Result<()> {
+    let mut document = Members::start(out)?;
+    document.member("openapi", &json!("3.0.0"))?;
+    document.member("info", &json!({"title": "Kubernetes", "version": "unversioned"}))?;
+    let mut items = document.object("paths")?;
+    for (path, operations) in paths {
+        items.member(path, &path_item(operations))?;
     }
-    components.insert("securitySchemes".to_owned(), json!({"BearerToken": crate::bearer_token()}));
-    let paths: Map = paths
+    items.end()?;
+    let mut components = document.object("components")?;
+    let needed: BTreeSet<&str> =
+        paths.values().flat_map(BTreeMap::values).flat_map(Operation::definitions).collect();
+    if !needed.is_empty() {
+        let versions = version.map(std::slice::from_ref).unwrap_or_default();
+        let definitions = Definitions { dialect: Dialect::V3, descriptions, versions };
+        let mut schemas = components.object("schemas")?;
+        definitions.visit(needed.into_iter(), |name, definition| schemas.member(name, definition))?;
+        schemas.end()?;
+    }
+    components.member("securitySchemes", &json!({"BearerToken": crate::bearer_token()}))?;
+    components.end()?;
+    document.end()
+}
+
+fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+    let common = common_parameters(operations);
+    let mut item: Map = operations
         .iter()
-        .map(|(path, operations)| {
-            let common = common_parameters(operations);
-            let mut item: Map = operations
-                .iter()
-                .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
-                .collect();
-            if !common.is_empty() {
-                item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
-            }
-            (path.clone(), item.into())
-        })
+        .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
         .collect();
-    json!({
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": paths,
-        "components": components,
-    })
+    if !common.is_empty() {
+        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+    }
+    item.into()
 }
 
 fn operation(operation: &Operation, common: &[Parameter]) -> Value {
