@@ -41,6 +41,8 @@ pub struct FieldSpec<'a> {
     pub required: bool,
     /// Marked optional.
     pub optional: bool,
+    /// Says how server-side apply sees it, if only that it is as it would be anyway.
+    pub topology_marked: bool,
     /// The value to put in when absent.
     pub default: Option<Value>,
     /// What a strategic merge patch does with it.
@@ -175,6 +177,16 @@ impl SchemaBuilder {
     ) {
         let keys = self.names(keys.iter().copied());
         self.set(id, Shape::List { item, list_type, keys, wrapped });
+    }
+
+    /// Overrides how server-side apply sees a list that is defined already.
+    pub(crate) fn set_list_type(&mut self, id: NodeId, list_type: ListType, keys: &[&str]) {
+        let keys = self.names(keys.iter().copied());
+        if let Some(Node { shape: Shape::List { list_type: old, keys: old_keys, .. }, .. }) =
+            self.node_mut(id)
+        {
+            (*old, *old_keys) = (list_type, keys);
+        }
     }
 
     /// A map from strings.
@@ -317,6 +329,7 @@ impl SchemaBuilder {
             pointer: spec.pointer,
             required: spec.required,
             optional: spec.optional,
+            topology_marked: spec.topology_marked,
         }
     }
 

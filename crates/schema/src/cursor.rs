@@ -351,6 +351,11 @@ impl<'a> FieldRef<'a> {
         self.field.optional
     }
 
+    /// Whether the field's list or map type is declared, if only as what it would be anyway.
+    pub fn is_topology_marked(self) -> bool {
+        self.field.topology_marked
+    }
+
     /// The value to put in when the field is absent.
     pub fn default(self) -> Option<&'a Value> {
         let index = (self.field.default as usize).checked_sub(1)?;

@@ -41,6 +41,7 @@ pub(crate) struct Field {
     pub(crate) pointer: bool,
     pub(crate) required: bool,
     pub(crate) optional: bool,
+    pub(crate) topology_marked: bool,
 }
 
 /// A struct's part in its protobuf message.
