@@ -3,7 +3,7 @@
 use super::{
     Exchange,
     options::WriteOptions,
-    decode::{FieldValidation, decode},
+    decode::decode,
     encoding::{Encoder, IncludeObject},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::FieldValidation};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// Serves a POST to a collection.

@@ -3,7 +3,7 @@
 use super::{
     Exchange,
     create::{AdmissionValidation, encoder},
-    decode::{FieldValidation, decode},
+    decode::decode,
     options::delete_options,
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value,
+    GroupVersionKind, Status, Value, options::FieldValidation,
 };
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;

@@ -167,7 +167,7 @@ impl Encoder<'_> {
             MediaType::Json => Ok(bytes),
             _ => {
                 let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-                Ok(yaml::encode(&tree).into())
+                Ok(yaml::encode_any(&tree).into())
             }
         }
     }
@@ -208,9 +208,7 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
             }
         }
         MediaType::Yaml => {
-            let bytes = json::encode(tree, schema);
-            let full: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-            yaml::encode(&full).into()
+            yaml::encode(tree, schema).into()
         }
         MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
     })

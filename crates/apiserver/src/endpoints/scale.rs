@@ -5,7 +5,7 @@ use super::{
     Exchange,
     options::WriteOptions,
     create::field_validation,
-    decode::{FieldValidation, decode},
+    decode::decode,
     encoding::encode,
     patch::{Patch, read_patched},
     update::check_name,
@@ -21,6 +21,7 @@ use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    options::FieldValidation,
     selectors::format_label_selector,
 };
 use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
@@ -118,7 +119,7 @@ impl Transform for ScaleTransform<'_> {
                 Change::Put(scale) => scale.clone(),
                 Change::Patch(patch) => {
                     let schema = scale_schema()?;
-                    let patched = patch.apply(&before, schema)?;
+                    let patched = patch.apply(before.clone(), schema, self.validation)?;
                     let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
                     check_name(&patched, &self.exchange.info.name)?;
                     patched

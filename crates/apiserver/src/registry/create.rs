@@ -47,7 +47,7 @@ impl Store {
         }
         let finish = self.resource.strategy.begin_create(context, &mut object).await?;
         let result = self.create_begun(context, object, validate, warnings).await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         match result {
             Err(status) if generated && status.code == 409 => {
                 let name = status.details.map(|details| details.name).unwrap_or_default();
@@ -118,8 +118,8 @@ pub(super) fn fill_system_metadata(object: &mut Value, now: Timestamp) {
     object.set("metadata.uid", uuid::Uuid::new_v4().to_string());
 }
 
-pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool) {
+pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool, context: &RequestContext<'_>) {
     if let Some(finish) = finish {
-        finish(stored).await;
+        finish(stored, context.registry).await;
     }
 }

@@ -133,7 +133,7 @@ impl Store {
         }
         let finish = strategy.begin_update(context, &mut new, old).await?;
         let result = self.finish_update(context, strategy, transform, warnings, current, new).await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         result
     }
 
@@ -222,7 +222,7 @@ impl Store {
             }
         }
         .await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         result
     }
 
