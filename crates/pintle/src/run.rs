@@ -9,7 +9,7 @@ use crate::{
 use pintle_apiserver::{
     filters::ChainConfig,
     health::CheckScope,
-    serving::{ServingConfig, serve},
+    serving::{ServingConfig, serve, stopped},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
@@ -126,7 +126,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), EmbeddedOptions::default())?)
+            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), &EmbeddedOptions::default())?)
         }
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
     };
@@ -185,7 +185,7 @@ async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: wa
     loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopped(&mut stopping) => return,
         }
         if let Some(revision) = before
             && let Err(error) = storage.compact(revision).await
@@ -211,7 +211,7 @@ fn watch_storage_health(
             failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
-                _ = stopping.wait_for(|stop| *stop) => return,
+                () = stopped(&mut stopping) => return,
             }
         }
     });

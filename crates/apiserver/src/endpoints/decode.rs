@@ -44,7 +44,9 @@ fn decode_as(
             let converted = yaml::to_json(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
             })?;
-            check_type_meta(type_meta_of_tree(&converted.value), kind)?;
+            let found = json::type_meta(&converted.json)
+                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
         MediaType::Protobuf => {
@@ -74,11 +76,6 @@ fn decode_as(
     value.set("kind", kind.kind.clone());
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
-}
-
-/// What a body says it is; empty where it says nothing.
-fn type_meta_of_tree(tree: &Value) -> (String, String) {
-    (tree.str_at("apiVersion").to_owned(), tree.str_at("kind").to_owned())
 }
 
 /// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.
