@@ -112,7 +112,13 @@ impl Status {
 
     /// Success, with what it was done to.
     pub fn success(details: Option<StatusDetails>) -> Status {
-        Status { code: 200, reason: StatusReason::Unknown, message: String::new(), details, continue_token: None }
+        Status {
+            code: 200,
+            reason: StatusReason::Unknown,
+            message: String::new(),
+            details,
+            continue_token: None,
+        }
     }
 
     fn about(mut self, resource: &GroupResource, name: &str) -> Status {
