@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use pintle_machinery::codec::{json, protobuf};
+use pintle_machinery::codec::{json, protobuf, yaml};
 use pintle_schema::{Schema, SchemaRef};
 
 use crate::shared;
@@ -50,9 +50,11 @@ fn check(path: &Path, name: &str) -> Result<(), String> {
     };
     let golden_json = read("json")?;
     let golden_protobuf = read("pb")?;
+    let golden_yaml = read("yaml")?;
     let trees = [
         ("json", json::decode(&golden_json, schema)),
         ("protobuf", protobuf::decode(&golden_protobuf, schema)),
+        ("YAML", yaml::decode(&golden_yaml, schema)),
     ];
     for (form, decoded) in trees {
         let decoded = decoded.map_err(|error| format!("{form} does not decode: {error}"))?;
@@ -62,6 +64,7 @@ fn check(path: &Path, name: &str) -> Result<(), String> {
         same("JSON", form, &json::encode(&decoded.value, schema), &compact(&golden_json))?;
         let message = protobuf::encode(&decoded.value, schema).ok_or("no protobuf form")?;
         same("protobuf", form, &message, &golden_protobuf)?;
+        same("YAML", form, &yaml::encode(&decoded.value, schema), &golden_yaml)?;
     }
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! The aggregator: API services and the front of the server chain.
 
 mod api_service;
+mod priority;
+
+pub use priority::group_priority;
 
 use pintle_registry::Resource;
 

@@ -3,6 +3,7 @@
 pub mod binding;
 pub mod component_status;
 pub mod config_map;
+mod data;
 pub mod endpoints;
 pub mod event;
 pub mod limit_range;
@@ -11,6 +12,7 @@ pub mod node;
 pub mod persistent_volume;
 pub mod persistent_volume_claim;
 pub mod pod;
+pub mod pod_spec;
 pub mod pod_template;
 pub mod replication_controller;
 pub(crate) mod replication_controller_table;

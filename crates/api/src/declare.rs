@@ -65,6 +65,9 @@ pub(crate) trait Declare: Sized {
     fn unserved(self) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
 
+    /// The rules of the kind.
+    fn ruled(self, strategy: impl Strategy + 'static) -> Resource;
+
     fn part(self, name: &str, strategy: impl Strategy + 'static) -> Resource {
         self.part_with_verbs(name, strategy, PART_VERBS)
     }
@@ -139,6 +142,11 @@ impl Declare for Resource {
 
     fn stored_as(mut self, version: &str) -> Resource {
         version.clone_into(&mut self.storage.kind.version);
+        self
+    }
+
+    fn ruled(mut self, strategy: impl Strategy + 'static) -> Resource {
+        self.strategy = Arc::new(strategy);
         self
     }
 

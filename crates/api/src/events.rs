@@ -1,5 +1,6 @@
 //! `events.k8s.io`: events in their newer shape.
 
+pub mod conversion;
 pub mod event;
 
 use crate::declare::Group;

@@ -4,7 +4,13 @@
 //! and API services are declared by the servers that own them.
 
 mod declare;
+mod field_checks;
 mod printing;
+mod resource_list;
+mod rules;
+#[cfg(test)]
+mod testing;
+mod workload;
 
 pub mod admissionregistration;
 pub mod apps;

@@ -2,8 +2,6 @@
 //!
 //! It knows no particular kind: what it serves it is told by [`pintle_registry::Resource`] declarations.
 
-pub mod authn;
-pub mod authz;
 pub mod body;
 pub mod discovery;
 pub mod endpoints;

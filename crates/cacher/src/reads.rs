@@ -23,6 +23,11 @@ pub enum Freshness {
 }
 
 impl Cacher {
+    /// The newest state the cache has, without waiting; `None` until it is ready.
+    pub fn current(&self) -> Option<Snapshot> {
+        self.shared.load()
+    }
+
     /// The state of a resource, as fresh as asked.
     ///
     /// # Errors

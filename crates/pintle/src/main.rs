@@ -1,3 +1,50 @@
-//! The `pintle` command: flags, options, config, and the server chain.
+//! The `pintle` command: the server. Flags have kube-apiserver's names and meanings.
 
-fn main() {}
+mod flags;
+
+use pintle::RunError;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let flags = flags::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(flags.log_filter()))
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("pintle: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(flags)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pintle: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(flags: flags::Flags) -> Result<(), RunError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(signal_error)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
+    let running = pintle::start(flags.options).await?;
+    tracing::info!(address = %running.address(), "serving");
+    let kubeconfig = std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
+    println!("export KUBECONFIG={}", kubeconfig.display());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping");
+    running.stop().await?;
+    Ok(())
+}
+
+fn signal_error(source: std::io::Error) -> RunError {
+    RunError::Options(format!("installing signal handlers: {source}"))
+}

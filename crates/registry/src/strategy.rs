@@ -1,11 +1,12 @@
 //! What is particular to a kind when its objects are written.
 
-use crate::{BoxFuture, RequestContext};
+use crate::{BoxFuture, Registry, RequestContext};
 use pintle_machinery::{ErrorList, Status, Value};
 use std::time::Duration;
 
-/// How a write that had side effects ends: called once with whether the object was stored.
-pub type FinishFn = Box<dyn FnOnce(bool) -> BoxFuture<'static, ()> + Send>;
+/// How a write that had side effects ends: called once with whether the object was stored, and the server's other
+/// objects to keep or take back what was done to them.
+pub type FinishFn = Box<dyn for<'a> FnOnce(bool, &'a dyn Registry) -> BoxFuture<'a, ()> + Send>;
 
 /// The rules of one kind (or of one subresource of it), called by the registry store in the order of the methods
 /// here. Defaults do nothing, which is right for a kind without rules of its own.

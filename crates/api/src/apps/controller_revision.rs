@@ -1,5 +1,7 @@
 //! Snapshots of a workload's template.
 
+mod strategy;
+
 use super::{
     GROUP,
     controller_revision_table::{cells, columns},
@@ -9,5 +11,8 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ControllerRevision", "controllerrevisions").prints(columns, cells)
+    GROUP
+        .namespaced("ControllerRevision", "controllerrevisions")
+        .ruled(strategy::ControllerRevisionStrategy)
+        .prints(columns, cells)
 }

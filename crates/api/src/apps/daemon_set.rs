@@ -1,11 +1,13 @@
 //! A pod on every node.
 
+mod strategy;
+
 use super::{
     GROUP,
     daemon_set_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -14,5 +16,6 @@ pub fn resource() -> Resource {
         .prints(columns, cells)
         .short_names(["ds"])
         .categories(["all"])
-        .status(DefaultStrategy)
+        .ruled(strategy::DaemonSetStrategy)
+        .status(strategy::StatusStrategy)
 }

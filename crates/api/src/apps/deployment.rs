@@ -1,8 +1,11 @@
 //! Replicas that are rolled from one template to the next.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -11,5 +14,7 @@ pub fn resource() -> Resource {
         .short_names(["deploy"])
         .categories(["all"])
         .scale()
-        .status(DefaultStrategy)
+        .prints(table::columns, table::cells)
+        .ruled(strategy::DeploymentStrategy)
+        .status(strategy::StatusStrategy)
 }

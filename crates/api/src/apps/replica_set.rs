@@ -1,8 +1,11 @@
 //! Replicas of one template.
 
+pub(crate) mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -11,5 +14,7 @@ pub fn resource() -> Resource {
         .short_names(["rs"])
         .categories(["all"])
         .scale()
-        .status(DefaultStrategy)
+        .prints(table::columns, table::cells)
+        .ruled(strategy::ReplicaSetStrategy)
+        .status(strategy::StatusStrategy)
 }

@@ -1,11 +1,13 @@
 //! Replicas with identities.
 
+mod strategy;
+
 use super::{
     GROUP,
     stateful_set_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -15,5 +17,6 @@ pub fn resource() -> Resource {
         .short_names(["sts"])
         .categories(["all"])
         .scale()
-        .status(DefaultStrategy)
+        .ruled(strategy::StatefulSetStrategy)
+        .status(strategy::StatusStrategy)
 }

@@ -1,9 +1,13 @@
 //! Leases.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
+use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Lease", "leases")
+    GROUP.namespaced("Lease", "leases").prints(table::columns, table::cells).ruled(strategy::LeaseStrategy)
 }

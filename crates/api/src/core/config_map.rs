@@ -1,10 +1,17 @@
 //! Configuration data.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ConfigMap", "configmaps").short_names(["cm"])
+    GROUP
+        .namespaced("ConfigMap", "configmaps")
+        .short_names(["cm"])
+        .prints(table::columns, table::cells)
+        .ruled(strategy::ConfigMapStrategy)
 }

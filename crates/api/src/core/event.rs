@@ -1,5 +1,8 @@
 //! What happened to an object.
 
+pub(crate) mod strategy;
+pub(crate) mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::ValueExt;
@@ -15,7 +18,12 @@ pub fn resource() -> Resource {
         },
         ..SelectableField::new("source")
     });
-    GROUP.namespaced("Event", "events").short_names(["ev"]).selectable(fields)
+    GROUP
+        .namespaced("Event", "events")
+        .short_names(["ev"])
+        .selectable(fields)
+        .ruled(strategy::EventStrategy)
+        .prints(table::columns, table::cells)
 }
 
 const PATHS: [&str; 10] = [

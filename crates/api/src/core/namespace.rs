@@ -1,8 +1,11 @@
 //! Namespaces.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource, SelectableField, Verb};
+use pintle_registry::{Resource, SelectableField, Verb};
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -10,7 +13,9 @@ pub fn resource() -> Resource {
         .cluster("Namespace", "namespaces")
         .short_names(["ns"])
         .verbs([Verb::Create, Verb::Delete, Verb::Get, Verb::List, Verb::Patch, Verb::Update, Verb::Watch])
-        .part_with_verbs("finalize", DefaultStrategy, [Verb::Update])
-        .status(DefaultStrategy)
+        .prints(table::columns, table::cells)
+        .ruled(strategy::NamespaceStrategy)
+        .part_with_verbs("finalize", strategy::FinalizeStrategy, [Verb::Update])
+        .status(strategy::StatusStrategy)
         .selectable([SelectableField::new("status.phase")])
 }

@@ -1,11 +1,13 @@
 //! The older form of replica sets.
 
+mod strategy;
+
 use super::{
     GROUP,
     replication_controller_table::{cells, columns},
 };
 use crate::declare::{Declare, integer_field};
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -15,7 +17,8 @@ pub fn resource() -> Resource {
         .short_names(["rc"])
         .categories(["all"])
         .scale()
-        .status(DefaultStrategy)
+        .ruled(strategy::ReplicationControllerStrategy)
+        .status(strategy::StatusStrategy)
         .selectable([integer_field("status.replicas")])
         .stored_at("controllers")
 }

@@ -1,10 +1,17 @@
 //! Confidential data.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::Declare;
 use pintle_registry::{Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Secret", "secrets").selectable([SelectableField::new("type")])
+    GROUP
+        .namespaced("Secret", "secrets")
+        .prints(table::columns, table::cells)
+        .ruled(strategy::SecretStrategy)
+        .selectable([SelectableField::new("type")])
 }

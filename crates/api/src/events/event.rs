@@ -1,6 +1,7 @@
 //! What happened to an object: the same objects as core events, in which shape they are stored.
 
-use super::GROUP;
+use super::{GROUP, conversion::CONVERSION};
+use crate::core::event::{strategy::EventStrategy, table};
 use crate::declare::Declare;
 use pintle_machinery::{GroupVersionKind, ValueExt};
 use pintle_registry::{Resource, SelectableField};
@@ -21,8 +22,14 @@ pub fn resource() -> Resource {
         ..SelectableField::new("reportingController")
     });
     fields.extend(["reason", "type"].map(SelectableField::new));
-    let mut resource = GROUP.namespaced("Event", "events").short_names(["ev"]).selectable(fields);
+    let mut resource = GROUP
+        .namespaced("Event", "events")
+        .short_names(["ev"])
+        .selectable(fields)
+        .ruled(EventStrategy)
+        .prints(table::columns, table::cells);
     resource.storage.kind = GroupVersionKind::new("", "v1", "Event");
+    resource.conversion = Some(CONVERSION);
     resource
 }
 

@@ -1,7 +1,7 @@
 //! Everything in one document.
 
 use super::{Discovery, Version, subresource_facts, verb_names};
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::Value;
 use serde_json::json;
 
 impl Discovery {

@@ -183,7 +183,7 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
 
 /// A short hash of where a resource is stored, which tells clients when it moves.
 pub(crate) fn storage_version_hash(resource: &Resource) -> Option<String> {
-    if resource.storage.path.is_empty() {
+    if !resource.is_stored() {
         return None;
     }
     let kind = &resource.storage.kind;

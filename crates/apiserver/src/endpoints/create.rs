@@ -2,7 +2,8 @@
 
 use super::{
     Exchange,
-    decode::{FieldValidation, decode},
+    options::WriteOptions,
+    decode::decode,
     encoding::{Encoder, IncludeObject},
 };
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::FieldValidation};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// Serves a POST to a collection.

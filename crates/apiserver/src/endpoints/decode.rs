@@ -1,23 +1,14 @@
 //! From a request's body to a tree.
 
-use super::Exchange;
+use super::{Exchange, yaml};
 use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    codec::{Decoded, json, protobuf, yaml},
+    options::FieldValidation,
+    codec::{Decoded, json, protobuf},
 };
 use pintle_schema::SchemaRef;
-use serde::Deserialize;
-
-/// What becomes of unknown and duplicate fields
-/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields>).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FieldValidation {
-    Ignore,
-    Warn,
-    Strict,
-}
 
 /// Decodes a body as an object of `kind`; the tree is of that kind and version.
 ///
@@ -44,7 +35,9 @@ fn decode_as(
 ) -> Result<Value, Status> {
     let decoded = match media_type {
         MediaType::Json => {
-            check_type_meta(type_meta_of_json(body), kind)?;
+            let found = json::type_meta(body)
+                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            check_type_meta((found.api_version, found.kind), kind)?;
             json::decode(body, schema)
         }
         MediaType::Yaml => {
@@ -55,9 +48,9 @@ fn decode_as(
             decoded
         }
         MediaType::Protobuf => {
-            let message = protobuf::Unknown::parse(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
-            check_type_meta((message.api_version.clone(), message.kind.clone()), kind)?;
-            protobuf::decode(&message.raw, schema).map(|value| Decoded { value, problems: Vec::new() })
+            let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
+            check_type_meta((message.api_version, message.kind), kind)?;
+            protobuf::decode(body, schema)
         }
     };
     let Decoded { mut value, problems } = decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
@@ -84,19 +77,6 @@ fn decode_as(
 }
 
 /// What a body says it is; empty where it says nothing.
-fn type_meta_of_json(body: &[u8]) -> (String, String) {
-    #[derive(Deserialize, Default)]
-    #[serde(default)]
-    struct TypeMeta {
-        #[serde(rename = "apiVersion")]
-        api_version: Option<Value>,
-        kind: Option<Value>,
-    }
-    let meta: TypeMeta = serde_json::from_slice(body).unwrap_or_default();
-    let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default();
-    (text(meta.api_version), text(meta.kind))
-}
-
 fn type_meta_of_tree(tree: &Value) -> (String, String) {
     (tree.str_at("apiVersion").to_owned(), tree.str_at("kind").to_owned())
 }

@@ -3,7 +3,8 @@
 use super::{
     Exchange,
     create::{AdmissionValidation, encoder},
-    decode::{FieldValidation, decode},
+    decode::decode,
+    options::delete_options,
 };
 use crate::{
     body::RequestBody,
@@ -13,8 +14,7 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt,
-    options::delete_options_from,
+    GroupVersionKind, Status, Value, options::FieldValidation,
 };
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;
@@ -49,16 +49,15 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
 pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
     let tree = match body.is_empty() {
-        true => Value::Null,
+        true => None,
         false => {
             let kind = GroupVersionKind::new("", "v1", "DeleteOptions");
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let mut tree = decode(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
-            tree.remove_at("kind");
-            tree
+            let tree = decode(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
+            Some(tree)
         }
     };
-    delete_options_from(&tree, exchange.query.pairs())
+    delete_options(tree.as_ref(), exchange.query.pairs())
 }

@@ -1,6 +1,8 @@
 //! Deletes of collections: a list, and a delete of each object on it.
 
-use super::{Exchange, create::AdmissionValidation, delete, list, selection::Selection};
+use super::{
+    Exchange, create::AdmissionValidation, delete, list, options::ListOptions, selection::Selection,
+};
 use crate::{
     body::{Body, RequestBody},
     endpoints::encoding::{Encoder, IncludeObject, encode, partial, partial_list_schema},
@@ -8,7 +10,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{Status, Value, options::ListOptions};
+use pintle_machinery::{Status, Value};
 use pintle_registry::RequestContext;
 use serde_json::json;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody
         now: exchange.now,
     };
     let options = delete::options(exchange, body).await?;
-    let list_options = ListOptions::parse(exchange.query.pairs())?;
+    let mut list_options = ListOptions::parse(exchange.query.pairs())?;
     list_options.validate_list()?;
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &list_options)?);
@@ -45,7 +47,6 @@ pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody
         }
         items.push(object.clone());
     }
-    let resource = &exchange.resource.resource;
     let bytes = match &encoder.accepted.transform {
         Some((Transform::PartialObjectMetadata, version)) => {
             let mut rows = Vec::new();
@@ -60,11 +61,10 @@ pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody
             });
             encode(&list, partial_list_schema(), &encoder.accepted)?
         }
-        _ => list::json_list(&encoder, items.iter(), &page.metadata, resource)?,
+        _ if encoder.accepted.media_type == MediaType::Protobuf => {
+            list::protobuf_list(&encoder, items.iter(), &page.metadata)?
+        }
+        _ => encoder.finish_json(list::json_list(&encoder, items.iter(), &page.metadata)?)?,
     };
-    let media_type = match encoder.accepted.media_type {
-        MediaType::Json => bytes,
-        MediaType::Yaml | MediaType::Protobuf => list::convert(&encoder, bytes)?,
-    };
-    Ok(with_content_type(200, encoder.accepted.media_type.as_str(), Body::from(media_type)))
+    Ok(with_content_type(200, encoder.accepted.media_type.as_str(), Body::from(bytes)))
 }

@@ -4,6 +4,7 @@
 //! version, protobuf) is made on first demand and kept beside the object; YAML, tables and partial metadata are for
 //! people and made anew.
 
+use super::yaml;
 use crate::{
     negotiation::{Accepted, MediaType, Transform},
     registry::VersionedResource,
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use pintle_cacher::{CachedObject, RepresentationId};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf, yaml},
+    codec::{json, protobuf},
 };
 use pintle_registry::Column;
 use pintle_schema::{Schema, SchemaRef};
@@ -55,6 +56,7 @@ struct MetaTypes {
     status: SchemaRef<'static>,
     partial: SchemaRef<'static>,
     partial_list: SchemaRef<'static>,
+    list_meta: SchemaRef<'static>,
 }
 
 impl MetaTypes {
@@ -67,6 +69,7 @@ impl MetaTypes {
             status: find("Status"),
             partial: find("PartialObjectMetadata"),
             partial_list: find("PartialObjectMetadataList"),
+            list_meta: find("ListMeta"),
         }
     }
 }
@@ -92,11 +95,7 @@ impl Encoder<'_> {
         match (&self.accepted.transform, self.accepted.media_type) {
             (None, MediaType::Json) if !self.accepted.pretty => self.json(object),
             (None, MediaType::Json) => Ok(indent(&self.json(object)?)),
-            (None, MediaType::Protobuf) => {
-                let id = self.representation(MediaType::Protobuf);
-                object
-                    .representation(id, || Ok(Bytes::from(self.protobuf(&self.tree(object)?)?)))
-            }
+            (None, MediaType::Protobuf) => self.protobuf_object(object),
             _ => self.tree_answer(self.tree(object)?),
         }
     }
@@ -139,8 +138,17 @@ impl Encoder<'_> {
         Ok(self.resource.from_storage(tree))
     }
 
-    fn protobuf(&self, tree: &Value) -> Result<Vec<u8>, Status> {
-        protobuf::encode(tree, self.resource.schema.get()).map_err(Status::internal_error)
+    /// The protobuf form of this version, envelope and all.
+    pub(super) fn protobuf_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
+        object.representation(self.representation(MediaType::Protobuf), || {
+            let bytes = protobuf::encode(&self.tree(object)?, self.resource.schema.get());
+            bytes.map(Bytes::from).ok_or_else(no_protobuf)
+        })
+    }
+
+    /// `ListMeta` as a protobuf message.
+    pub(super) fn protobuf_list_meta(&self, metadata: &Value) -> Result<Vec<u8>, Status> {
+        protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
     }
 
     /// Names the shared encodings of this version: two for each, behind those of the storage version.
@@ -172,7 +180,7 @@ impl Encoder<'_> {
     pub fn event(&self, event_type: &str, object: Bytes) -> Result<Bytes, Status> {
         let object = object.strip_suffix(b"\n").unwrap_or(&object);
         Ok(match self.accepted.media_type {
-            MediaType::Protobuf => protobuf::watch_frame(event_type, object).into(),
+            MediaType::Protobuf => protobuf::frame(&protobuf::watch_event(event_type, object)).into(),
             MediaType::Json | MediaType::Yaml => {
                 let mut frame = BytesMut::with_capacity(object.len() + event_type.len() + 24);
                 frame.put_slice(b"{\"type\":\"");
@@ -205,7 +213,7 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
             let full: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
             yaml::encode(&full).into()
         }
-        MediaType::Protobuf => protobuf::encode(tree, schema).map_err(Status::internal_error)?.into(),
+        MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
     })
 }
 
@@ -216,6 +224,10 @@ pub fn encode_status(status: &Status, accepted: &Accepted) -> Bytes {
         Ok(bytes) => bytes,
         Err(_) => format!("{tree}\n").into(),
     }
+}
+
+fn no_protobuf() -> Status {
+    Status::not_acceptable("the object has no protobuf form")
 }
 
 /// The metadata of an object, as `PartialObjectMetadata`.

@@ -5,7 +5,9 @@
 
 use super::{
     Exchange,
+    continue_token::ContinueToken,
     encoding::{Encoder, IncludeObject, TableWriter, partial, partial_list_schema},
+    options::ListOptions,
     selection::Selection,
 };
 use crate::{
@@ -19,9 +21,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use pintle_cacher::{CacherError, CachedObject, Freshness, Snapshot};
 use pintle_machinery::{
     Status, Value,
-    codec::{protobuf, yaml},
-    continue_token::ContinueToken,
-    options::{ListOptions, ResourceVersionMatch},
+    codec::protobuf,
 };
 use pintle_storage::{Key, Revision};
 use serde_json::json;
@@ -37,7 +37,7 @@ const FRAME_BYTES: usize = 128 * 1024;
 pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Transforms)?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
-    let options = ListOptions::parse(exchange.query.pairs())?;
+    let mut options = ListOptions::parse(exchange.query.pairs())?;
     options.validate_list()?;
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &options)?);
@@ -48,7 +48,7 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
         (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_storage_version() => {
             stream(store, exchange, page)
         }
-        _ => Body::from(whole(&encoder, store, exchange, &page)?),
+        _ => Body::from(whole(&encoder, &page)?),
     };
     Ok(with_content_type(200, content_type.as_str(), body))
 }
@@ -105,17 +105,17 @@ pub(super) async fn select(
             None => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
             Some(revision) => match store.cacher().snapshot_at(Revision(revision)).await {
                 Err(CacherError::Expired { .. }) => {
-                    return Err(expired_token(store, &prefix, &token.start_key).await?);
+                    return Err(expired_token(&base, &token.start_key));
                 }
                 snapshot => snapshot.map_err(errors::cacher)?,
             },
         }
     } else {
-        match (version, options.resource_version_match) {
+        match (version, options.is_exact()) {
             (None, _) => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-            (Some(revision), Some(ResourceVersionMatch::Exact)) => exact(store, revision).await?,
+            (Some(revision), true) => exact(store, revision).await?,
             (Some(Revision(0)), _) => store.cacher().snapshot(Freshness::Any).await.map_err(errors::cacher)?,
-            (Some(revision), None) if options.limit > 0 => exact(store, revision).await?,
+            (Some(revision), false) if options.limit > 0 && options.has_no_match() => exact(store, revision).await?,
             (Some(revision), _) => {
                 store.cacher().snapshot(Freshness::NotOlderThan(revision)).await.map_err(errors::cacher)?
             }
@@ -170,7 +170,7 @@ fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) 
 }
 
 /// 410 for a token whose revision is gone, with a token to go on from the newest state.
-async fn expired_token(store: &Store, prefix: &str, start_key: &str) -> Result<Status, Status> {
+fn expired_token(prefix: &str, start_key: &str) -> Status {
     let token = ContinueToken { resource_version: None, start_key: start_key.to_owned() };
     let mut status = Status::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list \
@@ -178,9 +178,8 @@ async fn expired_token(store: &Store, prefix: &str, start_key: &str) -> Result<S
          results. Continuing with the provided token results in an inconsistent list - objects that were created, \
          modified, or deleted between the time the first chunk was returned and now may show up in the list.",
     );
-    let _ = store;
     status.continue_token = Some(token.encode(prefix));
-    Ok(status)
+    status
 }
 
 /// The fast path: JSON as the cache holds it.
@@ -256,8 +255,7 @@ fn list_metadata(metadata: &Value) -> String {
 }
 
 /// Every other form: in one piece.
-fn whole(encoder: &Encoder<'_>, store: &Store, exchange: &Exchange<'_>, page: &Page) -> Result<Bytes, Status> {
-    let kind = &exchange.resource.resource;
+fn whole(encoder: &Encoder<'_>, page: &Page) -> Result<Bytes, Status> {
     match &encoder.accepted.transform {
         Some((Transform::Table, version)) => {
             let mut table = TableWriter::new(encoder, version, true);
@@ -281,44 +279,31 @@ fn whole(encoder: &Encoder<'_>, store: &Store, exchange: &Exchange<'_>, page: &P
             super::encoding::encode(&list, partial_list_schema(), &encoder.accepted)
         }
         None => match encoder.accepted.media_type {
-            MediaType::Protobuf => {
-                let mut writer = protobuf::ListWriter::new(
-                    &kind.list_kind,
-                    &kind.resource.group_version().to_string(),
-                    &page.metadata,
-                );
-                for object in page.objects(None) {
-                    writer.item(&encoder.object(object)?);
-                }
-                Ok(writer.finish().into())
-            }
+            MediaType::Protobuf => protobuf_list(encoder, page.objects(None), &page.metadata),
             MediaType::Json | MediaType::Yaml => {
-                let bytes = json_list(encoder, store, exchange, page)?;
-                match encoder.accepted.media_type {
-                    MediaType::Yaml => {
-                        let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-                        Ok(yaml::encode(&tree).into())
-                    }
-                    _ if encoder.accepted.pretty => Ok(super::encoding::indent(&bytes)),
-                    _ => Ok(bytes),
-                }
+                encoder.finish_json(json_list(encoder, page.objects(None), &page.metadata)?)
             }
         },
     }
 }
 
-fn json_list(encoder: &Encoder<'_>, _store: &Store, exchange: &Exchange<'_>, page: &Page) -> Result<Bytes, Status> {
-    let kind = &exchange.resource.resource;
+/// A whole list as JSON.
+pub(super) fn json_list<'a>(
+    encoder: &Encoder<'_>,
+    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
+    metadata: &Value,
+) -> Result<Bytes, Status> {
+    let kind = &encoder.resource.resource;
     let version = kind.resource.group_version();
     let mut out = BytesMut::new();
     let head = format!(
         "{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[",
         kind.list_kind,
-        list_metadata(&page.metadata)
+        list_metadata(metadata)
     );
     out.put_slice(head.as_bytes());
     let skip = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len();
-    for (index, object) in page.objects(None).enumerate() {
+    for (index, object) in objects.enumerate() {
         if index > 0 {
             out.put_u8(b',');
         }
@@ -329,4 +314,21 @@ fn json_list(encoder: &Encoder<'_>, _store: &Store, exchange: &Exchange<'_>, pag
     }
     out.put_slice(b"]}\n");
     Ok(out.freeze())
+}
+
+/// A list as a protobuf message: `metadata` is field 1 and every item is field 2 of every list type.
+pub(super) fn protobuf_list<'a>(
+    encoder: &Encoder<'_>,
+    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
+    metadata: &Value,
+) -> Result<Bytes, Status> {
+    let kind = &encoder.resource.resource;
+    let mut message = Vec::new();
+    protobuf::write_field(&mut message, 1, &encoder.protobuf_list_meta(metadata)?);
+    for object in objects {
+        let body = encoder.protobuf_object(object)?;
+        let item = protobuf::open(&body).map_err(Status::internal_error)?;
+        protobuf::write_field(&mut message, 2, item.raw);
+    }
+    Ok(protobuf::seal(&kind.resource.group_version().to_string(), &kind.list_kind, &message).into())
 }

@@ -5,14 +5,17 @@ mod decode;
 mod delete;
 mod delete_collection;
 pub mod encoding;
+mod continue_token;
 mod get;
 mod list;
+mod options;
 mod patch;
 mod scale;
 mod selection;
 mod subresource;
 mod update;
 mod watch;
+mod yaml;
 
 use crate::{
     metrics::Metrics,
@@ -30,7 +33,7 @@ use pintle_admission::{AdmissionChain, AdmissionRequest, Operation};
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
 };
-use pintle_registry::{RequestContext, SubresourceKind, Verb};
+use pintle_registry::{Backing, RequestContext, SubresourceKind, Verb};
 use std::sync::Arc;
 
 /// Serves the resources of one server.
@@ -64,7 +67,7 @@ impl Exchange<'_> {
     }
 
     fn store(&self) -> Result<&Arc<Store>, Status> {
-        self.resource.store.as_ref().ok_or_else(method_not_allowed)
+        self.resource.store.as_ref().ok_or_else(not_served)
     }
 
     fn resource_arc(&self) -> Arc<VersionedResource> {
@@ -130,9 +133,6 @@ impl Exchange<'_> {
         object: &Value,
         old_object: Option<&Value>,
     ) -> Result<(), Status> {
-        if !self.server.admission.validates(operation, &self.resource.resource.resource, &self.info.subresource) {
-            return Ok(());
-        }
         let mut request = self.admission(operation, kind, context, object.clone(), old_object);
         self.server.admission.validate(&mut request).await?;
         self.warnings.extend(std::mem::take(&mut request.warnings));
@@ -149,6 +149,11 @@ pub fn method_not_allowed() -> Status {
     );
     status.details = Some(Default::default());
     status
+}
+
+/// 501 for a resource that is declared and not served yet.
+fn not_served() -> Status {
+    Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
 }
 
 /// What a path and a method ask for.
@@ -206,7 +211,13 @@ impl ApiEndpoints {
                 Action::Get => get::get(&exchange).await,
                 Action::List => list::list(&exchange).await,
                 Action::Watch => watch::watch(&exchange).await,
-                Action::Create => create::create(&exchange, body).await,
+                Action::Create => match &resource.resource.backing {
+                    Backing::Creater(creater) => {
+                        let kind = resource.resource.group_version_kind();
+                        subresource::serve(&exchange, body, &kind, &**creater).await
+                    }
+                    Backing::Stored | Backing::Unserved => create::create(&exchange, body).await,
+                },
                 Action::Update => update::update(&exchange, body, "").await,
                 Action::Patch => patch::patch(&exchange, body, "").await,
                 Action::Delete => delete::delete(&exchange, body).await,

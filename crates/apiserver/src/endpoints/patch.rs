@@ -3,8 +3,8 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::{encoder, field_validation, respond},
-    decode::FieldValidation,
     media_type,
     update::check_name,
 };
@@ -18,76 +18,66 @@ use pintle_admission::Operation;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::json,
-    options::WriteOptions,
-    patch::{json_patch::JsonPatch, merge_patch, strategic},
+    options::FieldValidation,
+    patch::{PatchError, json_patch, merge_patch, strategic},
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
-/// The formats of patches.
+/// A patch and its format.
 #[derive(Debug, Clone)]
-pub(super) enum Patch {
-    Json(JsonPatch),
-    Merge(Value),
-    Strategic(Value),
+pub(super) struct Patch {
+    format: Format,
+    patch: Value,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Json,
+    Merge,
+    Strategic,
 }
 
 impl Patch {
     /// Reads a patch in the format that the content type names.
     ///
     /// # Errors
-    /// 415 for a format that is not served, 400 for a body that is no such patch.
+    /// 415 for a format that is not served, 400 for a body that is not JSON.
     pub(super) fn parse(exchange: &Exchange<'_>, body: &Bytes) -> Result<Patch, Status> {
-        match media_type(exchange.headers) {
-            "application/json-patch+json" => JsonPatch::parse(body)
-                .map(Patch::Json)
-                .map_err(|error| Status::bad_request(error.to_string())),
-            "application/merge-patch+json" => object_of(body).map(Patch::Merge),
-            "application/strategic-merge-patch+json" => object_of(body).map(Patch::Strategic),
+        let format = match media_type(exchange.headers) {
+            "application/json-patch+json" => Format::Json,
+            "application/merge-patch+json" => Format::Merge,
+            "application/strategic-merge-patch+json" => Format::Strategic,
             _ => {
-                let mut status = Status::failure(
-                    415,
-                    StatusReason::UnsupportedMediaType,
-                    "415: Unsupported Media Type",
-                );
+                let mut status =
+                    Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
                 status.details = Some(Default::default());
-                Err(status)
+                return Err(status);
             }
-        }
+        };
+        let patch = serde_json::from_slice(body)
+            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+        Ok(Patch { format, patch })
     }
 
     /// The patched object, not yet read by its schema.
-    pub(super) fn apply(&self, object: &Value, schema: pintle_schema::SchemaRef<'_>) -> Result<Value, Status> {
-        match self {
-            Patch::Json(patch) => patch.apply(object.clone()).map_err(|_| rejected()),
-            Patch::Merge(patch) => {
-                let mut patched = object.clone();
-                merge_patch::apply(&mut patched, patch);
-                Ok(patched)
-            }
-            Patch::Strategic(patch) => strategic::apply(object.clone(), patch, schema)
-                .map_err(|error| Status::unknown(error.to_string())),
-        }
-    }
-}
-
-fn object_of(body: &Bytes) -> Result<Value, Status> {
-    let patch: Value = serde_json::from_slice(body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-    match patch.is_object() {
-        true => Ok(patch),
-        false => Err(Status::bad_request("error decoding patch: the patch is no object")),
+    pub(super) fn apply(
+        &self,
+        object: Value,
+        schema: pintle_schema::SchemaRef<'_>,
+        validation: FieldValidation,
+    ) -> Result<Value, Status> {
+        let patched = match self.format {
+            Format::Json => json_patch::apply(object, &self.patch, validation),
+            Format::Merge => merge_patch::apply(object, self.patch.clone(), validation),
+            Format::Strategic => strategic::apply(object, self.patch.clone(), schema),
+        };
+        patched.map_err(Status::from)
     }
 }
 
 /// 422 for a patch that cannot be applied to the object.
 fn rejected() -> Status {
-    let mut status = Status::failure(
-        422,
-        StatusReason::Invalid,
-        "the server rejected our request due to an error in our request",
-    );
-    status.details = Some(Default::default());
-    status
+    PatchError::Unprocessable(String::new()).into()
 }
 
 /// Serves a PATCH of an object, or of a part of it.
@@ -140,7 +130,7 @@ impl PatchTransform<'_> {
         let resource = self.exchange.resource;
         let schema = resource.schema.get();
         let versioned = resource.from_storage(old.clone());
-        let patched = self.patch.apply(&versioned, schema)?;
+        let patched = self.patch.apply(versioned, schema, self.validation)?;
         let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
@@ -162,7 +152,7 @@ pub(super) fn read_patched(
     if patched.str_at("kind") != kind.kind || patched.str_at("apiVersion") != group_version {
         return Err(rejected());
     }
-    let decoded = json::canonicalize(patched, schema).map_err(|error| {
+    let decoded = json::decode(patched.to_string().as_bytes(), schema).map_err(|error| {
         let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&error.to_string())]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status

@@ -3,8 +3,9 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::field_validation,
-    decode::{FieldValidation, decode},
+    decode::decode,
     encoding::encode,
     patch::{Patch, read_patched},
     update::check_name,
@@ -19,8 +20,9 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt, options::WriteOptions,
-    selector::LabelSelector,
+    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    options::FieldValidation,
+    selectors::format_label_selector,
 };
 use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef};
@@ -117,7 +119,7 @@ impl Transform for ScaleTransform<'_> {
                 Change::Put(scale) => scale.clone(),
                 Change::Patch(patch) => {
                     let schema = scale_schema()?;
-                    let patched = patch.apply(&before, schema)?;
+                    let patched = patch.apply(before.clone(), schema, self.validation)?;
                     let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
                     check_name(&patched, &self.exchange.info.name)?;
                     patched
@@ -166,7 +168,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         let text = match selector {
             Value::String(text) => text.clone(),
             selector if selector.field("matchLabels").is_some() || selector.field("matchExpressions").is_some() => {
-                LabelSelector::from_value(selector).map(|selector| selector.to_string()).unwrap_or_default()
+                format_label_selector(Some(selector))
             }
             selector => {
                 let pairs = selector.as_object().into_iter().flatten();

@@ -1,11 +1,10 @@
 //! Which objects of a collection a list or watch is about: label and field selectors over what the cache knows of each.
 
-use super::Exchange;
+use super::{Exchange, options::ListOptions};
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_machinery::{
     Status,
-    options::ListOptions,
-    selector::{FieldOperator, FieldSelector, LabelSelector},
+    selectors::{FieldOperator, FieldSelector, LabelSelector},
 };
 
 /// The parsed selectors of one request.
@@ -61,7 +60,7 @@ impl Selection {
                     }
                 },
             };
-            fields.push(FieldTerm { field, equal: term.operator == FieldOperator::Equal, value: term.value.clone() });
+            fields.push(FieldTerm { field, equal: term.operator == FieldOperator::Equals, value: term.value.clone() });
         }
         let named = fields.iter().find(|term| term.equal && matches!(term.field, Field::Name));
         let name = named.map(|term| term.value.clone());
@@ -79,7 +78,7 @@ impl Selection {
             let value = match &term.field {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace(),
-                Field::Declared { index, .. } => object.field(*index).unwrap_or_default(),
+                Field::Declared { index, .. } => object.field(*index).map(|value| &**value).unwrap_or_default(),
             };
             (value == term.value) == term.equal
         }) && self.labels.matches(|key| object.labels().get(key))

@@ -2,6 +2,7 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::field_validation,
     decode::decode,
     encoding::encode,
@@ -14,7 +15,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, default_by_schema};
 

@@ -2,6 +2,7 @@
 
 use super::{
     Exchange,
+    options::WriteOptions,
     create::{encoder, field_validation, prepare, respond},
     decode::decode,
 };
@@ -12,7 +13,7 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta, options::WriteOptions,
+    GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta,
 };
 use pintle_registry::{BoxFuture, RequestContext};
 

@@ -3,6 +3,7 @@
 use super::{
     Exchange,
     encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial},
+    options::ListOptions,
     selection::Selection,
 };
 use crate::{
@@ -16,10 +17,7 @@ use jiff::Timestamp;
 use pintle_cacher::{
     CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
 };
-use pintle_machinery::{
-    Status, ValueExt,
-    options::ListOptions,
-};
+use pintle_machinery::{Status, ValueExt};
 use pintle_storage::Revision;
 use rand::Rng;
 use serde_json::json;
@@ -40,7 +38,7 @@ const BATCH: usize = 256;
 pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Transforms)?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
-    let options = ListOptions::parse(exchange.query.pairs())?;
+    let mut options = ListOptions::parse(exchange.query.pairs())?;
     options.validate_watch()?;
     let store = exchange.store()?.clone();
     let selection = Arc::new(Selection::parse(exchange, &options)?);

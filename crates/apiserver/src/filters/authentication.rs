@@ -2,11 +2,11 @@
 
 use super::{Filter, Next};
 use crate::{
-    authn::{Authentication as Outcome, Authenticator, Credentials},
     request::Request,
     response::{Response, json_failure},
 };
 use http::header;
+use pintle_auth::authn::{Authentication as Outcome, Authenticator, Credentials};
 use pintle_machinery::Status;
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;

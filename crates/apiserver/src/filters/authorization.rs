@@ -2,11 +2,11 @@
 
 use super::{Filter, Next, request_info::info_of};
 use crate::{
-    authz::{Attributes, Authorizer, Decision},
     request::Request,
     request_info::RequestInfo,
     response::{Response, json_failure},
 };
+use pintle_auth::authz::{Attributes, Authorizer, Decision};
 use pintle_machinery::{Status, UserInfo};
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 
 use super::{Filter, Next, authorization::user_of};
 use crate::{
-    authz::{Attributes, Authorizer, Decision},
     request::Request,
     response::{Response, json_failure},
 };
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
+use pintle_auth::authz::{Attributes, Authorizer, Decision};
 use pintle_machinery::{
     GroupResource, Status, UserInfo,
     user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED},

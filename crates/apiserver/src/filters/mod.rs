@@ -10,7 +10,8 @@ mod panic_recovery;
 mod request_info;
 mod timeout;
 
-use crate::{authn::Authenticator, authz::Authorizer, metrics::Metrics, request::Request, response::Response};
+use crate::{metrics::Metrics, request::Request, response::Response};
+use pintle_auth::{authn::Authenticator, authz::Authorizer};
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
 

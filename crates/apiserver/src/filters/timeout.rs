@@ -21,11 +21,11 @@ impl Filter for RequestTimeout {
         let mut limit = self.limit;
         if let Some(text) = query_of(&request).first("timeout").filter(|text| !text.is_empty()) {
             match parse_duration(text) {
-                Some(nanoseconds) if nanoseconds > 0 => {
+                Ok(nanoseconds) if nanoseconds > 0 => {
                     limit = limit.min(Duration::from_nanos(nanoseconds.unsigned_abs()));
                 }
-                Some(_) => {}
-                None => {
+                Ok(_) => {}
+                Err(_) => {
                     return json_failure(&Status::bad_request("invalid timeout specified in the request URL"));
                 }
             }

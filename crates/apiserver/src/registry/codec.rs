@@ -7,7 +7,10 @@
 
 use bytes::{Bytes, BytesMut};
 use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
-use pintle_machinery::{Value, codec::json};
+use pintle_machinery::{
+    Value,
+    codec::{DecodeError as CodecError, json},
+};
 use pintle_registry::{Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Revision};
@@ -16,20 +19,24 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// The schema of one resource's objects, owned.
 #[derive(Clone)]
-pub struct TypeSchema(Arc<Schema>, Option<SchemaRef<'static>>);
+pub enum TypeSchema {
+    /// A type of the built-in schema.
+    Builtin(SchemaRef<'static>),
+    /// The root of a schema of its own.
+    Custom(Arc<Schema>),
+}
 
 impl TypeSchema {
     /// A built-in type by its name.
     pub fn builtin(type_name: &str) -> Option<TypeSchema> {
-        let schema = Schema::builtin().by_type_name(type_name)?;
-        Some(TypeSchema(Arc::default(), Some(schema)))
+        Schema::builtin().by_type_name(type_name).map(TypeSchema::Builtin)
     }
 
     /// The node that objects are read by.
     pub fn get(&self) -> SchemaRef<'_> {
-        match self.1 {
-            Some(schema) => schema,
-            None => self.0.root(),
+        match self {
+            TypeSchema::Builtin(schema) => *schema,
+            TypeSchema::Custom(schema) => schema.root(),
         }
     }
 }
@@ -65,8 +72,8 @@ impl ObjectCodec {
     ///
     /// # Errors
     /// When the bytes are no JSON object.
-    pub fn decode_tree(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(bytes)
+    pub fn decode_tree(&self, bytes: &[u8]) -> Result<Value, CodecError> {
+        json::decode(bytes, self.schema.get()).map(|decoded| decoded.value)
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Store, Written};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_machinery::{
-    Status, Value, ValueExt,
+    FieldPath, Status, Value, ValueExt,
     meta::{self, ObjectMeta},
     generate_name::generate_name,
     validation::validate_object_meta,
@@ -47,7 +47,7 @@ impl Store {
         }
         let finish = self.resource.strategy.begin_create(context, &mut object).await?;
         let result = self.create_begun(context, object, validate, warnings).await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         match result {
             Err(status) if generated && status.code == 409 => {
                 let name = status.details.map(|details| details.name).unwrap_or_default();
@@ -95,11 +95,8 @@ impl Store {
         object.remove_at("metadata.deletionGracePeriodSeconds");
         strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
-        let mut errors = validate_object_meta(
-            object,
-            self.resource.is_namespaced(),
-            &|name, prefix| strategy.validate_name(name, prefix),
-        );
+        let mut errors =
+            validate_object_meta(object, self.resource.is_namespaced(), |name: &str, prefix| strategy.validate_name(name, prefix), &metadata());
         errors.extend(strategy.validate(context, object));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, object.name(), &errors));
@@ -110,14 +107,19 @@ impl Store {
     }
 }
 
+/// The path of metadata in messages.
+pub(super) fn metadata() -> FieldPath {
+    FieldPath::new("metadata")
+}
+
 /// What the server alone decides about a new object.
 pub(super) fn fill_system_metadata(object: &mut Value, now: Timestamp) {
     object.set("metadata.creationTimestamp", meta::format_time(now));
     object.set("metadata.uid", uuid::Uuid::new_v4().to_string());
 }
 
-pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool) {
+pub(super) async fn finish_with(finish: Option<FinishFn>, stored: bool, context: &RequestContext<'_>) {
     if let Some(finish) = finish {
-        finish(stored).await;
+        finish(stored, context.registry).await;
     }
 }

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use pintle_admission::Lister;
 use pintle_cacher::{CachedObject, Freshness};
 use pintle_machinery::{
-    GroupResource, GroupVersion, GroupVersionResource, Status, UserInfo, Value, ValueExt,
-    meta::ObjectMeta,
+    GroupResource, GroupVersion, GroupVersionResource, Status, UserInfo, Value,
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{
@@ -77,7 +76,7 @@ impl Stores {
         runtime: &Handle,
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
-        let is_stored = |resource: &Resource| !resource.storage.path.is_empty();
+        let is_stored = Resource::is_stored;
         for resource in resources.iter().filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
             if by_location.contains_key(&resource.storage.path) {
                 continue;

@@ -5,7 +5,7 @@
 
 use super::{
     Store, Written,
-    create::{fill_system_metadata, finish_with},
+    create::{fill_system_metadata, finish_with, metadata},
 };
 use crate::{errors, warning::Warnings};
 use bytes::Bytes;
@@ -133,7 +133,7 @@ impl Store {
         }
         let finish = strategy.begin_update(context, &mut new, old).await?;
         let result = self.finish_update(context, strategy, transform, warnings, current, new).await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         result
     }
 
@@ -222,7 +222,7 @@ impl Store {
             }
         }
         .await;
-        finish_with(finish, result.is_ok()).await;
+        finish_with(finish, result.is_ok(), context).await;
         result
     }
 
@@ -250,9 +250,9 @@ impl Store {
             keep(new, old, "metadata.deletionGracePeriodSeconds");
         }
         new.remove_at("metadata.selfLink");
-        let mut errors = validate_object_meta_update(new, old);
+        let mut errors = validate_object_meta_update(new, old, &metadata());
         // Kinds check the same once more in the reference, and clients see both.
-        errors.extend(validate_object_meta_update(new, old));
+        errors.extend(validate_object_meta_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, new.name(), &errors));

@@ -18,16 +18,28 @@ mod error;
 pub mod json;
 mod number;
 pub mod protobuf;
-mod quantity;
 mod time;
+pub mod yaml;
 
 pub use duration::{format_duration, parse_duration};
 pub use error::{DecodeError, Decoded, StrictProblem};
-pub use quantity::canonical_quantity;
 pub use time::{Timestamp, parse_micro_time, parse_time};
+
+use crate::quantity::Quantity;
+use error::Fallible;
 
 /// How deep a tree may be. Walking and dropping a tree recurses, so this bounds the stack.
 pub const MAX_DEPTH: usize = 256;
 
+/// A quantity in the form that Go prints it in.
+fn canonical_quantity(text: &str) -> Fallible<String> {
+    match Quantity::parse(text) {
+        Ok(quantity) => Ok(quantity.to_string()),
+        Err(error) => Err(DecodeError::value(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod random_tests;
 #[cfg(test)]
 mod tests;

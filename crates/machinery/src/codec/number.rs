@@ -54,8 +54,61 @@ pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
     }
 }
 
+/// A double as Go's `%g` prints it with as few digits as needed.
+pub(crate) fn format_g(value: f64) -> String {
+    general(&format!("{value:e}"))
+}
+
+/// The same in single precision.
+pub(crate) fn format_g32(value: f64) -> String {
+    general(&format!("{:e}", value as f32))
+}
+
+/// From Rust's exponent form, which has the shortest digits.
+fn general(text: &str) -> String {
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => ("-", mantissa),
+        None => ("", mantissa),
+    };
+    if !(-4..6).contains(&exponent) {
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.abs());
+    }
+    let digits: String = mantissa.chars().filter(|&c| c != '.').collect();
+    match usize::try_from(exponent) {
+        Err(_) => format!("{sign}0.{}{digits}", "0".repeat(exponent.unsigned_abs() as usize - 1)),
+        Ok(before) if digits.len() <= before + 1 => {
+            format!("{sign}{digits}{}", "0".repeat(before + 1 - digits.len()))
+        }
+        Ok(before) => {
+            let (whole, fraction) = digits.split_at_checked(before + 1).unwrap_or((&digits, ""));
+            format!("{sign}{whole}.{fraction}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn general_form_has_an_exponent_beyond_six_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-100000.0, "-100000"),
+            (1000000.0, "1e+06"),
+            (1234567.5, "1.2345675e+06"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (0.25, "0.25"),
+            (1e100, "1e+100"),
+        ] {
+            assert_eq!(super::format_g(value), expected);
+        }
+        assert_eq!(super::format_g32(0.1), "0.1");
+    }
+
     #[test]
     fn floats_are_printed_as_go_does() {
         for (value, expected) in [

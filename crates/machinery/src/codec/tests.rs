@@ -5,9 +5,18 @@ use std::path::Path;
 
 use pintle_schema::{Schema, SchemaRef};
 
-use super::{json, protobuf};
+use super::{json, protobuf, yaml};
 
-fn fixtures() -> Vec<(String, SchemaRef<'static>, Vec<u8>, Vec<u8>, String)> {
+/// An object in its three forms.
+struct Fixture {
+    name: String,
+    schema: SchemaRef<'static>,
+    json: Vec<u8>,
+    protobuf: Vec<u8>,
+    yaml: Vec<u8>,
+}
+
+fn fixtures() -> Vec<Fixture> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/api-roundtrip");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -18,14 +27,9 @@ fn fixtures() -> Vec<(String, SchemaRef<'static>, Vec<u8>, Vec<u8>, String)> {
             let (group, version) = rest.rsplit_once('.').unwrap();
             let group = if group == "core" { "" } else { group };
             let schema = Schema::builtin().by_kind(group, version, kind).unwrap();
-            let yaml = std::fs::read_to_string(path.with_extension("yaml")).unwrap();
-            found.push((
-                name,
-                schema,
-                std::fs::read(&path).unwrap(),
-                std::fs::read(path.with_extension("pb")).unwrap(),
-                yaml,
-            ));
+            let read = |extension: &str| std::fs::read(path.with_extension(extension)).unwrap();
+            let (json, protobuf, yaml) = (read("json"), read("pb"), read("yaml"));
+            found.push(Fixture { name, schema, json, protobuf, yaml });
         }
     }
     assert!(found.len() >= 12);
@@ -49,16 +53,14 @@ fn compact(json: &[u8]) -> String {
 
 #[test]
 fn every_representation_converts_into_every_other() {
-    for (name, schema, json_golden, protobuf_golden, _) in fixtures() {
-        let from_json = json::decode(&json_golden, schema).unwrap();
+    for Fixture { name, schema, json: json_text, protobuf: message, yaml: yaml_text } in fixtures() {
+        let from_json = json::decode(&json_text, schema).unwrap();
         assert_eq!(from_json.problems, [], "{name}");
-        let from_protobuf = protobuf::decode(&protobuf_golden, schema).unwrap();
-        assert_eq!(from_json.value, from_protobuf.value, "{name}");
-        assert_eq!(
-            String::from_utf8(json::encode(&from_json.value, schema)).unwrap(),
-            compact(&json_golden),
-            "{name}"
-        );
-        assert_eq!(protobuf::encode(&from_json.value, schema).unwrap(), protobuf_golden, "{name}");
+        assert_eq!(protobuf::decode(&message, schema).unwrap(), from_json, "{name}");
+        assert_eq!(yaml::decode(&yaml_text, schema).unwrap(), from_json, "{name}");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        assert_eq!(text(json::encode(&from_json.value, schema)), compact(&json_text), "{name}");
+        assert_eq!(protobuf::encode(&from_json.value, schema).unwrap(), message, "{name}");
+        assert_eq!(text(yaml::encode(&from_json.value, schema)), text(yaml_text), "{name}");
     }
 }

@@ -458,8 +458,8 @@ impl<'d, 's> Decoder<'d, 's> {
             _ => self.parser.skip()?,
         };
         let text = String::from_utf8_lossy(raw);
-        let quantity = canonical_quantity(text.trim()).map_err(DecodeError::value)?;
-        Ok(Some(Value::String(quantity.into_owned())))
+        let quantity = canonical_quantity(text.trim())?;
+        Ok(Some(Value::String(quantity)))
     }
 
     fn embedded_int(&mut self, first: u8) -> Fallible<Value> {
@@ -484,7 +484,11 @@ impl<'d, 's> Decoder<'d, 's> {
         let Some((_, inner, other)) = schema.union() else { return self.any().map(Some) };
         match (union, first) {
             (_, b'{') => self.own_decoder(inner),
-            (Union::SchemaOrArray | Union::SchemaOrStringArray, b'[') => self.own_decoder(other),
+            // An empty list is as good as nothing.
+            (Union::SchemaOrArray | Union::SchemaOrStringArray, b'[') => {
+                let value = self.own_decoder(other)?;
+                Ok(value.filter(|value| value.as_array().is_none_or(|items| !items.is_empty())))
+            }
             (Union::SchemaOrBool, b't' | b'f') => {
                 self.parser.literal()?;
                 Ok(Some(Value::Bool(first == b't')))

@@ -199,8 +199,8 @@ fn read_value(
             match quantity {
                 None => Value::String("0".to_owned()),
                 Some(text) => {
-                    let canonical = canonical_quantity(&text).map_err(DecodeError::value)?;
-                    Value::String(canonical.into_owned())
+                    let canonical = canonical_quantity(&text)?;
+                    Value::String(canonical)
                 }
             }
         }

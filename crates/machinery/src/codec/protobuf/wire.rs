@@ -117,7 +117,8 @@ pub(super) fn write_tag(out: &mut Vec<u8>, number: u32, wire_type: u8) {
     write_varint(out, u64::from(number << 3 | u32::from(wire_type)));
 }
 
-pub(super) fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+/// Writes a field of bytes: a string, or a message.
+pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     write_tag(out, number, BYTES);
     write_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -60,11 +60,11 @@ impl Authorizer for MastersOnly {
         if attributes.is_resource_request || attributes.verb != "get" {
             return Decision::Deny;
         }
-        let below = |root: &&str| {
-            attributes.path.strip_prefix(**root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let below = |root: &str| {
+            attributes.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let allowed = PUBLIC.contains(&attributes.path)
-            || attributes.user.is_member_of(AUTHENTICATED) && DISCOVERY.iter().any(|root| below(&root));
+            || attributes.user.is_member_of(AUTHENTICATED) && DISCOVERY.iter().any(|root| below(root));
         if allowed { Decision::Allow } else { Decision::Deny }
     }
 }

@@ -1,0 +1,108 @@
+//! `NamespaceLifecycle`: nothing is created in a namespace that is not there or is going, and the namespaces a cluster
+//! needs stay
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespacelifecycle>).
+//!
+//! The cache may still show a namespace as active that was just deleted. A delete is therefore remembered for a while,
+//! in which the namespace is read as it is stored.
+
+use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
+use pintle_registry::BoxFuture;
+use std::{collections::HashMap, sync::Arc};
+
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// How long a deleted namespace is not believed to be active by the cache.
+const LIVE_LOOKUP: SignedDuration = SignedDuration::from_secs(30);
+
+/// The plugin.
+#[derive(Debug)]
+pub struct NamespaceLifecycle {
+    namespaces: GroupResource,
+    /// Namespaces deleted lately, with the time until which the cache is not trusted.
+    deleted: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl Default for NamespaceLifecycle {
+    fn default() -> NamespaceLifecycle {
+        NamespaceLifecycle { namespaces: GroupResource::new("", "namespaces"), deleted: Mutex::default() }
+    }
+}
+
+impl AdmissionPlugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        if request.is_of("", "namespaces") {
+            return request.operation == Operation::Delete;
+        }
+        matches!(request.operation, Operation::Create | Operation::Update)
+            && !request.namespace.is_empty()
+            // Whether a namespace exists is not told to those who only ask what they may do in it.
+            && !request.is_of("authorization.k8s.io", "localsubjectaccessreviews")
+    }
+
+    fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            if request.operation == Operation::Delete {
+                return self.admit_deletion(request);
+            }
+            let namespace = self.namespace(request).await?;
+            if request.operation == Operation::Create && is_terminating(&namespace) {
+                let namespace = request.namespace;
+                return Err(request
+                    .forbidden(format!(
+                        "unable to create new content in namespace {namespace} because it is being terminated"
+                    ))
+                    .with_cause(
+                        "NamespaceTerminating",
+                        format!("namespace {namespace} is being terminated"),
+                        "metadata.namespace",
+                    ));
+            }
+            Ok(())
+        })
+    }
+}
+
+impl NamespaceLifecycle {
+    fn admit_deletion(&self, request: &AdmissionRequest<'_>) -> Result<(), Status> {
+        if IMMORTAL.contains(&request.name) {
+            return Err(Status::forbidden(
+                &self.namespaces,
+                request.name,
+                "this namespace may not be deleted",
+            ));
+        }
+        let now = request.context.now;
+        let mut deleted = self.deleted.lock();
+        deleted.retain(|_, until| *until > now);
+        deleted.insert(request.name.to_owned(), now.checked_add(LIVE_LOOKUP).unwrap_or(Timestamp::MAX));
+        Ok(())
+    }
+
+    async fn namespace(&self, request: &AdmissionRequest<'_>) -> Result<Arc<Value>, Status> {
+        let name = request.namespace;
+        let cached = request.lister.get(&self.namespaces, "", name);
+        match cached {
+            Some(namespace) if is_terminating(&namespace) || !self.was_deleted(request) => Ok(namespace),
+            _ => match request.context.registry.get(&self.namespaces, "", name).await {
+                Ok(namespace) => Ok(Arc::new(namespace)),
+                Err(status) if status.reason == StatusReason::NotFound => Err(status),
+                Err(status) => Err(Status::internal_error(status)),
+            },
+        }
+    }
+
+    fn was_deleted(&self, request: &AdmissionRequest<'_>) -> bool {
+        let deleted = self.deleted.lock();
+        deleted.get(request.namespace).is_some_and(|until| *until > request.context.now)
+    }
+}
+
+fn is_terminating(namespace: &Value) -> bool {
+    namespace.str_at("status.phase") == "Terminating"
+}

@@ -1,0 +1,222 @@
+//! The rules of deployments.
+
+use crate::{rules, workload};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+pub(super) struct DeploymentStrategy;
+
+impl Strategy for DeploymentStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        workload::set_template_defaults(object);
+        object.set_default("spec.replicas", 1);
+        if object.str_at("spec.strategy.type").is_empty() {
+            object.set("spec.strategy.type", "RollingUpdate");
+        }
+        if object.str_at("spec.strategy.type") == "RollingUpdate" {
+            object.set_default("spec.strategy.rollingUpdate.maxUnavailable", "25%");
+            object.set_default("spec.strategy.rollingUpdate.maxSurge", "25%");
+        }
+        object.set_default("spec.revisionHistoryLimit", 10);
+        object.set_default("spec.progressDeadlineSeconds", 600);
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({}));
+        object.set("metadata.generation", 1);
+        workload::drop_disabled_template_fields(object, None);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let mut errors = rules::metadata(object, true);
+        errors.extend(validate_spec(object, None));
+        errors
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        let mut warnings = workload::name_warnings(object, workload::POD_NAME_RECOMMENDATION);
+        warnings.extend(workload::template_warnings(object, None));
+        warnings
+    }
+
+    /// Annotations belong to the wanted state: controllers copy them to replica sets.
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        workload::drop_disabled_template_fields(object, Some(old));
+        let changed =
+            rules::differs(object, old, "spec") || rules::differs(object, old, "metadata.annotations");
+        rules::count_generation_if(object, old, changed);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(validate_spec(object, Some(old)));
+        errors.extend(workload::validate_selector_is_kept(object, old));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
+        if rules::differs(object, old, "metadata.generation") {
+            return workload::template_warnings(object, Some(old));
+        }
+        Vec::new()
+    }
+}
+
+/// Of `status`.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        DeploymentStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+        rules::keep(object, old, "metadata.labels");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(workload::validate_status_counts(
+            object,
+            &[
+                "observedGeneration",
+                "replicas",
+                "updatedReplicas",
+                "readyReplicas",
+                "availableReplicas",
+                "unavailableReplicas",
+                "terminatingReplicas",
+                "collisionCount",
+            ],
+        ));
+        errors.extend(workload::validate_status_bounds(
+            object,
+            &[
+                ("updatedReplicas", "replicas", OVER_REPLICAS),
+                ("readyReplicas", "replicas", OVER_REPLICAS),
+                ("availableReplicas", "replicas", OVER_REPLICAS),
+                ("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
+            ],
+        ));
+        errors.extend(workload::validate_collision_count(object, old));
+        errors
+    }
+}
+
+fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
+    let mut errors = rules::nonnegative(object, "spec.replicas");
+    let options = workload::template_options(object, old);
+    errors.extend(workload::validate_selector_and_template(object, &options));
+    errors.extend(validate_rollout(rules::value_at(object, "spec.strategy")));
+    errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));
+    errors.extend(rules::nonnegative(object, "spec.revisionHistoryLimit"));
+    errors.extend(rules::nonnegative(object, "spec.progressDeadlineSeconds"));
+    let min_ready = object.i64_at("spec.minReadySeconds").unwrap_or_default();
+    let path = FieldPath::new("spec.progressDeadlineSeconds");
+    if let Some(deadline) = object.i64_at(path.as_str()).filter(|deadline| *deadline <= min_ready) {
+        errors.push(FieldError::invalid(&path, deadline, "must be greater than minReadySeconds"));
+    }
+    errors
+}
+
+fn validate_rollout(strategy: &Value) -> ErrorList {
+    let path = FieldPath::new("spec.strategy");
+    let rolling_path = path.child("rollingUpdate");
+    match (strategy.str_at("type"), strategy.at("rollingUpdate")) {
+        ("Recreate", None) => ErrorList::new(),
+        ("Recreate", Some(_)) => vec![FieldError::forbidden(
+            &rolling_path,
+            "may not be specified when strategy `type` is 'Recreate'",
+        )],
+        ("RollingUpdate", None) => {
+            vec![FieldError::required(&rolling_path, "this should be defaulted and never be nil")]
+        }
+        ("RollingUpdate", Some(rolling)) => validate_rolling_update(rolling, &rolling_path),
+        (_, _) => {
+            let error = FieldError::not_supported(&path, strategy.clone(), &["Recreate", "RollingUpdate"]);
+            vec![error.shown_as(format!(
+                "{{\"Type\":{},\"RollingUpdate\":{}}}",
+                rules::value_at(strategy, "type"),
+                rules::value_at(strategy, "rollingUpdate")
+            ))]
+        }
+    }
+}
+
+fn validate_rolling_update(rolling: &Value, path: &FieldPath) -> ErrorList {
+    let (unavailable_path, surge_path) = (path.child("maxUnavailable"), path.child("maxSurge"));
+    let (unavailable, surge) =
+        (rules::value_at(rolling, "maxUnavailable"), rules::value_at(rolling, "maxSurge"));
+    let mut errors = workload::validate_int_or_percent(unavailable, &unavailable_path);
+    errors.extend(workload::validate_int_or_percent(surge, &surge_path));
+    if workload::int_or_percent(unavailable) == 0 && workload::int_or_percent(surge) == 0 {
+        let detail = "may not be 0 when `maxSurge` is 0";
+        errors.push(FieldError::invalid(&unavailable_path, unavailable.clone(), detail));
+    }
+    errors.extend(workload::validate_at_most_100_percent(unavailable, &unavailable_path));
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rollout_must_be_able_to_make_progress() {
+        let rows: [(Value, &[&str]); 6] = [
+            (json!({}), &[]),
+            (json!({"type": "Recreate"}), &[]),
+            (
+                json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}),
+                &[
+                    "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+                ],
+            ),
+            (
+                json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
+                &[
+                    "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
+                ],
+            ),
+            (
+                json!({"rollingUpdate": {"maxSurge": -1, "maxUnavailable": "110%"}}),
+                &[
+                    "spec.strategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0",
+                    "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"110%\": must not be greater than 100%",
+                ],
+            ),
+            (
+                json!({"type": "BlueGreen"}),
+                &[
+                    "spec.strategy: Unsupported value: {\"Type\":\"BlueGreen\",\"RollingUpdate\":null}: supported values: \"Recreate\", \"RollingUpdate\"",
+                ],
+            ),
+        ];
+        for (strategy, messages) in rows {
+            let mut object = json!({"spec": {"strategy": strategy}});
+            DeploymentStrategy.set_defaults(&mut object);
+            let errors: Vec<String> =
+                validate_rollout(&object["spec"]["strategy"]).iter().map(ToString::to_string).collect();
+            assert_eq!(errors, messages);
+        }
+    }
+
+    #[test]
+    fn defaults_fill_what_was_left_out() {
+        let mut object = json!({"spec": {"replicas": 0, "strategy": {"rollingUpdate": {"maxSurge": 2}}}});
+        DeploymentStrategy.set_defaults(&mut object);
+        let once = object.clone();
+        DeploymentStrategy.set_defaults(&mut object);
+        assert_eq!(object, once);
+        assert_eq!(
+            object["spec"]["strategy"],
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": "25%"}})
+        );
+        assert_eq!(object["spec"]["replicas"], json!(0));
+        assert_eq!(object["spec"]["progressDeadlineSeconds"], json!(600));
+    }
+}

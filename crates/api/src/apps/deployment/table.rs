@@ -1,0 +1,37 @@
+//! How deployments print.
+
+use crate::printing::{
+    age, column, container_cells, container_columns, integer, label_selector, name, selector_column,
+};
+use jiff::Timestamp;
+use pintle_machinery::{Value, ValueExt};
+use pintle_registry::{Cell, Column};
+
+pub(super) fn columns() -> Vec<Column> {
+    let [containers, images] = container_columns();
+    vec![
+        Column::name(),
+        column("Ready", "How many replicas are ready, of how many that are wanted."),
+        column("Up-to-date", "How many replicas are of the current template."),
+        column("Available", "How many replicas have been ready for long enough."),
+        Column::age(),
+        containers,
+        images,
+        selector_column(),
+    ]
+}
+
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Cell> {
+    let [containers, images] = container_cells(object, "spec.template.spec.containers");
+    let number = |path: &str| object.i64_at(path).unwrap_or_default();
+    vec![
+        name(object),
+        format!("{}/{}", number("status.readyReplicas"), number("spec.replicas")).into(),
+        integer(object, "status.updatedReplicas"),
+        integer(object, "status.availableReplicas"),
+        age(object, now),
+        containers,
+        images,
+        label_selector(object.at("spec.selector")).into(),
+    ]
+}

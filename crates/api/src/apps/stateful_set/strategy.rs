@@ -1,0 +1,321 @@
+//! The rules of stateful sets.
+
+use crate::core::pod_template::PodValidationOptions;
+use crate::{resource_list, rules, workload};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{LabelSelectorOptions, is_dns1123_label},
+};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+/// What an update may change.
+const MUTABLE: [&str; 7] = [
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+                         'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and \
+                         'minReadySeconds' are forbidden";
+/// A field of a feature that is off.
+const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable";
+
+pub(super) struct StatefulSetStrategy;
+
+impl Strategy for StatefulSetStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        workload::set_template_defaults(object);
+        set_text_default(object, "spec.podManagementPolicy", "OrderedReady");
+        if object.str_at("spec.updateStrategy.type").is_empty() {
+            object.set("spec.updateStrategy.type", "RollingUpdate");
+            object.object_at_mut("spec.updateStrategy.rollingUpdate");
+        }
+        if object.str_at("spec.updateStrategy.type") == "RollingUpdate"
+            && object.at("spec.updateStrategy.rollingUpdate").is_some()
+        {
+            object.set_default("spec.updateStrategy.rollingUpdate.partition", 0);
+        }
+        set_text_default(object, "spec.persistentVolumeClaimRetentionPolicy.whenDeleted", "Retain");
+        set_text_default(object, "spec.persistentVolumeClaimRetentionPolicy.whenScaled", "Retain");
+        object.set_default("spec.replicas", 1);
+        object.set_default("spec.revisionHistoryLimit", 10);
+        for claim in object.items_at_mut("spec.volumeClaimTemplates") {
+            claim.set("apiVersion", "v1");
+            claim.set("kind", "PersistentVolumeClaim");
+            set_text_default(claim, "status.phase", "Pending");
+            claim.set_default("spec.volumeMode", "Filesystem");
+            resource_list::round_up_at(claim, &["spec.resources.limits", "spec.resources.requests"]);
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({}));
+        object.set("metadata.generation", 1);
+        object.remove_at(MAX_UNAVAILABLE);
+        workload::drop_disabled_template_fields(object, None);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let mut errors = rules::metadata(object, true);
+        errors.extend(validate_spec(object, &workload::template_options(object, None), Checks::ALL));
+        errors
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        let mut warnings = workload::template_warnings(object, None);
+        warnings.extend(history_warning(object));
+        warnings
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        if old.at(MAX_UNAVAILABLE).is_none() {
+            object.remove_at(MAX_UNAVAILABLE);
+        }
+        workload::drop_disabled_template_fields(object, Some(old));
+        rules::count_generation(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(validate_spec_update(object, old));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if rules::differs(object, old, "metadata.generation") {
+            warnings = workload::template_warnings(object, Some(old));
+        }
+        warnings.extend(history_warning(object));
+        warnings
+    }
+}
+/// Of `status`.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        StatefulSetStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        const OVER_REPLICAS: &str = "cannot be greater than status.replicas";
+        let mut errors = workload::validate_status_counts(
+            object,
+            &[
+                "replicas",
+                "readyReplicas",
+                "currentReplicas",
+                "updatedReplicas",
+                "availableReplicas",
+                "observedGeneration",
+                "collisionCount",
+            ],
+        );
+        errors.extend(workload::validate_status_bounds(
+            object,
+            &[
+                ("readyReplicas", "replicas", OVER_REPLICAS),
+                ("currentReplicas", "replicas", OVER_REPLICAS),
+                ("updatedReplicas", "replicas", OVER_REPLICAS),
+                ("availableReplicas", "replicas", OVER_REPLICAS),
+                ("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
+            ],
+        ));
+        errors.extend(rules::metadata_update(object, old));
+        errors.extend(workload::validate_collision_count(object, old));
+        errors
+    }
+}
+
+/// What is checked besides what always is.
+#[derive(Clone, Copy)]
+struct Checks {
+    service_name: bool,
+    template: bool,
+}
+
+impl Checks {
+    const ALL: Checks = Checks { service_name: true, template: true };
+}
+
+fn set_text_default(object: &mut Value, path: &str, default: &str) {
+    if object.str_at(path).is_empty() {
+        object.set(path, default);
+    }
+}
+
+fn history_warning(object: &Value) -> Option<String> {
+    object.i64_at("spec.revisionHistoryLimit").filter(|limit| *limit < 0).map(|_| {
+        "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+            .to_owned()
+    })
+}
+
+fn validate_spec_update(object: &Value, old: &Value) -> ErrorList {
+    let options = workload::template_options(object, Some(old));
+    // What cannot change may stay as invalid as it was stored.
+    let mut checks = Checks { service_name: false, template: true };
+    checks.template = validate_spec(old, &options, checks).is_empty();
+    let mut errors = validate_spec(object, &options, checks);
+    let mut kept = object.clone();
+    for name in MUTABLE {
+        rules::keep(&mut kept, old, &format!("spec.{name}"));
+    }
+    if rules::differs(&kept, old, "spec") {
+        errors.push(FieldError::forbidden(&FieldPath::new("spec"), IMMUTABLE));
+    }
+    errors
+}
+
+fn validate_spec(object: &Value, options: &PodValidationOptions, checks: Checks) -> ErrorList {
+    let path = FieldPath::new("spec");
+    let mut errors = ErrorList::new();
+    let policy = object.str_at("spec.podManagementPolicy");
+    if !["OrderedReady", "Parallel"].contains(&policy) {
+        let detail = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(FieldError::invalid(&path.child("podManagementPolicy"), policy, detail));
+    }
+    errors.extend(validate_rollout(rules::value_at(object, "spec.updateStrategy")));
+    for name in ["whenDeleted", "whenScaled"] {
+        let path = path.child("persistentVolumeClaimRetentionPolicy").child(name);
+        let policy = object.str_at(path.as_str());
+        if !["Retain", "Delete"].contains(&policy) {
+            errors.push(FieldError::not_supported(&path, policy, &["Retain", "Delete"]));
+        }
+    }
+    errors.extend(rules::nonnegative(object, "spec.replicas"));
+    errors.extend(rules::nonnegative(object, "spec.minReadySeconds"));
+    errors.extend(rules::nonnegative(object, "spec.ordinals.start"));
+    let service_name = object.str_at("spec.serviceName");
+    if checks.service_name && !service_name.is_empty() {
+        let messages = is_dns1123_label(service_name);
+        let path = path.child("serviceName");
+        errors.extend(crate::field_checks::invalid_each(&path, service_name, messages));
+    }
+    if object.at("spec.selector").is_none() {
+        errors.push(FieldError::required(&path.child("selector"), ""));
+    }
+    errors.extend(workload::validate_selector(object, LabelSelectorOptions::default(), "statefulset"));
+    match workload::selector(object, "") {
+        Err(error) => errors.push(error),
+        Ok(selector) => {
+            if !selector.is_empty() {
+                errors.extend(workload::validate_template_is_selected(object, &selector));
+            }
+            if checks.template {
+                errors.extend(workload::validate_template(&with_claimed_volumes(object), options));
+            }
+        }
+    }
+    errors.extend(workload::validate_runs_always(object, "StatefulSet"));
+    errors
+}
+
+/// The set with the template as the controller will make pods of it: with a volume for each claim, and with the host
+/// name and subdomain that it sets itself.
+fn with_claimed_volumes(object: &Value) -> Value {
+    let mut template = rules::value_at(object, "spec.template").clone();
+    template.remove_at("spec.subdomain");
+    template.remove_at("spec.hostname");
+    let mut volumes: Vec<Value> = Vec::new();
+    for claim in object.items_at("spec.volumeClaimTemplates") {
+        let name = claim.str_at("metadata.name");
+        volumes.retain(|volume| volume.str_at("name") != name);
+        volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+    }
+    if !volumes.is_empty() {
+        let claimed: Vec<String> = volumes.iter().map(|volume| volume.str_at("name").to_owned()).collect();
+        let own = template.items_at("spec.volumes").iter();
+        let own = own.filter(|volume| !claimed.iter().any(|name| name == volume.str_at("name")));
+        volumes.extend(own.cloned());
+        template.set("spec.volumes", volumes);
+    }
+    json!({"spec": {"template": template}})
+}
+
+fn validate_rollout(strategy: &Value) -> ErrorList {
+    let path = FieldPath::new("spec.updateStrategy");
+    let rolling_path = path.child("rollingUpdate");
+    match (strategy.str_at("type"), strategy.at("rollingUpdate")) {
+        ("OnDelete", None) | ("RollingUpdate", None) => ErrorList::new(),
+        ("OnDelete", Some(rolling)) => vec![FieldError::invalid(
+            &rolling_path,
+            rolling.clone(),
+            "only allowed for updateStrategy 'RollingUpdate'",
+        )],
+        ("RollingUpdate", Some(rolling)) => {
+            let partition = rolling.i64_at("partition").unwrap_or_default();
+            let mut errors = rules::nonnegative_number(partition, &rolling_path.child("partition"));
+            if let Some(value) = rolling.at("maxUnavailable") {
+                let path = rolling_path.child("maxUnavailable");
+                errors.extend(workload::validate_int_or_percent(value, &path));
+                if workload::int_or_percent(value) == 0 {
+                    errors.push(FieldError::invalid(&path, value.clone(), "cannot be 0"));
+                }
+                errors.extend(workload::validate_at_most_100_percent(value, &path));
+            }
+            errors
+        }
+        (_, _) => vec![FieldError::invalid(&path, strategy.clone(), "must be 'RollingUpdate' or 'OnDelete'")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stateful_set(spec: Value) -> Value {
+        let mut object = json!({
+            "metadata": {"name": "s", "namespace": "n", "resourceVersion": "1"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "x"}},
+                "template": {
+                    "metadata": {"labels": {"app": "x"}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                },
+            },
+        });
+        for (name, value) in spec.as_object().unwrap() {
+            object["spec"][name] = value.clone();
+        }
+        StatefulSetStrategy.set_defaults(&mut object);
+        object
+    }
+
+    #[test]
+    fn only_some_fields_change() {
+        let old = stateful_set(json!({"serviceName": "Odd_name"}));
+        let check = |spec: Value, forbidden: bool| {
+            let mut new = old.clone();
+            for (name, value) in spec.as_object().unwrap() {
+                new["spec"][name] = value.clone();
+            }
+            let errors = validate_spec_update(&new, &old);
+            assert_eq!(!errors.is_empty(), forbidden, "{errors:?}");
+        };
+        check(json!({}), false);
+        check(json!({"replicas": 3, "ordinals": {"start": 1}, "minReadySeconds": 4}), false);
+        check(json!({"serviceName": "other"}), true);
+        check(json!({"podManagementPolicy": "Parallel"}), true);
+    }
+
+    #[test]
+    fn claims_become_volumes_of_the_template() {
+        let object =
+            stateful_set(json!({"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]}));
+        let volumes = with_claimed_volumes(&object)["spec"]["template"]["spec"]["volumes"].clone();
+        assert_eq!(volumes, json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]));
+        assert_eq!(object["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"], json!("Filesystem"));
+    }
+}

@@ -1,0 +1,62 @@
+//! What config maps and secrets have in common: keyed data that may be frozen.
+
+use crate::{field_checks, rules};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_config_map_key};
+
+/// How many bytes the values may have together.
+pub(super) const MAX_SIZE: usize = 1024 * 1024;
+
+const IMMUTABLE: &str = "field is immutable when `immutable` is set";
+
+/// A key, which becomes a file's name.
+pub(super) fn validate_key(key: &str, path: &FieldPath) -> ErrorList {
+    field_checks::invalid_each(&path.key(key), key, is_config_map_key(key))
+}
+
+/// Once `immutable` is set, it and the data stay.
+pub(super) fn validate_immutable(object: &Value, old: &Value, members: &[&str]) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if !old.bool_at("immutable") {
+        return errors;
+    }
+    if !object.bool_at("immutable") {
+        errors.push(FieldError::forbidden(&FieldPath::new("immutable"), IMMUTABLE));
+    }
+    for member in members {
+        if rules::differs(object, old, member) {
+            errors.push(FieldError::forbidden(&FieldPath::new(member), IMMUTABLE));
+        }
+    }
+    errors
+}
+
+/// How many bytes a base64 text stands for.
+pub(super) fn decoded_len(value: &Value) -> usize {
+    let text = value.as_str().unwrap_or_default();
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}
+
+/// The bytes of a base64 text.
+pub(super) fn decoded(value: &Value) -> Vec<u8> {
+    STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()
+}
+
+/// A text's bytes in base64.
+pub(super) fn encoded(text: &str) -> Value {
+    STANDARD.encode(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_the_bytes() {
+        for text in ["", "a", "ab", "abc", "abcd"] {
+            let value = encoded(text);
+            assert_eq!((decoded_len(&value), decoded(&value)), (text.len(), text.as_bytes().to_vec()));
+        }
+    }
+}

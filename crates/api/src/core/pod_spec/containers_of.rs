@@ -1,0 +1,63 @@
+//! The three lists of containers of a spec.
+
+use pintle_machinery::{FieldPath, Value, ValueExt};
+
+/// Which list a container stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContainerKind {
+    /// `initContainers`.
+    Init,
+    /// `containers`.
+    Regular,
+    /// `ephemeralContainers`.
+    Ephemeral,
+}
+
+impl ContainerKind {
+    /// All lists, in the order in which most rules go through them.
+    pub(crate) const ALL: [ContainerKind; 3] =
+        [ContainerKind::Init, ContainerKind::Regular, ContainerKind::Ephemeral];
+
+    /// The name of the list in a spec.
+    pub(crate) fn field(self) -> &'static str {
+        match self {
+            ContainerKind::Init => "initContainers",
+            ContainerKind::Regular => "containers",
+            ContainerKind::Ephemeral => "ephemeralContainers",
+        }
+    }
+}
+
+/// All containers of a spec.
+pub(crate) fn containers(spec: &Value) -> impl Iterator<Item = (ContainerKind, &Value)> {
+    ContainerKind::ALL
+        .into_iter()
+        .flat_map(move |kind| spec.items_at(kind.field()).iter().map(move |container| (kind, container)))
+}
+
+/// All containers of a spec and where they are.
+pub(crate) fn containers_with_path<'a>(
+    spec: &'a Value,
+    path: &'a FieldPath,
+) -> impl Iterator<Item = (ContainerKind, FieldPath, &'a Value)> {
+    ContainerKind::ALL.into_iter().flat_map(move |kind| {
+        let list = path.child(kind.field());
+        let items = spec.items_at(kind.field()).iter().enumerate();
+        items.map(move |(index, container)| (kind, list.index(index), container))
+    })
+}
+
+/// Calls `change` for every container of a spec.
+pub(crate) fn for_each_mut(spec: &mut Value, mut change: impl FnMut(ContainerKind, &mut Value)) {
+    for kind in ContainerKind::ALL {
+        for container in spec.items_at_mut(kind.field()) {
+            change(kind, container);
+        }
+    }
+}
+
+/// Whether an init container keeps running beside the others: a sidecar
+/// (<https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/>).
+pub(crate) fn is_restartable_init(container: &Value) -> bool {
+    container.str_at("restartPolicy") == "Always"
+}

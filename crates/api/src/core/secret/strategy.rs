@@ -1,0 +1,168 @@
+//! The rules of secrets. `stringData` is how clients write text without encoding it; it is turned into `data` when it
+//! is read from a request, and never seen again.
+
+use crate::core::data::{self, MAX_SIZE};
+use crate::rules;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt, meta::ObjectMeta,
+    validation::validate_immutable_field,
+};
+use pintle_registry::{RequestContext, Strategy};
+
+const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+const CERTIFICATE: &str = "tls.crt";
+const PRIVATE_KEY: &str = "tls.key";
+
+pub(super) struct SecretStrategy;
+
+impl Strategy for SecretStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        if let Some(Value::Object(texts)) = object.remove_at("stringData") {
+            let data = object.object_at_mut("data");
+            for (key, text) in texts {
+                data.insert(key, data::encoded(text.as_str().unwrap_or_default()));
+            }
+        }
+        if object.str_at("type").is_empty() {
+            object.set("type", "Opaque");
+        }
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        if object.str_at("type").is_empty() {
+            rules::keep(object, old, "type");
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        let (new_type, old_type) = (rules::value_at(object, "type"), rules::value_at(old, "type"));
+        errors.extend(validate_immutable_field(new_type, old_type, &FieldPath::new("type")));
+        errors.extend(data::validate_immutable(object, old, &["data"]));
+        errors.extend(validate(object));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
+        warnings(object)
+    }
+}
+
+fn validate(object: &Value) -> ErrorList {
+    let mut errors = rules::metadata(object, true);
+    let path = FieldPath::new("data");
+    let data = object.map_at("data");
+    let mut size = 0;
+    for (key, value) in data {
+        errors.extend(data::validate_key(key, &path));
+        size += data::decoded_len(value);
+    }
+    if size > MAX_SIZE {
+        errors.push(FieldError::too_long(&path, MAX_SIZE));
+    }
+    errors.extend(validate_type(object, data, &path));
+    errors
+}
+
+/// What each type of secret needs to have.
+fn validate_type(object: &Value, data: &Map, path: &FieldPath) -> ErrorList {
+    let required = |key: &str| FieldError::required(&path.key(key), "");
+    let missing = |keys: &[&str]| -> ErrorList {
+        keys.iter().filter(|key| !data.contains_key(**key)).map(|key| required(key)).collect()
+    };
+    match object.str_at("type") {
+        "kubernetes.io/service-account-token" => {
+            if object.annotation(SERVICE_ACCOUNT_NAME).unwrap_or_default().is_empty() {
+                let path = FieldPath::new("metadata.annotations").key(SERVICE_ACCOUNT_NAME);
+                return vec![FieldError::required(&path, "")];
+            }
+            ErrorList::new()
+        }
+        "kubernetes.io/dockercfg" => validate_json(data, ".dockercfg", path),
+        "kubernetes.io/dockerconfigjson" => validate_json(data, ".dockerconfigjson", path),
+        "kubernetes.io/basic-auth" => match missing(&["username", "password"]) {
+            both if both.len() == 2 => both,
+            _ => ErrorList::new(),
+        },
+        "kubernetes.io/ssh-auth" => match data.get("ssh-privatekey") {
+            Some(key) if data::decoded_len(key) > 0 => ErrorList::new(),
+            _ => vec![required("ssh-privatekey")],
+        },
+        "kubernetes.io/tls" => missing(&[CERTIFICATE, PRIVATE_KEY]),
+        _ => ErrorList::new(),
+    }
+}
+
+fn validate_json(data: &Map, key: &str, path: &FieldPath) -> ErrorList {
+    let path = path.key(key);
+    let Some(value) = data.get(key) else {
+        return vec![FieldError::required(&path, "")];
+    };
+    let why = match serde_json::from_slice::<Option<Map>>(&data::decoded(value)) {
+        Ok(_) => return ErrorList::new(),
+        Err(error) => error.to_string(),
+    };
+    vec![FieldError::invalid(&path, "<secret contents redacted>", why)]
+}
+
+/// A certificate that no server could use is stored all the same, but told of.
+fn warnings(object: &Value) -> Vec<String> {
+    if object.str_at("type") != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let is_pem = |key: &str| {
+        let value = object.map_at("data").get(key).map(data::decoded).unwrap_or_default();
+        String::from_utf8_lossy(&value).contains("-----BEGIN ")
+    };
+    let what = match (is_pem(CERTIFICATE), is_pem(PRIVATE_KEY)) {
+        (false, _) => "certificate",
+        (true, false) => "key",
+        (true, true) => return Vec::new(),
+    };
+    vec![format!("tls: failed to find any PEM data in {what} input")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn string_data_overrides_data() {
+        let mut secret = json!({"data": {"k": "dg=="}, "stringData": {"k": "overrides", "empty": ""}});
+        SecretStrategy.set_defaults(&mut secret);
+        assert_eq!(secret, json!({"data": {"k": "b3ZlcnJpZGVz", "empty": ""}, "type": "Opaque"}));
+    }
+
+    #[test]
+    fn types_require_their_keys() {
+        let check = |secret_type: &str, data: Value, fields: &[&str]| {
+            let secret =
+                json!({"metadata": {"name": "a", "namespace": "n"}, "type": secret_type, "data": data});
+            let errors: Vec<String> = validate(&secret).iter().map(|error| error.field.to_string()).collect();
+            assert_eq!(errors, fields, "{secret_type}");
+        };
+        check("Opaque", json!({}), &[]);
+        check("example.com/any", json!({}), &[]);
+        check("kubernetes.io/basic-auth", json!({}), &["data[username]", "data[password]"]);
+        check("kubernetes.io/basic-auth", json!({"password": ""}), &[]);
+        check("kubernetes.io/ssh-auth", json!({"ssh-privatekey": ""}), &["data[ssh-privatekey]"]);
+        check("kubernetes.io/tls", json!({"tls.crt": ""}), &["data[tls.key]"]);
+        check("kubernetes.io/dockercfg", json!({".dockercfg": "e30="}), &[]);
+        check("kubernetes.io/dockercfg", json!({".dockercfg": "eA=="}), &["data[.dockercfg]"]);
+        check("kubernetes.io/dockerconfigjson", json!({}), &["data[.dockerconfigjson]"]);
+        check(
+            "kubernetes.io/service-account-token",
+            json!({}),
+            &["metadata.annotations[kubernetes.io/service-account.name]"],
+        );
+    }
+}

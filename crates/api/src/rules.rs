@@ -1,0 +1,94 @@
+//! What the rules of many kinds have in common.
+
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    meta::ObjectMeta,
+    validation::{
+        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_object_meta_update,
+    },
+};
+
+/// What is wrong with the metadata of a new object whose name is a DNS subdomain.
+pub(crate) fn metadata(object: &Value, namespaced: bool) -> ErrorList {
+    validate_object_meta(object, namespaced, name_is_dns_subdomain, &FieldPath::new("metadata"))
+}
+
+/// What is wrong with a change of metadata.
+pub(crate) fn metadata_update(object: &Value, old: &Value) -> ErrorList {
+    validate_object_meta_update(object, old, &FieldPath::new("metadata"))
+}
+
+/// Takes the value at a path back to what it was.
+pub(crate) fn keep(object: &mut Value, old: &Value, path: &str) {
+    match old.at(path) {
+        Some(value) => object.set(path, value.clone()),
+        None => {
+            object.remove_at(path);
+        }
+    }
+}
+
+/// Whether a write changes the value at a path.
+pub(crate) fn differs(object: &Value, old: &Value, path: &str) -> bool {
+    !semantically_equal(value_at(object, path), value_at(old, path))
+}
+
+/// The value at a path, null when absent.
+pub(crate) fn value_at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    object.at(path).unwrap_or(&Value::Null)
+}
+
+/// Counts the generation on when the wanted state changed: anything in `spec`.
+pub(crate) fn count_generation(object: &mut Value, old: &Value) {
+    count_generation_if(object, old, differs(object, old, "spec"));
+}
+
+/// Counts the generation on, or keeps it whatever the client sent.
+pub(crate) fn count_generation_if(object: &mut Value, old: &Value, changed: bool) {
+    object.set_generation(old.generation() + i64::from(changed));
+}
+
+/// A number that may not be negative; absent is right.
+pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
+    match object.i64_at(path) {
+        Some(number) => nonnegative_number(number, &FieldPath::new(path)),
+        None => ErrorList::new(),
+    }
+}
+
+/// A number that may not be negative.
+pub(crate) fn nonnegative_number(number: i64, path: &FieldPath) -> ErrorList {
+    if number >= 0 {
+        return ErrorList::new();
+    }
+    vec![FieldError::invalid(path, number, "must be greater than or equal to 0")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn generation_follows_the_spec() {
+        let check = |new: Value, old: Value, generation: i64| {
+            let mut new = new;
+            count_generation(&mut new, &old);
+            assert_eq!(new.generation(), generation);
+        };
+        check(json!({"spec": {"a": 1}}), json!({"metadata": {"generation": 3}, "spec": {"a": 2}}), 4);
+        check(
+            json!({"metadata": {"generation": 9}, "spec": {"a": []}}),
+            json!({"metadata": {"generation": 3}, "spec": {}}),
+            3,
+        );
+    }
+
+    #[test]
+    fn keeping_restores_values_and_absence() {
+        let mut object = json!({"status": {"a": 1}, "spec": {"b": 2}});
+        keep(&mut object, &json!({"spec": {"b": 1}}), "status");
+        keep(&mut object, &json!({"spec": {"b": 1}}), "spec");
+        assert_eq!(object, json!({"spec": {"b": 1}}));
+    }
+}

@@ -1,0 +1,274 @@
+//! What the workloads have in common: a selector and a template of pods that must fit each other, numbers of replicas,
+//! and how far a rollout may go at once.
+
+use crate::core::pod_template::{self, PodValidationOptions};
+use crate::rules;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    int_or_string::percent_value,
+    meta::ObjectMeta,
+    selectors::LabelSelector,
+    validation::{
+        LabelSelectorOptions, is_dns1123_label, is_valid_percent, validate_immutable_field,
+        validate_label_selector,
+    },
+};
+
+const TEMPLATE: &str = "spec.template";
+
+/// Defaults of the template, which is there even when the client left it out.
+pub(crate) fn set_template_defaults(object: &mut Value) {
+    object.object_at_mut("spec.template.spec");
+    set_optional_template_defaults(object);
+}
+
+/// Defaults of a template that may be left out.
+pub(crate) fn set_optional_template_defaults(object: &mut Value) {
+    if let Some(template) = object.at_mut(TEMPLATE) {
+        template.object_at_mut("spec");
+        pod_template::set_defaults(template);
+    }
+}
+
+/// Takes out of the template what belongs to features that are off.
+pub(crate) fn drop_disabled_template_fields(object: &mut Value, old: Option<&Value>) {
+    if let Some(template) = object.at_mut(TEMPLATE) {
+        pod_template::drop_disabled_fields(template, old.and_then(|old| old.at(TEMPLATE)));
+    }
+}
+
+/// What the client should know of the template.
+pub(crate) fn template_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let template = rules::value_at(object, TEMPLATE);
+    pod_template::warnings(template, old.and_then(|old| old.at(TEMPLATE)), &FieldPath::new(TEMPLATE))
+}
+
+/// Names of pods begin with that of their workload, and end up in host names.
+pub(crate) fn name_warnings(object: &Value, recommendation: &str) -> Vec<String> {
+    let messages = is_dns1123_label(object.name());
+    if messages.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("metadata.name: {recommendation}: [{}]", messages.join(" "))]
+}
+
+/// What names of replicas are recommended to be.
+pub(crate) const POD_NAME_RECOMMENDATION: &str = "this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended";
+
+/// Options for the template, given the workloads.
+pub(crate) fn template_options(object: &Value, old: Option<&Value>) -> PodValidationOptions {
+    let template = rules::value_at(object, TEMPLATE);
+    PodValidationOptions::for_template(template, old.map(|old| rules::value_at(old, TEMPLATE)))
+}
+
+/// The template as such.
+pub(crate) fn validate_template(object: &Value, options: &PodValidationOptions) -> ErrorList {
+    pod_template::validate(rules::value_at(object, TEMPLATE), &FieldPath::new(TEMPLATE), options)
+}
+
+/// The selector as such; `kind` is how its message names the kind.
+pub(crate) fn validate_selector(object: &Value, options: LabelSelectorOptions, kind: &str) -> ErrorList {
+    let path = FieldPath::new("spec.selector");
+    let Some(selector) = object.at(path.as_str()) else {
+        return ErrorList::new();
+    };
+    let mut errors = validate_label_selector(selector, options, &path);
+    errors.extend(validate_selector_not_empty(selector, &path, kind));
+    errors
+}
+
+/// A selector that selects everything is a mistake.
+pub(crate) fn validate_selector_not_empty(selector: &Value, path: &FieldPath, kind: &str) -> ErrorList {
+    if !selector.map_at("matchLabels").is_empty() || !selector.items_at("matchExpressions").is_empty() {
+        return ErrorList::new();
+    }
+    vec![FieldError::invalid(path, selector.clone(), format!("empty selector is invalid for {kind}"))]
+}
+
+/// The selector, or an error when it cannot be evaluated.
+pub(crate) fn selector(object: &Value, detail: &str) -> Result<LabelSelector, FieldError> {
+    let selector = object.at("spec.selector");
+    LabelSelector::from_object(selector).map_err(|_| {
+        let selector = selector.unwrap_or(&Value::Null);
+        FieldError::invalid(&FieldPath::new("spec.selector"), selector.clone(), detail)
+            .shown_as(selector_text(selector))
+    })
+}
+
+/// The pods of the template must be selected.
+pub(crate) fn validate_template_is_selected(object: &Value, selector: &LabelSelector) -> ErrorList {
+    let labels = object.at("spec.template.metadata.labels");
+    if selector.matches_labels(labels) {
+        return ErrorList::new();
+    }
+    let path = FieldPath::new("spec.template.metadata.labels");
+    let labels = labels.cloned().unwrap_or_default();
+    vec![FieldError::invalid(&path, labels, "`selector` does not match template `labels`")]
+}
+
+/// Pods of workloads that replace them run for ever.
+pub(crate) fn validate_runs_always(object: &Value, kind: &str) -> ErrorList {
+    let path = FieldPath::new("spec.template.spec");
+    let mut errors = ErrorList::new();
+    let restart_policy = object.str_at("spec.template.spec.restartPolicy");
+    if restart_policy != "Always" {
+        errors.push(FieldError::not_supported(&path.child("restartPolicy"), restart_policy, &["Always"]));
+    }
+    if object.at("spec.template.spec.activeDeadlineSeconds").is_some() {
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(&path.child("activeDeadlineSeconds"), detail));
+    }
+    errors
+}
+
+/// Selector and template of what keeps replicas through replica sets.
+pub(crate) fn validate_selector_and_template(object: &Value, options: &PodValidationOptions) -> ErrorList {
+    let mut errors = match object.at("spec.selector") {
+        None => vec![FieldError::required(&FieldPath::new("spec.selector"), "")],
+        Some(_) => validate_selector(object, LabelSelectorOptions::default(), "deployment"),
+    };
+    match selector(object, "invalid label selector") {
+        Err(error) => errors.push(error),
+        Ok(selector) => {
+            if !selector.is_empty() {
+                errors.extend(validate_template_is_selected(object, &selector));
+            }
+            errors.extend(validate_template(object, options));
+            errors.extend(validate_runs_always(object, "ReplicaSet"));
+        }
+    }
+    errors
+}
+
+/// A selector decides which pods a workload owns and stays for its life.
+pub(crate) fn validate_selector_is_kept(object: &Value, old: &Value) -> ErrorList {
+    let (new, old) = (rules::value_at(object, "spec.selector"), rules::value_at(old, "spec.selector"));
+    let errors = validate_immutable_field(new, old, &FieldPath::new("spec.selector"));
+    errors.into_iter().map(|error| error.shown_as(selector_text(new))).collect()
+}
+
+/// A number, or a percentage.
+pub(crate) fn validate_int_or_percent(value: &Value, path: &FieldPath) -> ErrorList {
+    match value {
+        Value::String(text) => is_valid_percent(text)
+            .into_iter()
+            .map(|message| FieldError::invalid(path, text.as_str(), message))
+            .collect(),
+        value => rules::nonnegative_number(value.as_i64().unwrap_or_default(), path),
+    }
+}
+
+/// A percentage has a natural bound.
+pub(crate) fn validate_at_most_100_percent(value: &Value, path: &FieldPath) -> ErrorList {
+    match percent_value(value) {
+        Some(percent) if percent > 100 => {
+            vec![FieldError::invalid(path, value.clone(), "must not be greater than 100%")]
+        }
+        _ => ErrorList::new(),
+    }
+}
+
+/// The number or the number of percent; what is neither counts as 0.
+pub(crate) fn int_or_percent(value: &Value) -> i64 {
+    percent_value(value).or_else(|| value.as_i64()).unwrap_or_default()
+}
+
+/// Numbers of the status that may not be negative.
+pub(crate) fn validate_status_counts(object: &Value, names: &[&str]) -> ErrorList {
+    names.iter().flat_map(|name| rules::nonnegative(object, &format!("status.{name}"))).collect()
+}
+
+/// Numbers of the status that may not be greater than another one.
+pub(crate) fn validate_status_bounds(object: &Value, bounds: &[(&str, &str, &str)]) -> ErrorList {
+    let count = |name: &str| object.i64_at(&format!("status.{name}")).unwrap_or_default();
+    let over = bounds.iter().filter(|(name, bound, _)| count(name) > count(bound));
+    over.map(|(name, _, detail)| {
+        FieldError::invalid(&FieldPath::new("status").child(name), count(name), *detail)
+    })
+    .collect()
+}
+
+/// The number of hash collisions only grows: a smaller one would let names come again.
+pub(crate) fn validate_collision_count(object: &Value, old: &Value) -> ErrorList {
+    let path = "status.collisionCount";
+    match (object.i64_at(path), old.i64_at(path)) {
+        (new, Some(old)) if new.is_none_or(|new| new < old) => {
+            let new = new.unwrap_or_default();
+            vec![FieldError::invalid(&FieldPath::new(path), new, "cannot be decremented")]
+        }
+        _ => ErrorList::new(),
+    }
+}
+
+/// A label selector as messages show it: labels first.
+fn selector_text(selector: &Value) -> String {
+    let members: Vec<String> = ["matchLabels", "matchExpressions"]
+        .into_iter()
+        .filter_map(|name| Some(format!("\"{name}\":{}", selector.field(name)?)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(errors: &ErrorList, messages: &[&str]) {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, messages);
+    }
+
+    #[test]
+    fn selectors_must_be_there_and_select_the_template() {
+        let mismatch = "spec.template.metadata.labels: Invalid value: {\"app\":\"x\"}: `selector` does not match template `labels`";
+        let rows: [(Value, &[&str]); 4] = [
+            (Value::Null, &["spec.selector: Required value", mismatch]),
+            (json!({}), &["spec.selector: Invalid value: {}: empty selector is invalid for deployment"]),
+            (json!({"matchLabels": {"app": "y"}}), &[mismatch]),
+            (json!({"matchLabels": {"app": "x"}}), &[]),
+        ];
+        for (selector, messages) in rows {
+            let mut object = json!({"spec": {
+                "template": {
+                    "metadata": {"labels": {"app": "x"}},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                },
+            }});
+            object.set("spec.selector", selector);
+            set_template_defaults(&mut object);
+            let options = template_options(&object, None);
+            check(&validate_selector_and_template(&object, &options), messages);
+        }
+    }
+
+    #[test]
+    fn selectors_that_cannot_be_evaluated_are_shown_whole() {
+        let object = json!({"spec": {"selector": {
+            "matchExpressions": [{"key": "app", "operator": "In"}],
+            "matchLabels": {"a": "b"},
+        }}});
+        let error = selector(&object, "invalid label selector").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"spec.selector: Invalid value: {"matchLabels":{"a":"b"},"matchExpressions":[{"key":"app","operator":"In"}]}: invalid label selector"#
+        );
+    }
+
+    #[test]
+    fn rollouts_go_by_numbers_or_percentages() {
+        let path = FieldPath::new("p");
+        check(
+            &validate_int_or_percent(&json!(-1), &path),
+            &["p: Invalid value: -1: must be greater than or equal to 0"],
+        );
+        check(&validate_int_or_percent(&json!("110%"), &path), &[]);
+        check(
+            &validate_at_most_100_percent(&json!("110%"), &path),
+            &["p: Invalid value: \"110%\": must not be greater than 100%"],
+        );
+        check(&validate_at_most_100_percent(&json!(110), &path), &[]);
+        assert_eq!((int_or_percent(&json!("0%")), int_or_percent(&json!(3))), (0, 3));
+        assert_eq!(int_or_percent(&json!("lots")), 0);
+    }
+}

@@ -1,0 +1,107 @@
+//! Static tokens from a file
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file>).
+
+use pintle_machinery::{UserInfo, user::AUTHENTICATED};
+use std::{collections::HashMap, fs, io, path::Path, sync::Arc};
+
+/// The users of a token file. Tokens are kept as they are and never printed.
+pub struct TokenFile {
+    users: HashMap<String, Arc<UserInfo>>,
+}
+
+/// Why a token file cannot be used. Says nothing of the tokens.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenFileError {
+    /// It cannot be read.
+    #[error("token file {path} cannot be read")]
+    Read {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A line has too few columns, or an empty token.
+    #[error("token file {path}, line {line}: expected token,user,uid[,\"groups\"]")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, counted from 1.
+        line: usize,
+    },
+}
+
+impl TokenFile {
+    /// Reads a file of lines `token,user,uid,"group1,group2"`.
+    ///
+    /// # Errors
+    /// When the file cannot be read or a line is malformed.
+    pub fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
+        let name = path.display().to_string();
+        let text =
+            fs::read_to_string(path).map_err(|source| TokenFileError::Read { path: name.clone(), source })?;
+        let mut users = HashMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let columns = csv_columns(line);
+            let [token, user, uid, rest @ ..] = columns.as_slice() else {
+                return Err(TokenFileError::Line { path: name, line: index + 1 });
+            };
+            if token.is_empty() {
+                return Err(TokenFileError::Line { path: name, line: index + 1 });
+            }
+            let groups = rest.first().map(String::as_str).unwrap_or_default();
+            let mut groups: Vec<String> =
+                groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned).collect();
+            groups.push(AUTHENTICATED.to_owned());
+            let user = UserInfo { name: user.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
+            users.insert(token.clone(), Arc::new(user));
+        }
+        Ok(TokenFile { users })
+    }
+
+    /// The user of a token.
+    pub(crate) fn user(&self, token: &str) -> Option<&Arc<UserInfo>> {
+        self.users.get(token)
+    }
+}
+
+/// The columns of a line; quotes hold commas together, and two of them in quotes are one.
+fn csv_columns(line: &str) -> Vec<String> {
+    let mut columns = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                if let Some(last) = columns.last_mut() {
+                    last.push('"');
+                }
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => columns.push(String::new()),
+            c => {
+                if let Some(last) = columns.last_mut() {
+                    last.push(c);
+                }
+            }
+        }
+    }
+    columns.iter().map(|column| column.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_columns;
+
+    #[test]
+    fn quotes_hold_groups_together() {
+        assert_eq!(csv_columns(r#"t, u,1,"a,b""#), ["t", "u", "1", "a,b"]);
+        assert_eq!(csv_columns(r#"t,u,1,"a""b""#), ["t", "u", "1", "a\"b"]);
+    }
+}

@@ -1,0 +1,64 @@
+//! YAML, which the reference turns into JSON and then reads as such.
+//!
+//! Scalars resolve as in YAML 1.1: `y`, `no` and `on` are booleans, `010` is eight. Keys become strings. Maps are
+//! sorted by key on the way, so problems are reported in that order; of a key that comes twice the last one
+//! counts. Only the first document of a stream is read. What is written is what Go's library writes: keys in
+//! natural order, literal blocks for text of several lines, lines folded at 80 columns.
+
+mod emit;
+mod parse;
+mod resolve;
+
+use pintle_schema::SchemaRef;
+use serde_json::Value;
+
+use super::error::{DecodeError, Decoded, StrictProblem};
+use super::json;
+
+/// A YAML document as JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// The JSON text.
+    pub json: Vec<u8>,
+    /// Keys that came twice, as one problem; these are reported before what JSON's decoder finds.
+    pub problems: Vec<StrictProblem>,
+}
+
+/// Turns the first document into JSON. No document at all is `null`.
+pub fn to_json(text: &[u8]) -> Result<Converted, DecodeError> {
+    let parsed = parse::parse(text)?;
+    let problems = match parsed.duplicates.as_slice() {
+        [] => Vec::new(),
+        duplicates => {
+            let message = format!("yaml: unmarshal errors:\n  {}", duplicates.join("\n  "));
+            vec![StrictProblem::Yaml(message)]
+        }
+    };
+    Ok(Converted { json: json::encode_any(&parsed.value), problems })
+}
+
+/// Reads the first document as the type that the schema describes.
+pub fn decode(text: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    let Converted { json, mut problems } = to_json(text)?;
+    let decoded = json::decode(&json, schema)?;
+    problems.extend(decoded.problems);
+    Ok(Decoded { value: decoded.value, problems })
+}
+
+/// The YAML of an object.
+pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
+    // The encoder for JSON knows what is left out and what is always written.
+    match json::decode_raw(&json::encode(value, schema)) {
+        Ok(value) => encode_any(&value),
+        // Only a tree deeper than any that was decoded cannot be read back.
+        Err(_) => encode_any(value),
+    }
+}
+
+/// The YAML of a value without schema.
+pub fn encode_any(value: &Value) -> Vec<u8> {
+    emit::emit(value).into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,372 @@
+//! From YAML to a value, by way of a tree of nodes in which aliases are still aliases.
+
+use std::collections::{HashMap, HashSet};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use serde_json::{Map, Number, Value};
+
+use super::resolve::{Resolved, resolve};
+use crate::codec::error::{DecodeError, Fallible, quoted};
+use crate::codec::{MAX_DEPTH, base64, number};
+
+/// From how many nodes on aliases are allowed less and less of them, and where that ends.
+const ALIAS_RATIO_FROM: u32 = 400_000;
+const ALIAS_RATIO_TO: u32 = 4_000_000;
+
+pub(super) struct Parsed {
+    pub(super) value: Value,
+    /// A line for each key that came twice.
+    pub(super) duplicates: Vec<String>,
+}
+
+pub(super) fn parse(text: &[u8]) -> Result<Parsed, DecodeError> {
+    read(text).map_err(|error| *error)
+}
+
+fn error(message: impl std::fmt::Display) -> Box<DecodeError> {
+    Box::new(DecodeError::Yaml(format!("yaml: {message}")))
+}
+
+fn read(text: &[u8]) -> Fallible<Parsed> {
+    let text = std::str::from_utf8(text).map_err(|_| error("invalid UTF-8"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // The scanner takes more than YAML allows.
+    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
+        return Err(error("control characters are not allowed"));
+    }
+    let mut document =
+        Document { events: Parser::new_from_str(text), nodes: Vec::new(), anchors: HashMap::new() };
+    let Some(root) = document.root()? else {
+        return Ok(Parsed { value: Value::Null, duplicates: Vec::new() });
+    };
+    let mut reader = Reader {
+        nodes: &document.nodes,
+        open: HashSet::new(),
+        alias_depth: 0,
+        read: 0,
+        read_by_alias: 0,
+        duplicates: Vec::new(),
+    };
+    let value = reader.value(root, 0)?;
+    Ok(Parsed { value, duplicates: reader.duplicates })
+}
+
+type NodeIndex = usize;
+
+struct Node {
+    line: usize,
+    content: Content,
+}
+
+enum Content {
+    Scalar { text: String, plain: bool, tag: Option<String> },
+    Sequence(Vec<NodeIndex>),
+    Mapping(Vec<(NodeIndex, NodeIndex)>),
+    Alias(NodeIndex),
+}
+
+struct Document<'t> {
+    events: Parser<'t, saphyr_parser::StrInput<'t>>,
+    nodes: Vec<Node>,
+    anchors: HashMap<usize, NodeIndex>,
+}
+
+impl<'t> Document<'t> {
+    fn next(&mut self) -> Fallible<(Event<'t>, Span)> {
+        match self.events.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(problem)) => Err(error(format!("line {}: {}", problem.marker().line(), problem.info()))),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    /// The root of the first document.
+    fn root(&mut self) -> Fallible<Option<NodeIndex>> {
+        loop {
+            match self.next()? {
+                (Event::DocumentStart(_), _) => {
+                    let event = self.next()?;
+                    let root = self.node(event, 0)?;
+                    // What comes after the document is not looked at, but what ends it is.
+                    self.next()?;
+                    return Ok(root);
+                }
+                (Event::StreamEnd, _) => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    fn node(&mut self, (event, span): (Event<'t>, Span), depth: usize) -> Fallible<Option<NodeIndex>> {
+        if depth > MAX_DEPTH {
+            return Err(error("exceeded max depth"));
+        }
+        // Anchored before its content is read, since the content may hold an alias of it.
+        let index = self.nodes.len();
+        self.nodes.push(Node { line: span.start.line(), content: Content::Sequence(Vec::new()) });
+        let content = match event {
+            Event::Alias(anchor) => {
+                let target = self.anchors.get(&anchor).copied();
+                Content::Alias(target.ok_or_else(|| error("unknown anchor referenced"))?)
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                self.anchors.insert(anchor, index);
+                let plain = matches!(style, ScalarStyle::Plain);
+                Content::Scalar { text: text.into_owned(), plain, tag: tag.map(|tag| short(&tag)) }
+            }
+            Event::SequenceStart(anchor, _) => {
+                self.anchors.insert(anchor, index);
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        (Event::SequenceEnd, _) => break,
+                        event => items.extend(self.node(event, depth + 1)?),
+                    }
+                }
+                Content::Sequence(items)
+            }
+            Event::MappingStart(anchor, _) => {
+                self.anchors.insert(anchor, index);
+                let mut entries = Vec::new();
+                loop {
+                    let event = self.next()?;
+                    if matches!(event.0, Event::MappingEnd) {
+                        break;
+                    }
+                    let key = self.node(event, depth + 1)?;
+                    let event = self.next()?;
+                    let value = self.node(event, depth + 1)?;
+                    entries.extend(key.zip(value));
+                }
+                Content::Mapping(entries)
+            }
+            Event::StreamEnd => return Err(error("unexpected end of stream")),
+            _ => return Ok(None),
+        };
+        if let Some(node) = self.nodes.get_mut(index) {
+            node.content = content;
+        }
+        Ok(Some(index))
+    }
+}
+
+/// A tag as it is usually written, such as `!!str`.
+fn short(tag: &Tag) -> String {
+    if tag.is_yaml_core_schema() {
+        format!("!!{}", tag.suffix)
+    } else {
+        format!("{}{}", tag.handle, tag.suffix)
+    }
+}
+
+/// Turns nodes into values.
+struct Reader<'n> {
+    nodes: &'n [Node],
+    /// Aliases that are being followed.
+    open: HashSet<NodeIndex>,
+    alias_depth: u32,
+    read: u32,
+    read_by_alias: u32,
+    duplicates: Vec<String>,
+}
+
+/// A mapping's key, which JSON will only have as text.
+enum Key {
+    Text(String),
+    Other(String),
+}
+
+impl<'n> Reader<'n> {
+    fn count(&mut self) -> Fallible<()> {
+        self.read += 1;
+        if self.alias_depth > 0 {
+            self.read_by_alias += 1;
+        }
+        let ratio = f64::from(self.read_by_alias) / f64::from(self.read);
+        if self.read_by_alias > 100 && self.read > 1000 && ratio > allowed_alias_ratio(self.read) {
+            return Err(error("document contains excessive aliasing"));
+        }
+        Ok(())
+    }
+
+    fn node(&self, index: NodeIndex) -> Fallible<&'n Node> {
+        self.nodes.get(index).ok_or_else(|| error("unknown anchor referenced"))
+    }
+
+    fn value(&mut self, index: NodeIndex, depth: usize) -> Fallible<Value> {
+        self.count()?;
+        if depth > MAX_DEPTH {
+            return Err(error("exceeded max depth"));
+        }
+        match &self.node(index)?.content {
+            Content::Scalar { text, plain, tag } => scalar(text, *plain, tag.as_deref()),
+            Content::Alias(target) => self.follow(index, |reader| reader.value(*target, depth + 1)),
+            Content::Sequence(items) => {
+                let mut values = Vec::with_capacity(items.len());
+                for &item in items {
+                    values.push(self.value(item, depth + 1)?);
+                }
+                Ok(Value::Array(values))
+            }
+            Content::Mapping(_) => {
+                let mut object = Map::new();
+                self.mapping(index, &mut object, depth)?;
+                Ok(Value::Object(object))
+            }
+        }
+    }
+
+    fn follow<T>(&mut self, alias: NodeIndex, then: impl FnOnce(&mut Self) -> Fallible<T>) -> Fallible<T> {
+        if !self.open.insert(alias) {
+            return Err(error("anchor value contains itself"));
+        }
+        self.alias_depth += 1;
+        let result = then(self);
+        self.alias_depth -= 1;
+        self.open.remove(&alias);
+        result
+    }
+
+    fn mapping(&mut self, index: NodeIndex, object: &mut Map<String, Value>, depth: usize) -> Fallible<()> {
+        let Content::Mapping(entries) = &self.node(index)?.content else { return Ok(()) };
+        for &(key, value) in entries {
+            if self.is_merge(key)? {
+                self.merge(value, object, depth + 1)?;
+                continue;
+            }
+            let line = self.node(value)?.line;
+            let key = self.key(key, depth + 1)?;
+            let value = self.value(value, depth + 1)?;
+            let (name, shown) = match key {
+                Key::Text(name) => {
+                    let shown = quoted(&name);
+                    (name, shown)
+                }
+                Key::Other(name) => (name.clone(), name),
+            };
+            if object.insert(name, value).is_some() {
+                self.duplicates.push(format!("line {line}: key {shown} already set in map"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_merge(&self, index: NodeIndex) -> Fallible<bool> {
+        Ok(match &self.node(index)?.content {
+            Content::Scalar { text, plain, tag } => {
+                text == "<<" && (*plain && tag.is_none() || tag.as_deref() == Some("!!merge"))
+            }
+            _ => false,
+        })
+    }
+
+    fn merge(&mut self, index: NodeIndex, object: &mut Map<String, Value>, depth: usize) -> Fallible<()> {
+        let wants_map = || error("map merge requires map or sequence of maps as the value");
+        self.count()?;
+        if depth > MAX_DEPTH {
+            return Err(error("exceeded max depth"));
+        }
+        match &self.node(index)?.content {
+            Content::Mapping(_) => self.mapping(index, object, depth),
+            Content::Alias(target) => {
+                if !matches!(self.node(*target)?.content, Content::Mapping(_)) {
+                    return Err(wants_map());
+                }
+                self.follow(index, |reader| {
+                    reader.count()?;
+                    reader.mapping(*target, object, depth + 1)
+                })
+            }
+            Content::Sequence(items) => {
+                // Earlier mappings win, so they come last.
+                for &item in items.iter().rev() {
+                    match self.node(item)?.content {
+                        Content::Mapping(_) | Content::Alias(_) => self.merge(item, object, depth + 1)?,
+                        Content::Scalar { .. } | Content::Sequence(_) => return Err(wants_map()),
+                    }
+                }
+                Ok(())
+            }
+            Content::Scalar { .. } => Err(wants_map()),
+        }
+    }
+
+    fn key(&mut self, index: NodeIndex, depth: usize) -> Fallible<Key> {
+        Ok(match self.value(index, depth)? {
+            Value::String(text) => Key::Text(text),
+            Value::Bool(value) => Key::Other(value.to_string()),
+            Value::Number(value) => match value.as_i64() {
+                Some(integer) => Key::Other(integer.to_string()),
+                None if value.is_u64() => {
+                    return Err(error(format!("unsupported map key of type: uint64, key: {value}")));
+                }
+                None => Key::Other(number::format_g32(value.as_f64().unwrap_or_default())),
+            },
+            Value::Null => return Err(error("unsupported map key of type: %!s(<nil>), key: <nil>")),
+            Value::Array(_) | Value::Object(_) => return Err(error("invalid map key")),
+        })
+    }
+}
+
+fn allowed_alias_ratio(read: u32) -> f64 {
+    if read <= ALIAS_RATIO_FROM {
+        return 0.99;
+    }
+    let beyond = f64::from(read.min(ALIAS_RATIO_TO) - ALIAS_RATIO_FROM);
+    0.99 - 0.89 * beyond / f64::from(ALIAS_RATIO_TO - ALIAS_RATIO_FROM)
+}
+
+fn scalar(text: &str, plain: bool, tag: Option<&str>) -> Fallible<Value> {
+    let resolved = match tag {
+        None if !plain => Resolved::Text,
+        None => resolve(text),
+        Some("!!binary") => {
+            let bytes =
+                base64::decode(text).map_err(|_| error("!!binary value contains invalid base64 data"))?;
+            return Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        Some(tag @ ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp")) => {
+            let resolved = resolve(text);
+            let resolved = match (tag, resolved) {
+                ("!!float", Resolved::Int(value)) => Resolved::Float(value as f64),
+                _ => resolved,
+            };
+            if name(resolved) != tag {
+                return Err(error(format!("cannot decode {} `{text}` as a {tag}", name(resolved))));
+            }
+            resolved
+        }
+        // `!!str`, and tags that nobody knows.
+        Some(_) => Resolved::Text,
+    };
+    Ok(match resolved {
+        Resolved::Text | Resolved::Timestamp | Resolved::Merge => Value::String(text.to_owned()),
+        Resolved::Null => Value::Null,
+        Resolved::Bool(value) => Value::Bool(value),
+        Resolved::Int(value) => Value::Number(value.into()),
+        Resolved::Uint(value) => Value::Number(value.into()),
+        Resolved::Float(value) => match Number::from_f64(value) {
+            Some(number) => Value::Number(number),
+            None => {
+                let shown = match value {
+                    f64::INFINITY => "+Inf",
+                    f64::NEG_INFINITY => "-Inf",
+                    _ => "NaN",
+                };
+                return Err(Box::new(DecodeError::Yaml(format!("json: unsupported value: {shown}"))));
+            }
+        },
+    })
+}
+
+fn name(resolved: Resolved) -> &'static str {
+    match resolved {
+        Resolved::Text => "!!str",
+        Resolved::Null => "!!null",
+        Resolved::Bool(_) => "!!bool",
+        Resolved::Int(_) | Resolved::Uint(_) => "!!int",
+        Resolved::Float(_) => "!!float",
+        Resolved::Timestamp => "!!timestamp",
+        Resolved::Merge => "!!merge",
+    }
+}

@@ -1,0 +1,249 @@
+//! The server's own certificate authority, its serving certificate and the administrator's.
+//!
+//! They are made on the first start and kept; the serving certificate is made anew when it does not name an address it
+//! has to. Private keys are readable by their owner only.
+
+use crate::Options;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType,
+};
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::WebPkiClientVerifier,
+};
+use std::{
+    fs, io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Why certificates cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file holds no usable certificate or key.
+    #[error("{path}: {why}")]
+    Pem {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// A certificate could not be made.
+    #[error("making a certificate failed: {0}")]
+    Generate(#[from] rcgen::Error),
+    /// The TLS library refuses the certificates.
+    #[error("TLS configuration: {0}")]
+    Tls(String),
+    /// One of the two files of a pair was given without the other.
+    #[error("--tls-cert-file and --tls-private-key-file go together")]
+    HalfAPair,
+}
+
+/// What a server needs to serve TLS, and what its administrator needs to reach it.
+pub(crate) struct Certificates {
+    pub(crate) tls: Arc<ServerConfig>,
+    /// The authority that the serving certificate can be checked with.
+    pub(crate) ca_pem: String,
+    /// The authority of client certificates.
+    pub(crate) client_ca_pem: String,
+    pub(crate) admin_cert_pem: String,
+    pub(crate) admin_key_pem: String,
+}
+
+impl Certificates {
+    /// Loads what there is and makes what is missing.
+    pub(crate) fn load_or_make(options: &Options, service_ip: Option<IpAddr>) -> Result<Certificates, CertificateError> {
+        let dir = options.certificates_dir();
+        fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
+        let ca = Authority::load_or_make(&dir)?;
+        let (admin_cert_pem, admin_key_pem) = ca.admin(&dir)?;
+        let (cert_pem, key_pem) = match (&options.tls_cert_file, &options.tls_private_key_file) {
+            (Some(cert), Some(key)) => (read(cert)?, read(key)?),
+            (None, None) => ca.serving(&dir, options, service_ip)?,
+            _ => return Err(CertificateError::HalfAPair),
+        };
+        let ca_pem = match &options.tls_cert_file {
+            Some(_) => cert_pem.clone(),
+            None => ca.cert_pem.clone(),
+        };
+        let client_ca_pem = match &options.client_ca_file {
+            // The administrator's certificate is always believed, whoever else is.
+            Some(path) => format!("{}\n{}", read(path)?.trim_end(), ca.cert_pem),
+            None => ca.cert_pem.clone(),
+        };
+        let tls = server_config(&cert_pem, &key_pem, &client_ca_pem)?;
+        Ok(Certificates { tls, ca_pem, client_ca_pem, admin_cert_pem, admin_key_pem })
+    }
+}
+
+fn server_config(cert_pem: &str, key_pem: &str, client_ca_pem: &str) -> Result<Arc<ServerConfig>, CertificateError> {
+    let tls = |error: &dyn std::fmt::Display| CertificateError::Tls(error.to_string());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(client_ca_pem.as_bytes()) {
+        roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| tls(&error))?;
+    let chain = CertificateDer::pem_slice_iter(cert_pem.as_bytes())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| tls(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).map_err(|error| tls(&error))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| tls(&error))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)
+        .map_err(|error| tls(&error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The generated certificate authority.
+struct Authority {
+    cert_pem: String,
+    key: KeyPair,
+}
+
+impl Authority {
+    fn load_or_make(dir: &Path) -> Result<Authority, CertificateError> {
+        let (cert_path, key_path) = (dir.join("ca.crt"), dir.join("ca.key"));
+        if cert_path.exists() && key_path.exists() {
+            let key = KeyPair::from_pem(&read(&key_path)?).map_err(|error| CertificateError::Pem {
+                path: key_path.display().to_string(),
+                why: error.to_string(),
+            })?;
+            return Ok(Authority { cert_pem: read(&cert_path)?, key });
+        }
+        let key = KeyPair::generate()?;
+        let cert_pem = authority_params().self_signed(&key)?.pem();
+        write_private(&key_path, &key.serialize_pem())?;
+        write_public(&cert_path, &cert_pem)?;
+        Ok(Authority { cert_pem, key })
+    }
+
+    /// Signs with the authority's name and key; its certificate itself is not needed for that.
+    fn sign(&self, params: CertificateParams) -> Result<(String, String), CertificateError> {
+        let key = KeyPair::generate()?;
+        let issuer = Issuer::new(authority_params(), &self.key);
+        Ok((params.signed_by(&key, &issuer)?.pem(), key.serialize_pem()))
+    }
+
+    fn admin(&self, dir: &Path) -> Result<(String, String), CertificateError> {
+        let (cert_path, key_path) = (dir.join("admin.crt"), dir.join("admin.key"));
+        if cert_path.exists() && key_path.exists() {
+            return Ok((read(&cert_path)?, read(&key_path)?));
+        }
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "kubernetes-admin");
+        params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let (cert, key) = self.sign(params)?;
+        write_private(&key_path, &key)?;
+        write_public(&cert_path, &cert)?;
+        Ok((cert, key))
+    }
+
+    fn serving(
+        &self,
+        dir: &Path,
+        options: &Options,
+        service_ip: Option<IpAddr>,
+    ) -> Result<(String, String), CertificateError> {
+        let (cert_path, key_path) = (dir.join("apiserver.crt"), dir.join("apiserver.key"));
+        let names_path = dir.join("apiserver.names");
+        let names = serving_names(options, service_ip);
+        let listed = names.join("\n");
+        let made_for_them = fs::read_to_string(&names_path).is_ok_and(|made_for| made_for == listed);
+        if made_for_them && cert_path.exists() && key_path.exists() {
+            return Ok((read(&cert_path)?, read(&key_path)?));
+        }
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        for name in &names {
+            params.subject_alt_names.push(match name.parse::<IpAddr>() {
+                Ok(address) => SanType::IpAddress(address),
+                Err(_) => SanType::DnsName(name.as_str().try_into()?),
+            });
+        }
+        let (cert, key) = self.sign(params)?;
+        write_private(&key_path, &key)?;
+        write_public(&cert_path, &cert)?;
+        write_public(&names_path, &listed)?;
+        Ok((cert, key))
+    }
+}
+
+fn authority_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "pintle-ca");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    params
+}
+
+/// Every name and address the server may be called by.
+fn serving_names(options: &Options, service_ip: Option<IpAddr>) -> Vec<String> {
+    let mut names: Vec<String> = [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+        "localhost",
+        "127.0.0.1",
+        "::1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    names.extend([Some(options.advertised()), service_ip].into_iter().flatten().map(|address| address.to_string()));
+    if !options.bind_address.is_unspecified() {
+        names.push(options.bind_address.to_string());
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn read(path: &Path) -> Result<String, CertificateError> {
+    fs::read_to_string(path).map_err(|source| file_error(path, source))
+}
+
+fn file_error(path: &Path, source: io::Error) -> CertificateError {
+    CertificateError::File { path: path.display().to_string(), source }
+}
+
+fn write_public(path: &Path, text: &str) -> Result<(), CertificateError> {
+    fs::write(path, text).map_err(|source| file_error(path, source))
+}
+
+/// Writes a file that only its owner can read, never letting others see it even for a moment.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let mut file = PathBuf::from(path);
+    file.set_extension("new");
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&file)
+        .and_then(|mut open| open.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&file, path));
+    written.map_err(|source| file_error(path, source))
+}

@@ -1,0 +1,116 @@
+//! The chain of servers, assembled.
+
+use crate::{Options, run::RunError};
+use pintle_admission::AdmissionChain;
+use pintle_apiserver::{
+    discovery::Discovery,
+    endpoints::ApiEndpoints,
+    health::{CheckScope, Health},
+    metrics::Metrics,
+    registry::Stores,
+    server::{Front, GenericApiServer},
+};
+use pintle_storage::Storage;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The servers of the chain, and what the process needs of them.
+pub(crate) struct Chain {
+    pub(crate) server: Arc<GenericApiServer>,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) all_stores: Vec<Arc<Stores>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) health: Arc<Health>,
+}
+
+/// Builds aggregator → kube API server → API extensions over one store.
+pub(crate) fn build(
+    options: &Options,
+    port: u16,
+    storage: &Arc<dyn Storage>,
+    shutdown: &tokio::sync::watch::Receiver<bool>,
+) -> Result<Chain, RunError> {
+    let runtime = Handle::current();
+    let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let start = |resources| {
+        Stores::start(resources, storage, &options.etcd_prefix, &runtime).map_err(RunError::Assemble)
+    };
+    let kube = start(pintle_controlplane::resources())?;
+    let extensions = start(pintle_apiextensions::resources())?;
+    let aggregator = start(pintle_aggregator::resources())?;
+    let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
+    let server = |stores: &Arc<Stores>, delegate, front| {
+        Arc::new(GenericApiServer {
+            endpoints: ApiEndpoints {
+                stores: stores.clone(),
+                admission: AdmissionChain::default_plugins(),
+                metrics: metrics.clone(),
+                shutdown: shutdown.clone(),
+            },
+            version: version(),
+            delegate,
+            front,
+        })
+    };
+    let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
+    let address = format!("{}:{port}", options.advertised());
+    let health = Arc::new(Health::new());
+    let ready = all_stores.clone();
+    health.add(
+        "informer-sync",
+        CheckScope::ReadyOnly,
+        Arc::new(move || match ready.iter().all(|stores| stores.is_ready()) {
+            true => Ok(()),
+            false => Err("caches are not filled yet".to_owned()),
+        }),
+    );
+    let stopping = shutdown.clone();
+    health.add(
+        "shutdown",
+        CheckScope::ReadyOnly,
+        Arc::new(move || match *stopping.borrow() {
+            false => Ok(()),
+            true => Err("process is shutting down".to_owned()),
+        }),
+    );
+    let front = Front {
+        discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
+        health: health.clone(),
+        metrics: metrics.clone(),
+        collect: Arc::new(|| {}),
+        documents: Vec::new(),
+    };
+    let extensions = server(&extensions, None, None);
+    let kube_server = server(&kube, Some(extensions), None);
+    let server = server(&aggregator, Some(kube_server), Some(front));
+    Ok(Chain { server, stores: kube, all_stores, metrics, health })
+}
+
+/// The answer to `/version`: the API version that is served, and which build serves it.
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": concat!("v1.36.2+pintle-", env!("CARGO_PKG_VERSION")),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
+    })
+}
+
+/// The architecture by Go's name for it, which clients compare.
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,13 @@
+//! Options → config → the server chain: everything of the `pintle` command but its flags, so that a Rust test can run a
+//! server in its own process.
+//!
+//! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
+
+mod certificates;
+mod chain;
+mod kubeconfig;
+mod options;
+mod run;
+
+pub use options::{Options, StorageBackend};
+pub use run::{RunError, Running, start};

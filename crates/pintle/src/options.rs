@@ -1,0 +1,110 @@
+//! What a server is told, under kube-apiserver's names
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Where objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StorageBackend {
+    /// In files below the data directory.
+    #[default]
+    Embedded,
+    /// Nowhere: gone when the server ends.
+    Memory,
+}
+
+/// All options with their defaults.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the store, certificates and `admin.kubeconfig` are.
+    pub data_dir: PathBuf,
+    /// Where objects are kept.
+    pub storage_backend: StorageBackend,
+    /// The prefix of all storage keys.
+    pub etcd_prefix: String,
+    /// How often history is compacted; zero is never.
+    pub etcd_compaction_interval: Duration,
+    /// The address to listen on.
+    pub bind_address: IpAddr,
+    /// The port to listen on; 0 is any free one.
+    pub secure_port: u16,
+    /// The address that other members of the cluster reach the server at; `None` is a guess.
+    pub advertise_address: Option<IpAddr>,
+    /// Where generated certificates go; `None` is below the data directory.
+    pub cert_dir: Option<PathBuf>,
+    /// The serving certificate; `None` is a generated one.
+    pub tls_cert_file: Option<PathBuf>,
+    /// The key of the serving certificate.
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Whose client certificates are believed; `None` is the generated authority's.
+    pub client_ca_file: Option<PathBuf>,
+    /// Static tokens.
+    pub token_auth_file: Option<PathBuf>,
+    /// The range of service addresses.
+    pub service_cluster_ip_range: String,
+    /// The range of node ports, as `30000-32767`.
+    pub service_node_port_range: String,
+    /// How long a request may take that is not long-running.
+    pub request_timeout: Duration,
+    /// How many reads may be in flight.
+    pub max_requests_inflight: usize,
+    /// How many writes may be in flight.
+    pub max_mutating_requests_inflight: usize,
+    /// How long open requests may take when the server ends.
+    pub shutdown_grace_period: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            data_dir: PathBuf::from("pintle-data"),
+            storage_backend: StorageBackend::Embedded,
+            etcd_prefix: "/registry".to_owned(),
+            etcd_compaction_interval: Duration::from_secs(300),
+            bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            secure_port: 6443,
+            advertise_address: None,
+            cert_dir: None,
+            tls_cert_file: None,
+            tls_private_key_file: None,
+            client_ca_file: None,
+            token_auth_file: None,
+            service_cluster_ip_range: "10.0.0.0/24".to_owned(),
+            service_node_port_range: "30000-32767".to_owned(),
+            request_timeout: Duration::from_secs(60),
+            max_requests_inflight: 400,
+            max_mutating_requests_inflight: 200,
+            shutdown_grace_period: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Options {
+    /// The address that clients elsewhere are told: the given one, the one listened on, or that of the default route.
+    pub fn advertised(&self) -> IpAddr {
+        if let Some(address) = self.advertise_address {
+            return address;
+        }
+        if !self.bind_address.is_unspecified() {
+            return self.bind_address;
+        }
+        // Connecting a datagram socket sends nothing; it only asks the kernel which address it would use.
+        let route = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+            socket.connect("192.0.2.1:9")?;
+            socket.local_addr()
+        });
+        match route {
+            Ok(address) => address.ip(),
+            Err(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        }
+    }
+
+    /// Where generated certificates are.
+    pub fn certificates_dir(&self) -> PathBuf {
+        self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("certs"))
+    }
+}
