@@ -11,7 +11,7 @@ fn documents(data: &[u8]) -> Option<(Value, Value)> {
 }
 
 /// A JSON patch applies or says why not, and an untouched document is the same.
-pub fn json_patch(data: &[u8]) {
+pub(crate) fn json_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     for validation in [FieldValidation::Ignore, FieldValidation::Warn] {
         let result = json_patch::apply(document.clone(), &patch, validation);
@@ -23,7 +23,7 @@ pub fn json_patch(data: &[u8]) {
 }
 
 /// A merge patch that applies changes nothing when it is applied again.
-pub fn merge_patch(data: &[u8]) {
+pub(crate) fn merge_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     if let Ok(once) = merge_patch::apply(document, patch.clone(), FieldValidation::Warn) {
         let again = merge_patch::apply(once.clone(), patch, FieldValidation::Warn);
@@ -44,7 +44,7 @@ fn has_nulls(value: &Value) -> bool {
 }
 
 /// A strategic merge patch applies or says why not, to objects of any kind.
-pub fn strategic_patch(data: &[u8]) {
+pub(crate) fn strategic_patch(data: &[u8]) {
     let Some((document, patch)) = documents(data) else { return };
     for (group, kind) in [("", "Pod"), ("", "Service"), ("apps", "Deployment")] {
         let Some(schema) = Schema::builtin().by_kind(group, "v1", kind) else { continue };

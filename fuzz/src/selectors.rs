@@ -3,7 +3,7 @@
 use pintle_machinery::{FieldSelector, LabelSelector};
 
 /// What parses is printed so that it parses to the same selector.
-pub fn label_selector(data: &[u8]) {
+pub(crate) fn label_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(selector) = LabelSelector::parse(text) {
         assert_eq!(LabelSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
@@ -12,7 +12,7 @@ pub fn label_selector(data: &[u8]) {
 }
 
 /// What parses is printed so that it parses to the same selector, unless a field's name holds an operator.
-pub fn field_selector(data: &[u8]) {
+pub(crate) fn field_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(selector) = FieldSelector::parse(text) {
         let printed = FieldSelector::parse(&selector.to_string());
