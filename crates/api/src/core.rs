@@ -14,6 +14,7 @@ pub mod persistent_volume_claim;
 pub mod pod;
 pub mod pod_spec;
 pub mod pod_template;
+pub mod range_allocation;
 pub mod replication_controller;
 pub(crate) mod replication_controller_table;
 pub mod resource_quota;
@@ -24,11 +25,13 @@ mod volume;
 
 use crate::declare::Group;
 use pintle_registry::Resource;
+use service::ServiceNetwork;
+use std::sync::Arc;
 
 pub(crate) const GROUP: Group = Group::new("", "v1", "k8s.io/api/core/v1");
 
 /// The resources of the group.
-pub fn resources() -> Vec<Resource> {
+pub fn resources(service_network: &Arc<ServiceNetwork>) -> Vec<Resource> {
     vec![
         binding::resource(),
         component_status::resource(),
@@ -46,6 +49,6 @@ pub fn resources() -> Vec<Resource> {
         resource_quota::resource(),
         secret::resource(),
         service_account::resource(),
-        service::resource(),
+        service::resource(service_network),
     ]
 }

@@ -5,6 +5,7 @@
 
 mod declare;
 mod field_checks;
+mod ip_rules;
 mod printing;
 mod resource_list;
 mod rules;
@@ -33,11 +34,24 @@ pub mod scheduling;
 pub mod storage;
 
 use pintle_registry::Resource;
+use std::sync::Arc;
+
+/// What the kinds have to know of the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Where services get their addresses and ports from.
+    pub service_network: Arc<core::service::ServiceNetwork>,
+}
+
+/// What the server stores for itself, in no group that is served: node port allocations.
+pub fn internal_resources() -> Vec<Resource> {
+    vec![core::range_allocation::resource()]
+}
 
 /// All resources of the built-in groups, in every version that is served, in the order of the groups' names.
-pub fn resources() -> Vec<Resource> {
+pub fn resources(config: &Config) -> Vec<Resource> {
     let groups = [
-        core::resources(),
+        core::resources(&config.service_network),
         admissionregistration::resources(),
         apps::resources(),
         authentication::resources(),

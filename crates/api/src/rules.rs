@@ -48,6 +48,11 @@ pub(crate) fn count_generation_if(object: &mut Value, old: &Value, changed: bool
     object.set_generation(old.generation() + i64::from(changed));
 }
 
+/// The texts a check found wrong, as errors of a field.
+pub(crate) fn invalid(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
+    messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
+}
+
 /// A number that may not be negative; absent is right.
 pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
     match object.i64_at(path) {

@@ -25,7 +25,7 @@ fn declarations_reproduce_the_discovery_of_the_reference() {
     }
     expected.retain(|name, _| !DECLARED_ELSEWHERE.contains(&name.as_str()));
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for resource in pintle_api::resources() {
+    for resource in pintle_api::resources(&pintle_api::Config::default()) {
         let group_version = resource.resource.group_version();
         declared.entry(group_version.to_string()).or_default().extend(lines(&resource, &group_version));
     }
@@ -37,7 +37,9 @@ fn declarations_reproduce_the_discovery_of_the_reference() {
 #[test]
 fn every_stored_resource_has_a_place_of_its_own() {
     let mut kinds = BTreeMap::new();
-    for resource in pintle_api::resources().iter().filter(|resource| resource.is_stored()) {
+    for resource in
+        pintle_api::resources(&pintle_api::Config::default()).iter().filter(|resource| resource.is_stored())
+    {
         let kind = resource.storage.kind.clone();
         let other = kinds.insert(resource.storage.path.clone(), kind.clone()).unwrap_or(kind.clone());
         assert_eq!(other, kind, "{} is shared by two kinds", resource.storage.path);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// Checks the cells of one object besides name and age.
 fn check(resource: &str, object: Value, expected: Value) {
     let now = "2026-01-01T00:10:00Z".parse().expect("a time");
-    let mut found = pintle_api::resources();
+    let mut found = pintle_api::resources(&pintle_api::Config::default());
     found.retain(|declared| declared.group_resource().to_string() == resource);
     let declared = found.last().unwrap_or_else(|| panic!("{resource} is declared"));
     let names: Vec<String> = declared.table.columns().into_iter().map(|column| column.name).collect();

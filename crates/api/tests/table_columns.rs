@@ -31,7 +31,7 @@ fn tables_have_the_columns_of_the_reference() {
         .filter_map(|line| line.split_once(": "))
         .map(|(path, columns)| (path.to_owned(), columns.to_owned()))
         .collect();
-    let printed: BTreeMap<String, String> = pintle_api::resources()
+    let printed: BTreeMap<String, String> = pintle_api::resources(&pintle_api::Config::default())
         .iter()
         .map(|resource| (path(resource), resource.table.columns()))
         .map(|(path, columns)| (path, columns.iter().map(notation).collect::<Vec<_>>().join(", ")))
@@ -49,7 +49,7 @@ fn tables_have_the_columns_of_the_reference() {
 #[test]
 fn every_row_fills_the_columns_even_of_an_empty_object() {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    for resource in pintle_api::resources() {
+    for resource in pintle_api::resources(&pintle_api::Config::default()) {
         let (columns, cells) = (resource.table.columns(), resource.table.cells(&json!({}), now));
         // The age of an IP address has no column in the reference either.
         let extra = usize::from(resource.kind == "IPAddress");

@@ -46,7 +46,7 @@ fn options(node: Option<String>) -> WatchOptions {
     let node: Option<Arc<str>> = node.map(Into::into);
     WatchOptions {
         predicate: node.clone().map(|node| -> pintle_cacher::Predicate {
-            Arc::new(move |object| object.field(0) == Some(&node))
+            Arc::new(move |object| object.field(0) == Some(&*node))
         }),
         trigger: node.map(|value| Trigger { field: "spec.nodeName".into(), value }),
         ..WatchOptions::new(WatchStart::Now(Freshness::Any))

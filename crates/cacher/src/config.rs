@@ -25,6 +25,10 @@ pub struct CacherConfig {
     pub log_capacity_max: usize,
     /// Never more bytes of replaced and deleted objects are kept for the events.
     pub log_bytes_max: usize,
+    /// Whether a watch from before the event log is served from the store's history, so that clients need not list
+    /// again after a restart. To be switched off for a resource that begins to exist with its cacher, as a custom
+    /// resource does: a revision from before that has to be [`crate::CacherError::Expired`].
+    pub resume_from_storage: bool,
     /// How many items wait for a watcher before it is told to catch up from the event log.
     pub queue_capacity: usize,
     /// How often a watcher that wants bookmarks gets one.
@@ -51,6 +55,7 @@ impl CacherConfig {
             log_capacity_min: 100,
             log_capacity_max: 100 * 1024,
             log_bytes_max: 32 << 20,
+            resume_from_storage: true,
             queue_capacity: 1000,
             bookmark_period: Duration::from_secs(60),
             freshness_timeout: Duration::from_secs(3),

@@ -42,8 +42,12 @@ impl Shared {
             if start <= after {
                 return Ok(());
             }
+            let too_old = CacherError::Expired { requested: after, oldest: start };
+            if !self.config.resume_from_storage {
+                return Err(too_old);
+            }
             let expired = |error| match error {
-                StorageError::Compacted { .. } => CacherError::Expired { requested: after, oldest: start },
+                StorageError::Compacted { .. } => too_old.clone(),
                 error => CacherError::Storage(error),
             };
             let writes = match timeout(PATIENCE, self.writes_between(after, start)).await {
@@ -52,14 +56,14 @@ impl Shared {
                 Err(_) => None,
             };
             let Some(writes) = writes else {
-                return Err(CacherError::Expired { requested: after, oldest: start });
+                return Err(too_old);
             };
             let changes = self.changes(writes, after).await.map_err(expired)?;
             let mut state = self.state.lock();
             // Meanwhile the log may have lost its oldest changes, or begun anew; then there is a gap to be read, too.
             if state.log.start() == start {
                 if !state.log.prepend(changes, after, Instant::now()) {
-                    return Err(CacherError::Expired { requested: after, oldest: start });
+                    return Err(too_old);
                 }
                 self.due_changed.notify_one();
                 return Ok(());

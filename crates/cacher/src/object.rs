@@ -150,8 +150,8 @@ impl CachedObject {
     }
 
     /// The value of one selectable field.
-    pub fn field(&self, index: usize) -> Option<&Arc<str>> {
-        self.fields.get(index)
+    pub fn field(&self, index: usize) -> Option<&str> {
+        self.fields.get(index).map(AsRef::as_ref)
     }
 
     /// Another encoding of the object, made by `make` on the first demand and kept as long as the object.

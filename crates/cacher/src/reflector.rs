@@ -12,13 +12,18 @@
 
 use crate::{CachedObject, Snapshot, event::Change, metrics, shared::Shared, snapshot::ObjectMap};
 use pintle_storage::{EventKind, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 /// So many events are decoded and published at once; other tasks run in between.
 const CHUNK: usize = 256;
 
-/// Runs until the store is closed.
+/// Runs until the store is closed. However it ends, what nobody follows any more must not be read as if it were
+/// followed: the cacher stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let _stop = StopAtEnd(&shared);
     let mut backoff = Backoff::default();
     loop {
         match shared.list_from_storage(None).await {
@@ -39,7 +44,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             }
         }
     }
-    shared.stop();
+}
+
+struct StopAtEnd<'a>(&'a Shared);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 struct Reflector<'a> {
@@ -60,7 +72,9 @@ impl<'a> Reflector<'a> {
     /// [`StorageError::Compacted`].
     async fn watch(&mut self, backoff: &mut Backoff) -> StorageError {
         loop {
-            let error = match self.watch_once(backoff).await {
+            let ended = self.watch_once(backoff).await;
+            self.shared.set_queued(None);
+            let error = match ended {
                 Ok(()) => None,
                 Err(error @ (StorageError::Closed | StorageError::Compacted { .. })) => {
                     tracing::debug!(resource = %self.shared.config.resource, %error, "cannot go on watching");
@@ -81,14 +95,15 @@ impl<'a> Reflector<'a> {
         let storage = &self.shared.storage;
         let prefix = self.shared.config.prefix.to_string();
         let mut stream = storage.watch(WatchRequest { prefix, after: self.revision }).await?;
-        self.shared.set_queued(stream.queued_revision());
-        // Without it nobody would know how far the cache is until the next write to the resource.
-        let ended = match storage.request_progress().await {
-            Ok(()) => self.follow(stream.as_mut(), backoff).await,
-            Err(error) => Err(error),
-        };
-        self.shared.set_queued(None);
-        ended
+        let queued = stream.queued_revision();
+        let is_known =
+            queued.as_ref().is_some_and(|queued| queued.load(Ordering::Acquire) <= self.revision.0);
+        self.shared.set_queued(queued);
+        if !is_known {
+            // Without it nobody would know how far the cache is until the next write to the resource.
+            storage.request_progress().await?;
+        }
+        self.follow(stream.as_mut(), backoff).await
     }
 
     async fn follow(

@@ -303,7 +303,7 @@ pub(crate) fn on_node(node: &str) -> WatchOptions {
     let expected = value.clone();
     WatchOptions {
         trigger: Some(Trigger { field: "spec.nodeName".into(), value }),
-        predicate: Some(Arc::new(move |object| object.field(0) == Some(&expected))),
+        predicate: Some(Arc::new(move |object| object.field(0) == Some(&*expected))),
         ..WatchOptions::new(WatchStart::Now(Freshness::Any))
     }
 }

@@ -158,10 +158,13 @@ impl WatchTarget {
         if let Some(position) = queue.behind {
             return Poll::Ready(Next::Log(position));
         }
-        match &mut queue.waker {
-            Some(waker) => waker.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        let former = match &queue.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => None,
+            _ => queue.waker.replace(cx.waker().clone()),
+        };
+        drop(queue);
+        // Not under the lock: it may be the last thing that holds a task, whatever that does when it goes.
+        drop(former);
         Poll::Pending
     }
 

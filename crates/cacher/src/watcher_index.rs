@@ -42,7 +42,7 @@ impl Requirement {
 
     pub(crate) fn matches(&self, object: &CachedObject) -> bool {
         match self {
-            Requirement::Field(field, value) => object.field(*field) == Some(value),
+            Requirement::Field(field, value) => object.field(*field) == Some(&**value),
             Requirement::Name(name) => object.name() == &**name,
         }
     }
@@ -113,8 +113,9 @@ impl WatcherIndex {
         look_into(Bucket::Name(object.name_arc().clone()));
         look_into(Bucket::Object(object.key().clone()));
         for field in &self.fields {
-            let value =
-                |object: Option<&CachedObject>| object.and_then(|object| object.field(*field)).cloned();
+            let value = |object: Option<&CachedObject>| {
+                object.and_then(|object| object.fields().get(*field)).cloned()
+            };
             let (current, previous) = (value(current), value(previous));
             if previous != current
                 && let Some(value) = previous

@@ -2,6 +2,7 @@
 
 use crate::{Options, run::RunError};
 use pintle_admission::AdmissionChain;
+use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
     discovery::Discovery,
     endpoints::ApiEndpoints,
@@ -28,17 +29,19 @@ pub(crate) struct Chain {
 pub(crate) fn build(
     options: &Options,
     port: u16,
+    network: Arc<ServiceNetwork>,
     storage: &Arc<dyn Storage>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
-    let start = |resources| {
-        Stores::start(resources, storage, &options.etcd_prefix, &runtime).map_err(RunError::Assemble)
+    let start = |resources, internal| {
+        Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime).map_err(RunError::Assemble)
     };
-    let kube = start(pintle_controlplane::resources())?;
-    let extensions = start(pintle_apiextensions::resources())?;
-    let aggregator = start(pintle_aggregator::resources())?;
+    let config = pintle_api::Config { service_network: network };
+    let kube = start(pintle_api::resources(&config), pintle_api::internal_resources())?;
+    let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
+    let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
     let server = |stores: &Arc<Stores>, delegate, front| {
         Arc::new(GenericApiServer {

@@ -1,6 +1,8 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
+use pintle_api::core::service::{PortRange, ServiceNetwork};
+use pintle_machinery::validation::Cidr;
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::PathBuf,
@@ -101,6 +103,21 @@ impl Options {
             Ok(address) => address.ip(),
             Err(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
+    }
+
+    /// Where services get addresses and ports from.
+    ///
+    /// # Errors
+    /// When a range is malformed.
+    pub fn service_network(&self) -> Result<ServiceNetwork, String> {
+        let ranges = self.service_cluster_ip_range.split(',');
+        let cidrs: Option<Vec<Cidr>> = ranges.map(|range| Cidr::parse_sloppy(range.trim())).collect();
+        let cidrs = cidrs.ok_or_else(|| {
+            format!("--service-cluster-ip-range: {} is no list of CIDRs", self.service_cluster_ip_range)
+        })?;
+        let ports = self.service_node_port_range.parse::<PortRange>();
+        let ports = ports.map_err(|error| format!("--service-node-port-range: {error}"))?;
+        ServiceNetwork::new(cidrs, ports).map_err(|error| format!("--service-cluster-ip-range: {error}"))
     }
 
     /// Where generated certificates are.

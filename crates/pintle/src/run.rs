@@ -9,7 +9,7 @@ use crate::{
 use pintle_apiserver::{
     filters::ChainConfig,
     health::CheckScope,
-    serving::{ServingConfig, serve},
+    serving::{ServingConfig, serve, stopped},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
@@ -121,16 +121,12 @@ impl Running {
 pub async fn start(options: Options) -> Result<Running, RunError> {
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
-    let network = pintle_controlplane::ServiceNetwork::parse(
-        &options.service_cluster_ip_range,
-        &options.service_node_port_range,
-    )
-    .map_err(RunError::Options)?;
-    let certificates = Certificates::load_or_make(&options, network.first_address())?;
+    let network = Arc::new(options.service_network().map_err(RunError::Options)?);
+    let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
+            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), &EmbeddedOptions::default())?)
         }
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
     };
@@ -152,8 +148,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let mut background =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let mut background = Vec::new();
     if !options.etcd_compaction_interval.is_zero() {
         let interval = options.etcd_compaction_interval;
         background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
@@ -190,7 +185,7 @@ async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: wa
     loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopped(&mut stopping) => return,
         }
         if let Some(revision) = before
             && let Err(error) = storage.compact(revision).await
@@ -216,7 +211,7 @@ fn watch_storage_health(
             failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
-                _ = stopping.wait_for(|stop| *stop) => return,
+                () = stopped(&mut stopping) => return,
             }
         }
     });

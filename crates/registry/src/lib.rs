@@ -12,6 +12,8 @@ mod selectable;
 mod strategy;
 mod subresource;
 mod table;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
 pub use context::RequestContext;

@@ -1,7 +1,10 @@
 //! What is particular to a kind when its objects are written.
 
 use crate::{BoxFuture, Registry, RequestContext};
-use pintle_machinery::{ErrorList, Status, Value};
+use pintle_machinery::{
+    ErrorList, FieldPath, Status, Value,
+    validation::{validate_object_meta, validate_object_meta_update},
+};
 use std::time::Duration;
 
 /// How a write that had side effects ends: called once with whether the object was stored, and the server's other
@@ -12,7 +15,7 @@ pub type FinishFn = Box<dyn for<'a> FnOnce(bool, &'a dyn Registry) -> BoxFuture<
 /// here. Defaults do nothing, which is right for a kind without rules of its own.
 ///
 /// Objects are trees in the storage version, with absent fields absent: after decoding, a field that Go would leave out
-/// as empty is not there; `null` counts as absent. `metadata` is validated by the store.
+/// as empty is not there; `null` counts as absent.
 ///
 /// The rules come from <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>
 /// and the reference's observed behaviour.
@@ -35,9 +38,11 @@ pub trait Strategy: Send + Sync {
     /// disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
-    /// What is wrong with a new object, in the order the fields are declared.
-    fn validate(&self, _context: &RequestContext<'_>, _object: &Value) -> ErrorList {
-        ErrorList::new()
+    /// What is wrong with a new object, its metadata first, then the fields in the order they are declared. A kind
+    /// without rules of its own has the rules of metadata.
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let name = |name: &str, prefix| self.validate_name(name, prefix);
+        validate_object_meta(object, !context.namespace.is_empty(), name, &FieldPath::new("metadata"))
     }
 
     /// What the client should know of a new object that is accepted all the same.
@@ -58,9 +63,9 @@ pub trait Strategy: Send + Sync {
     /// Takes back what this write may not change, and sets what follows from what it changed (generation).
     fn prepare_for_update(&self, _context: &RequestContext<'_>, _object: &mut Value, _old: &Value) {}
 
-    /// What is wrong with the new state of an object.
-    fn validate_update(&self, _context: &RequestContext<'_>, _object: &Value, _old: &Value) -> ErrorList {
-        ErrorList::new()
+    /// What is wrong with the new state of an object, its metadata first (the store checks it too, and clients see both).
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_object_meta_update(object, old, &FieldPath::new("metadata"))
     }
 
     /// What the client should know of an update that is accepted all the same.

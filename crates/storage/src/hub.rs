@@ -202,6 +202,7 @@ impl WatchReceiver for HubReceiver {
 
 impl Drop for HubReceiver {
     fn drop(&mut self) {
+        self.watcher.queued.store(u64::MAX, Ordering::Release);
         self.hub.state.lock().watchers.retain(|watcher| !Arc::ptr_eq(watcher, &self.watcher));
     }
 }
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(queued(), [7, 5]);
         hub.publish(&[write(8, MAX_QUEUED_BYTES + 1)], Revision(8));
         assert_eq!(queued(), [u64::MAX, 5]);
-        hub.close(None);
+        drop(other);
         assert_eq!(queued(), [u64::MAX, u64::MAX]);
     }
 }

@@ -1,12 +1,12 @@
 //! From a request's body to a tree.
 
-use super::{Exchange, yaml};
+use super::Exchange;
 use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     options::FieldValidation,
-    codec::{Decoded, json, protobuf},
+    codec::{Decoded, json, protobuf, yaml},
 };
 use pintle_schema::SchemaRef;
 
@@ -41,11 +41,13 @@ fn decode_as(
             json::decode(body, schema)
         }
         MediaType::Yaml => {
-            let decoded = yaml::decode(body, schema);
-            if let Ok(decoded) = &decoded {
-                check_type_meta(type_meta_of_tree(&decoded.value), kind)?;
-            }
-            decoded
+            let converted = yaml::to_json(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
+            })?;
+            let found = json::type_meta(&converted.json)
+                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            check_type_meta((found.api_version, found.kind), kind)?;
+            yaml::decode(body, schema)
         }
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
@@ -74,11 +76,6 @@ fn decode_as(
     value.set("kind", kind.kind.clone());
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
-}
-
-/// What a body says it is; empty where it says nothing.
-fn type_meta_of_tree(tree: &Value) -> (String, String) {
-    (tree.str_at("apiVersion").to_owned(), tree.str_at("kind").to_owned())
 }
 
 /// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.

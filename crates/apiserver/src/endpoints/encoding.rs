@@ -4,7 +4,6 @@
 //! version, protobuf) is made on first demand and kept beside the object; YAML, tables and partial metadata are for
 //! people and made anew.
 
-use super::yaml;
 use crate::{
     negotiation::{Accepted, MediaType, Transform},
     registry::VersionedResource,
@@ -14,7 +13,7 @@ use jiff::Timestamp;
 use pintle_cacher::{CachedObject, RepresentationId};
 use pintle_machinery::{
     Status, Value, ValueExt,
-    codec::{json, protobuf},
+    codec::{json, protobuf, yaml},
 };
 use pintle_registry::Column;
 use pintle_schema::{Schema, SchemaRef};
@@ -168,7 +167,7 @@ impl Encoder<'_> {
             MediaType::Json => Ok(bytes),
             _ => {
                 let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-                Ok(yaml::encode(&tree).into())
+                Ok(yaml::encode_any(&tree).into())
             }
         }
     }
@@ -209,9 +208,7 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
             }
         }
         MediaType::Yaml => {
-            let bytes = json::encode(tree, schema);
-            let full: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
-            yaml::encode(&full).into()
+            yaml::encode(tree, schema).into()
         }
         MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
     })

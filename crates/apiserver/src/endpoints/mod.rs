@@ -15,7 +15,6 @@ mod selection;
 mod subresource;
 mod update;
 mod watch;
-mod yaml;
 
 use crate::{
     metrics::Metrics,

@@ -78,7 +78,7 @@ impl Selection {
             let value = match &term.field {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace(),
-                Field::Declared { index, .. } => object.field(*index).map(|value| &**value).unwrap_or_default(),
+                Field::Declared { index, .. } => object.field(*index).unwrap_or_default(),
             };
             (value == term.value) == term.equal
         }) && self.labels.matches(|key| object.labels().get(key))

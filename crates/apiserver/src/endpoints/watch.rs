@@ -142,7 +142,7 @@ impl WatchStream {
             let more = tokio::select! {
                 more = watcher.next_batch(BATCH, &mut self.items) => more,
                 () = tokio::time::sleep_until(self.deadline) => false,
-                _ = self.shutdown.wait_for(|stop| *stop) => false,
+                () = crate::serving::stopped(&mut self.shutdown) => false,
             };
             if !more && self.items.is_empty() {
                 return None;

@@ -7,7 +7,7 @@ use pintle_machinery::{
     FieldPath, Status, Value, ValueExt,
     meta::{self, ObjectMeta},
     generate_name::generate_name,
-    validation::validate_object_meta,
+    validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext};
 
@@ -95,9 +95,12 @@ impl Store {
         object.remove_at("metadata.deletionGracePeriodSeconds");
         strategy.prepare_for_create(context, object);
         object.remove_at("metadata.selfLink");
-        let mut errors =
-            validate_object_meta(object, self.resource.is_namespaced(), |name: &str, prefix| strategy.validate_name(name, prefix), &metadata());
-        errors.extend(strategy.validate(context, object));
+        let mut errors = strategy.validate(context, object);
+        if errors.is_empty() {
+            // What holds for every kind, also for one that takes its own names lightly.
+            let namespaced = self.resource.is_namespaced();
+            errors = validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
+        }
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, object.name(), &errors));
         }

@@ -59,6 +59,7 @@ impl VersionedResource {
 /// All resources of a server.
 pub struct Stores {
     resources: Vec<Arc<VersionedResource>>,
+    internal: Vec<Arc<Store>>,
     by_path: HashMap<GroupVersionResource, Arc<VersionedResource>>,
     by_resource: HashMap<GroupResource, Arc<Store>>,
     decoded: DecodedObjects,
@@ -66,18 +67,20 @@ pub struct Stores {
 
 impl Stores {
     /// Starts a store for every stored resource. Versions and cohabiting resources with one storage path share one.
+    /// `internal` resources are stored and have no path: only code inside the server sees them.
     ///
     /// # Errors
     /// When a declaration names a type that the schema does not have, or nobody declares a path's storage kind.
     pub fn start(
         resources: Vec<Resource>,
+        internal: Vec<Resource>,
         storage: &Arc<dyn Storage>,
         storage_prefix: &str,
         runtime: &Handle,
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
-        for resource in resources.iter().filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
+        for resource in resources.iter().chain(&internal).filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
@@ -90,10 +93,17 @@ impl Stores {
         }
         let mut stores = Stores {
             resources: Vec::new(),
+            internal: Vec::new(),
             by_path: HashMap::new(),
             by_resource: HashMap::new(),
             decoded: DecodedObjects::default(),
         };
+        for resource in internal {
+            if let Some(store) = by_location.get(&resource.storage.path) {
+                stores.by_resource.insert(resource.group_resource(), store.clone());
+                stores.internal.push(store.clone());
+            }
+        }
         for resource in resources {
             let store = match is_stored(&resource) {
                 true => Some(
@@ -144,7 +154,8 @@ impl Stores {
 
     /// Each store once.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> {
-        self.resources.iter().filter(|resource| resource.is_storage_version()).filter_map(|r| r.store.as_ref())
+        let served = self.resources.iter().filter(|resource| resource.is_storage_version());
+        served.filter_map(|resource| resource.store.as_ref()).chain(&self.internal)
     }
 
     /// Waits until every cache has listed its resource once.

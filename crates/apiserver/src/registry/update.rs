@@ -251,8 +251,6 @@ impl Store {
         }
         new.remove_at("metadata.selfLink");
         let mut errors = validate_object_meta_update(new, old, &metadata());
-        // Kinds check the same once more in the reference, and clients see both.
-        errors.extend(validate_object_meta_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, new.name(), &errors));

@@ -57,7 +57,7 @@ pub async fn serve(
                     continue;
                 }
             },
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stopped(&mut stop) => break,
         };
         let (acceptor, handler, watcher) = (acceptor.clone(), handler.clone(), graceful.watcher());
         tokio::spawn(async move {
@@ -72,6 +72,12 @@ pub async fn serve(
         () = tokio::time::sleep(config.grace_period) => tracing::warn!("grace period over, requests are cut off"),
     }
     Ok(())
+}
+
+/// Waits until the server is told to stop, or nobody is left to tell it.
+pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
+    // The result borrows the channel; who waits needs only the fact.
+    drop(stop.wait_for(|stop| *stop).await);
 }
 
 async fn connection(

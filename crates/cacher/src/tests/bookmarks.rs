@@ -1,7 +1,7 @@
 //! When bookmarks come, and what they say.
 
 use crate::{
-    Freshness, WatchItem, WatchOptions, WatchStart,
+    CacherConfig, Freshness, WatchItem, WatchOptions, WatchStart,
     testing::{TestStorage, config, ready, start},
 };
 use pintle_storage::Revision;
@@ -103,4 +103,25 @@ async fn without_an_answer_of_the_store_a_bookmark_says_what_is_known() {
     storage.put("/p/a/x", "").await;
     let item = watcher.next().await;
     assert!(matches!(item, Some(WatchItem::Bookmark { revision: Revision(1), .. })), "{item:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_has_to_catch_up_gets_no_bookmark_before_it_has() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, CacherConfig { queue_capacity: 4, ..config() }).await;
+    let mut watcher = cacher.watch(options(None)).await.unwrap();
+    assert_eq!(ready(&mut watcher), [""; 0]);
+    for _ in 0..10 {
+        storage.put("/p/a/x", "").await;
+    }
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    let mut items = Vec::new();
+    assert!(watcher.next_batch(2, &mut items).await);
+    // There is room in the queue, but six events are still in the log alone.
+    assert_eq!((items.len(), watcher.target().queued()), (2, 2));
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    let seen = ready(&mut watcher);
+    assert_eq!((seen.len(), seen[7].as_str()), (8, "MODIFIED /p/a/x @11"));
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    assert_eq!(ready(&mut watcher), ["BOOKMARK 11"]);
 }

@@ -1,7 +1,8 @@
 //! Who is woken, what is queued, and what becomes of those who are slow.
 
 use crate::{
-    Cacher, CacherConfig, Freshness, WatchOptions, WatchStart, Watcher,
+    Cacher, CacherConfig, Freshness, Snapshot, WatchOptions, WatchStart, Watcher,
+    event::Change,
     testing::{TestStorage, config, on_node, ready, settled, start},
 };
 use pintle_storage::Revision;
@@ -193,4 +194,31 @@ async fn the_history_of_a_burst_is_forgotten_when_it_is_over() {
     // The store still knows.
     let watcher = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await;
     assert_eq!(ready(&mut watcher.unwrap()).len(), 999);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_changes_of_one_revision_are_told_apart() {
+    // As etcd deletes the keys of a lease.
+    let storage = TestStorage::new();
+    for key in ["/p/a/x", "/p/a/y", "/p/a/z"] {
+        storage.put(key, "").await;
+    }
+    let cacher = start(&storage, CacherConfig { queue_capacity: 1, ..config() }).await;
+    let mut watcher = watch(&cacher, now()).await;
+    let objects = cacher.snapshot(Freshness::Any).await.unwrap();
+    let revision = Revision(9);
+    let changes = objects
+        .range("/p/", None)
+        .map(|object| Change { revision, current: None, previous: Some(object.clone()) })
+        .collect();
+    cacher.shared.apply(changes, Snapshot::new(Default::default(), revision));
+    let expected = ["DELETED /p/a/x @9", "DELETED /p/a/y @9", "DELETED /p/a/z @9"];
+    assert_eq!(watcher.target().queued(), 1);
+    assert_eq!(ready(&mut watcher), expected);
+    let after = async |revision| {
+        let start = WatchStart::After(Revision(revision));
+        ready(&mut cacher.watch(WatchOptions::new(start)).await.unwrap())
+    };
+    assert_eq!(after(8).await, expected);
+    assert_eq!(after(9).await, [""; 0]);
 }

@@ -1,11 +1,16 @@
 //! Following a store whose watches end.
 
 use crate::{
-    CacherError, Freshness, WatchOptions, WatchStart,
+    CacherConfig, CacherError, DecodeError, DecodedObject, Freshness, ObjectDecoder, WatchOptions,
+    WatchStart,
     testing::{TestStorage, config, contents, ready, settled, start},
 };
-use pintle_storage::{Revision, Storage};
-use std::{sync::atomic::Ordering, time::Duration};
+use bytes::Bytes;
+use pintle_storage::{Key, Revision, Storage};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 #[tokio::test(start_paused = true)]
 async fn watchers_notice_nothing_of_a_storage_watch_that_ends() {
@@ -72,4 +77,22 @@ async fn a_store_that_closes_stops_the_cacher() {
     assert_eq!(cacher.snapshot(Freshness::Any).await.unwrap_err(), CacherError::Stopped);
     let again = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await.err();
     assert_eq!(again, Some(CacherError::Stopped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cacher_whose_decoder_panics_stops_rather_than_goes_stale() {
+    struct Panics;
+    impl ObjectDecoder for Panics {
+        fn decode(&self, _: &Key, _: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+            panic!("a bug")
+        }
+
+        fn rewrite_revision(&self, json: &Bytes, _: Revision) -> Bytes {
+            json.clone()
+        }
+    }
+    let storage = TestStorage::new();
+    let cacher = start(&storage, CacherConfig { decoder: Arc::new(Panics), ..config() }).await;
+    storage.put("/p/a/x", "").await;
+    assert_eq!(cacher.snapshot(Freshness::Consistent).await.unwrap_err(), CacherError::Stopped);
 }

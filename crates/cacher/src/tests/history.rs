@@ -76,3 +76,18 @@ async fn more_history_than_the_log_holds_is_expired() {
     let mut watcher = cacher.watch(after(20)).await.unwrap();
     assert_eq!(ready(&mut watcher).len(), 11);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_begins_with_its_cacher_has_no_history() {
+    let storage = TestStorage::new();
+    for _ in 0..10 {
+        storage.put("/q/a/x", "").await;
+    }
+    for resume_from_storage in [false, true] {
+        let cacher = start(&storage, CacherConfig { resume_from_storage, ..config() }).await;
+        let refused = cacher.watch(after(1)).await.err();
+        let expired = CacherError::Expired { requested: Revision(1), oldest: Revision(11) };
+        assert_eq!(refused, (!resume_from_storage).then_some(expired));
+        assert!(cacher.watch(after(11)).await.is_ok());
+    }
+}

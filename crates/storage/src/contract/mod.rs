@@ -73,6 +73,7 @@ macro_rules! storage_contract {
             watch_started_among_writes_misses_none,
             watch_next_batch_is_cancel_safe,
             watch_gets_events_before_the_writer_is_answered,
+            queued_revision_covers_every_acknowledged_write,
             progress_comes_after_all_events,
             progress_reaches_watches_of_quiet_prefixes,
             compaction_rejects_older_reads_and_watches,

@@ -1,6 +1,7 @@
 //! Watches: everything once, in order, from any revision that is kept.
 
 use super::*;
+use std::sync::atomic::Ordering;
 
 /// What was written before the watch and what is written after it come as one sequence.
 pub async fn watch_replays_history_then_goes_live(factory: &dyn StorageFactory) {
@@ -156,6 +157,28 @@ pub async fn watch_gets_events_before_the_writer_is_answered(factory: &dyn Stora
         let writes: Vec<_> = batch.expect("open").into_iter().filter_map(seen).collect();
         assert_eq!(writes, [event(EventKind::Create, &name, "1", written)]);
     }
+}
+
+/// Where an engine tells how far a watch has queued, no acknowledged write to the prefix is beyond it; and once the watch
+/// was closed it tells so.
+pub async fn queued_revision_covers_every_acknowledged_write(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let first = put(&*storage, "/r/first", "1").await;
+    let from_history = watch(&*storage, "/r/", Revision(first.0 - 1)).await;
+    let live = watch(&*storage, "/r/", first).await;
+    let watches = [from_history, live];
+    let queued = || {
+        let told = watches.iter().filter_map(|watch| watch.queued_revision());
+        told.map(|queued| queued.load(Ordering::Acquire)).collect::<Vec<_>>()
+    };
+    assert!(queued().iter().all(|queued| *queued >= first.0));
+    for object in 0..20 {
+        let written = put(&*storage, &format!("/r/{object}"), "1").await;
+        put(&*storage, &format!("/q/{object}"), "1").await;
+        assert!(queued().iter().all(|queued| *queued >= written.0), "{:?} after {written}", queued());
+    }
+    storage.close().await.expect("the store closes");
+    assert!(queued().iter().all(|queued| *queued == u64::MAX), "{:?} after the end", queued());
 }
 
 /// Progress of a revision means that all before it has been delivered.

@@ -2,7 +2,7 @@
 
 use super::{Shared, read};
 use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest, hub::HubReceiver};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 pub(super) struct EmbeddedWatch {
     shared: Arc<Shared>,
@@ -81,5 +81,9 @@ impl WatchReceiver for EmbeddedWatch {
                 }
             }
         })
+    }
+
+    fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
+        self.live.queued_revision()
     }
 }

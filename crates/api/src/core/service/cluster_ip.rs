@@ -1,0 +1,175 @@
+//! Cluster IPs: each that is taken is an `IPAddress` object, in a block that a `ServiceCIDR` names
+//! (<https://kubernetes.io/docs/reference/networking/virtual-ips/#ip-address-objects>).
+//!
+//! Creating the object is the claim, and the store lets only one server create it. Nothing is kept in memory.
+
+use super::network::{AddressRange, IpFamily};
+use pintle_machinery::{
+    GroupResource, Status, StatusReason, Value, ValueExt,
+    meta::ObjectMeta,
+    validation::{Cidr, parse_ip_sloppy},
+};
+use pintle_registry::{DeleteOptions, Registry, WriteOptions};
+use serde_json::json;
+use std::{collections::BTreeSet, fmt, net::IpAddr};
+
+/// Who made the `IPAddress` objects of services, as their label says.
+pub const MANAGED_BY_IP_ALLOCATOR: &str = "ipallocator.k8s.io";
+
+const NETWORKING_GROUP: &str = "networking.k8s.io";
+
+/// So many addresses are tried unseen before the taken ones are listed.
+const BLIND_TRIES: usize = 8;
+
+/// The resource of taken addresses.
+pub fn ip_addresses() -> GroupResource {
+    GroupResource::new(NETWORKING_GROUP, "ipaddresses")
+}
+
+/// The resource of the blocks that services get their addresses from.
+pub fn service_cidrs() -> GroupResource {
+    GroupResource::new(NETWORKING_GROUP, "servicecidrs")
+}
+
+/// The object that claims an address for a service.
+pub fn ip_address_object(address: IpAddr, namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IPAddress",
+        "metadata": {
+            "name": address.to_string(),
+            "labels": {
+                "ipaddress.kubernetes.io/ip-family": IpFamily::of(address).as_str(),
+                "ipaddress.kubernetes.io/managed-by": MANAGED_BY_IP_ALLOCATOR,
+            },
+        },
+        "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}},
+    })
+}
+
+/// Why a service does not get an address, in the words clients see.
+#[derive(Debug)]
+pub(super) enum IpError {
+    Full,
+    Allocated,
+    MismatchedNetwork,
+    NotInRange(IpAddr, String),
+    Failed(Status),
+}
+
+impl fmt::Display for IpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IpError::Full => f.write_str("range is full"),
+            IpError::Allocated => f.write_str("provided IP is already allocated"),
+            IpError::MismatchedNetwork => {
+                f.write_str("the provided network does not match the current range")
+            }
+            IpError::NotInRange(ip, range) => write!(
+                f,
+                "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
+            ),
+            IpError::Failed(status) => f.write_str(&status.message),
+        }
+    }
+}
+
+/// Takes addresses for one service.
+pub(super) struct ClusterIps<'a> {
+    pub(super) registry: &'a dyn Registry,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+    pub(super) dry_run: bool,
+}
+
+impl ClusterIps<'_> {
+    /// Any free address of the family. In a dry run none is taken, and the answer is the network's own address.
+    pub(super) async fn allocate_next(&self, family: IpFamily) -> Result<IpAddr, IpError> {
+        let cidrs = self.ready_cidrs(family).await?;
+        if self.dry_run {
+            return cidrs.first().map(|cidr| cidr.network()).ok_or(IpError::Full);
+        }
+        for cidr in cidrs {
+            let range = AddressRange::of(cidr);
+            let mut tried = 0;
+            let mut taken: Option<BTreeSet<String>> = None;
+            for address in range.candidates() {
+                if taken.as_ref().is_some_and(|taken| taken.contains(&address.to_string())) {
+                    continue;
+                }
+                match self.claim(address).await {
+                    Ok(()) => return Ok(address),
+                    Err(IpError::Allocated) => {}
+                    Err(error) => return Err(error),
+                }
+                tried += 1;
+                if tried == BLIND_TRIES {
+                    let objects = self.registry.list(&ip_addresses(), "").await.map_err(IpError::Failed)?;
+                    taken = Some(objects.iter().map(|object| object.name().to_owned()).collect());
+                }
+            }
+        }
+        Err(IpError::Full)
+    }
+
+    /// This address. A dry run only tells whether it is in a range.
+    pub(super) async fn allocate(&self, address: IpAddr) -> Result<(), IpError> {
+        let cidrs = self.ready_cidrs(IpFamily::of(address)).await?;
+        let is_inside = cidrs.iter().any(|cidr| AddressRange::of(*cidr).contains(address));
+        match (is_inside, self.dry_run) {
+            (true, false) => self.claim(address).await,
+            (true, true) => Ok(()),
+            (false, false) => Err(IpError::MismatchedNetwork),
+            (false, true) => Err(match cidrs.first() {
+                Some(cidr) => IpError::NotInRange(address, cidr.canonical()),
+                None => IpError::MismatchedNetwork,
+            }),
+        }
+    }
+
+    async fn claim(&self, address: IpAddr) -> Result<(), IpError> {
+        let object = ip_address_object(address, self.namespace, self.name);
+        match self.registry.create(&ip_addresses(), "", object, WriteOptions::default()).await {
+            Ok(_) => Ok(()),
+            Err(status) if status.reason == StatusReason::AlreadyExists => Err(IpError::Allocated),
+            Err(status) => Err(IpError::Failed(status)),
+        }
+    }
+
+    /// The blocks of the family that addresses may be taken from now.
+    async fn ready_cidrs(&self, family: IpFamily) -> Result<Vec<Cidr>, IpError> {
+        let objects = self.registry.list(&service_cidrs(), "").await.map_err(IpError::Failed)?;
+        let ready = objects.iter().filter(|object| is_ready(object));
+        let cidrs = ready.flat_map(|object| object.items_at("spec.cidrs")).filter_map(Value::as_str);
+        let cidrs = cidrs.filter_map(Cidr::parse_sloppy);
+        Ok(cidrs.filter(|cidr| IpFamily::of(cidr.address) == family).collect())
+    }
+}
+
+/// A `ServiceCIDR` is used unless it ends or says that it is not ready.
+fn is_ready(service_cidr: &Value) -> bool {
+    let conditions = service_cidr.items_at("status.conditions");
+    let ready = conditions.iter().find(|condition| condition.str_at("type") == "Ready");
+    !service_cidr.is_terminating() && ready.is_none_or(|condition| condition.str_at("status") == "True")
+}
+
+/// Gives addresses back that a service holds. An address that another service holds stays, and a failure leaves it to
+/// the repair controller: the caller's write has happened.
+pub(super) async fn release(registry: &dyn Registry, namespace: &str, name: &str, ips: &[String]) {
+    for ip in ips {
+        let Some(address) = parse_ip_sloppy(ip) else { continue };
+        let address = address.to_string();
+        let Ok(object) = registry.get(&ip_addresses(), "", &address).await else { continue };
+        let parent = object.at("spec.parentRef").unwrap_or(&Value::Null);
+        if (parent.str_at("resource"), parent.str_at("namespace"), parent.str_at("name"))
+            != ("services", namespace, name)
+        {
+            continue;
+        }
+        let options = DeleteOptions {
+            precondition_uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
+            ..DeleteOptions::default()
+        };
+        let _repaired_later = registry.delete(&ip_addresses(), "", &address, options).await;
+    }
+}

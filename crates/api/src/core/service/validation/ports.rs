@@ -1,0 +1,95 @@
+//! The ports of a service.
+
+use crate::core::service::view::{CLUSTER_IP, Service, node_port};
+use crate::rules;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{is_dns1123_label, is_qualified_name, is_valid_port_name, is_valid_port_num},
+};
+
+pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
+
+/// Each port for itself, and that their names differ.
+pub(super) fn validate(service: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let ports = service.ports();
+    let mut names: Vec<&str> = Vec::new();
+    for (index, port) in ports.iter().enumerate() {
+        let path = FieldPath::new("spec").child("ports").index(index);
+        let name = port.str_at("name");
+        let name_path = path.child("name");
+        if name.is_empty() && ports.len() > 1 {
+            errors.push(FieldError::required(&name_path, ""));
+        } else if !name.is_empty() {
+            errors.extend(rules::invalid(&name_path, name, is_dns1123_label(name)));
+            match names.contains(&name) {
+                true => errors.push(FieldError::duplicate(&name_path, name)),
+                false => names.push(name),
+            }
+        }
+        errors.extend(validate_number(port.i64_at("port").unwrap_or_default(), &path.child("port")));
+        errors.extend(validate_protocol(port.str_at("protocol"), &path.child("protocol")));
+        errors.extend(validate_target(rules::value_at(port, "targetPort"), &path.child("targetPort")));
+        if let Some(app_protocol) = port.at("appProtocol").and_then(Value::as_str) {
+            let path = path.child("appProtocol");
+            errors.extend(rules::invalid(&path, app_protocol, is_qualified_name(app_protocol)));
+        }
+    }
+    errors
+}
+
+/// That no two ports of a protocol have one number, or one node port.
+pub(super) fn validate_numbers(service: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let path = FieldPath::new("spec").child("ports");
+    let ports = || service.ports().iter().enumerate();
+    if service.service_type() == CLUSTER_IP {
+        for (index, _) in ports().filter(|(_, port)| node_port(port) != 0) {
+            let path = path.index(index).child("nodePort");
+            errors.push(FieldError::forbidden(&path, "may not be used when `type` is 'ClusterIP'"));
+        }
+    }
+    let mut node_ports: Vec<(&str, i64)> = Vec::new();
+    for (index, port) in ports().filter(|(_, port)| node_port(port) != 0) {
+        let key = (port.str_at("protocol"), node_port(port));
+        if node_ports.contains(&key) {
+            errors.push(FieldError::duplicate(&path.index(index).child("nodePort"), key.1));
+        }
+        node_ports.push(key);
+    }
+    let mut numbers: Vec<(&str, i64)> = Vec::new();
+    for (index, port) in ports() {
+        let key = (port.str_at("protocol"), port.i64_at("port").unwrap_or_default());
+        if numbers.contains(&key) {
+            let shown = format!(
+                r#"{{"Name":"","Protocol":{},"AppProtocol":null,"Port":{},"TargetPort":0,"NodePort":0}}"#,
+                Value::from(key.0),
+                key.1
+            );
+            let value = serde_json::json!({"Protocol": key.0, "Port": key.1});
+            errors.push(FieldError::duplicate(&path.index(index), value).shown_as(shown));
+        }
+        numbers.push(key);
+    }
+    errors
+}
+
+pub(super) fn validate_number(port: i64, path: &FieldPath) -> ErrorList {
+    let messages = is_valid_port_num(port).into_iter();
+    messages.map(|message| FieldError::invalid(path, port, message)).collect()
+}
+
+pub(super) fn validate_protocol(protocol: &str, path: &FieldPath) -> ErrorList {
+    match protocol {
+        "" => vec![FieldError::required(path, "")],
+        protocol if PROTOCOLS.contains(&protocol) => ErrorList::new(),
+        protocol => vec![FieldError::not_supported(path, protocol, &PROTOCOLS)],
+    }
+}
+
+fn validate_target(target: &Value, path: &FieldPath) -> ErrorList {
+    match target.as_str() {
+        Some(name) => rules::invalid(path, name, is_valid_port_name(name)),
+        None => validate_number(target.as_i64().unwrap_or_default(), path),
+    }
+}

@@ -1,0 +1,139 @@
+//! What the rules of services ask of one.
+
+use super::network::IpFamily;
+use pintle_machinery::{Value, ValueExt, validation::parse_ip_sloppy};
+
+pub(super) const NONE: &str = "None";
+pub(super) const CLUSTER_IP: &str = "ClusterIP";
+pub(super) const NODE_PORT: &str = "NodePort";
+pub(super) const LOAD_BALANCER: &str = "LoadBalancer";
+pub(super) const EXTERNAL_NAME: &str = "ExternalName";
+
+pub(super) const SINGLE_STACK: &str = "SingleStack";
+pub(super) const PREFER_DUAL_STACK: &str = "PreferDualStack";
+pub(super) const REQUIRE_DUAL_STACK: &str = "RequireDualStack";
+
+/// A service's fields, read the way their rules need them.
+pub(super) trait Service {
+    fn service_type(&self) -> &str;
+    fn cluster_ip(&self) -> &str;
+    fn cluster_ips(&self) -> Vec<&str>;
+    fn ip_families(&self) -> Vec<&str>;
+    fn ip_family_policy(&self) -> Option<&str>;
+    fn ports(&self) -> &[Value];
+    fn health_check_node_port(&self) -> i64;
+    fn has_selector(&self) -> bool;
+    /// All types but `ExternalName`: even `None` is a value of `clusterIP`.
+    fn needs_cluster_ip(&self) -> bool;
+    /// Reachable from outside, if not by a load balancer then by node ports or external IPs.
+    fn is_externally_accessible(&self) -> bool;
+    fn needs_health_check_node_port(&self) -> bool;
+    /// Whether the service's ports get node ports that the client did not name.
+    fn allocates_node_ports(&self) -> bool;
+    fn node_port_numbers(&self) -> Vec<i64>;
+    /// Whether the first and only of `clusterIPs` is `None`.
+    fn is_headless(&self) -> bool;
+}
+
+impl Service for Value {
+    fn service_type(&self) -> &str {
+        self.str_at("spec.type")
+    }
+
+    fn cluster_ip(&self) -> &str {
+        self.str_at("spec.clusterIP")
+    }
+
+    fn cluster_ips(&self) -> Vec<&str> {
+        strings(self, "spec.clusterIPs")
+    }
+
+    fn ip_families(&self) -> Vec<&str> {
+        strings(self, "spec.ipFamilies")
+    }
+
+    fn ip_family_policy(&self) -> Option<&str> {
+        self.at("spec.ipFamilyPolicy")?.as_str()
+    }
+
+    fn ports(&self) -> &[Value] {
+        self.items_at("spec.ports")
+    }
+
+    fn health_check_node_port(&self) -> i64 {
+        self.i64_at("spec.healthCheckNodePort").unwrap_or_default()
+    }
+
+    fn has_selector(&self) -> bool {
+        !self.map_at("spec.selector").is_empty()
+    }
+
+    fn needs_cluster_ip(&self) -> bool {
+        self.service_type() != EXTERNAL_NAME
+    }
+
+    fn is_externally_accessible(&self) -> bool {
+        match self.service_type() {
+            LOAD_BALANCER | NODE_PORT => true,
+            CLUSTER_IP => !self.items_at("spec.externalIPs").is_empty(),
+            _ => false,
+        }
+    }
+
+    fn needs_health_check_node_port(&self) -> bool {
+        self.service_type() == LOAD_BALANCER && self.str_at("spec.externalTrafficPolicy") == "Local"
+    }
+
+    fn allocates_node_ports(&self) -> bool {
+        let allocates = self.at("spec.allocateLoadBalancerNodePorts").and_then(Value::as_bool);
+        match self.service_type() {
+            NODE_PORT => true,
+            LOAD_BALANCER => allocates.unwrap_or(true),
+            _ => false,
+        }
+    }
+
+    fn node_port_numbers(&self) -> Vec<i64> {
+        self.ports().iter().map(node_port).filter(|port| *port != 0).collect()
+    }
+
+    fn is_headless(&self) -> bool {
+        self.cluster_ips() == [NONE]
+    }
+}
+
+/// `nodePort` of a port, 0 when it has none.
+pub(super) fn node_port(port: &Value) -> i64 {
+    port.i64_at("nodePort").unwrap_or_default()
+}
+
+/// The family of a cluster IP, if it is an address.
+pub(super) fn family_of(cluster_ip: &str) -> Option<IpFamily> {
+    parse_ip_sloppy(cluster_ip).map(IpFamily::of)
+}
+
+/// The addresses that a service holds.
+pub fn allocated_cluster_ips(service: &Value) -> Vec<&str> {
+    if !service.needs_cluster_ip() {
+        return Vec::new();
+    }
+    let mut ips = service.cluster_ips();
+    if ips.is_empty() && !service.cluster_ip().is_empty() {
+        ips.push(service.cluster_ip());
+    }
+    ips.retain(|ip| family_of(ip).is_some());
+    ips
+}
+
+/// The node ports that a service holds, that of its health checks among them.
+pub fn allocated_node_ports(service: &Value) -> Vec<i64> {
+    let mut ports = service.node_port_numbers();
+    if service.needs_health_check_node_port() && service.health_check_node_port() != 0 {
+        ports.push(service.health_check_node_port());
+    }
+    ports
+}
+
+fn strings<'a>(object: &'a Value, path: &str) -> Vec<&'a str> {
+    object.items_at(path).iter().filter_map(Value::as_str).collect()
+}

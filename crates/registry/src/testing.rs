@@ -1,0 +1,179 @@
+//! A registry for unit tests: a map in memory, without strategies, versions or admission.
+
+use crate::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use pintle_machinery::{GroupResource, GroupVersion, Status, UserInfo, Value, ValueExt, meta::ObjectMeta};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+type ObjectKey = (GroupResource, String, String);
+
+/// Objects by resource, namespace and name. Writes number the objects and give them a uid.
+#[derive(Debug, Default)]
+pub struct MemoryRegistry {
+    objects: Mutex<Objects>,
+}
+
+#[derive(Debug, Default)]
+struct Objects {
+    by_key: BTreeMap<ObjectKey, Value>,
+    revision: u64,
+}
+
+impl MemoryRegistry {
+    /// The object as it is stored, if it is there.
+    pub fn stored(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Value> {
+        self.lock().by_key.get(&object_key(resource, namespace, name)).cloned()
+    }
+
+    /// How many writes there were.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Objects {
+    fn put(&mut self, key: ObjectKey, mut object: Value, dry_run: bool) -> Value {
+        if !dry_run {
+            self.revision += 1;
+            object.set("metadata.resourceVersion", self.revision.to_string());
+            object.set_default("metadata.uid", format!("uid-{}", self.revision));
+            self.by_key.insert(key, object.clone());
+        }
+        object
+    }
+}
+
+fn object_key(resource: &GroupResource, namespace: &str, name: &str) -> ObjectKey {
+    (resource.clone(), namespace.to_owned(), name.to_owned())
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Registry for MemoryRegistry {
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let object = self.stored(resource, namespace, name);
+        ready(object.ok_or_else(|| Status::not_found(resource, name)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        let objects = self.lock();
+        let of_resource = objects.by_key.iter().filter(|((own, in_namespace, _), _)| {
+            own == resource && (namespace.is_empty() || in_namespace == namespace)
+        });
+        ready(Ok(of_resource.map(|(_, object)| object.clone()).collect()))
+    }
+
+    fn create<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        mut object: Value,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        if !namespace.is_empty() {
+            object.set("metadata.namespace", namespace);
+        }
+        let key = object_key(resource, namespace, object.name());
+        let mut objects = self.lock();
+        if objects.by_key.contains_key(&key) {
+            return ready(Err(Status::already_exists(resource, object.name())));
+        }
+        ready(Ok(objects.put(key, object, options.dry_run)))
+    }
+
+    fn update<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        options: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let mut objects = self.lock();
+        let key = object_key(resource, namespace, name);
+        let Some(old) = objects.by_key.get(&key).cloned() else {
+            return ready(Err(Status::not_found(resource, name)));
+        };
+        ready(match change(old.clone()) {
+            Ok(new) if new == old => Ok(old),
+            Ok(new) => Ok(objects.put(key, new, options.dry_run)),
+            Err(status) => Err(status),
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        options: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let mut objects = self.lock();
+        let key = object_key(resource, namespace, name);
+        let Some(object) = objects.by_key.get(&key).cloned() else {
+            return ready(Err(Status::not_found(resource, name)));
+        };
+        if options.precondition_uid.is_some_and(|uid| uid != object.uid()) {
+            return ready(Err(Status::conflict(
+                resource,
+                name,
+                "the UID in the precondition does not match",
+            )));
+        }
+        if !options.dry_run {
+            objects.revision += 1;
+            objects.by_key.remove(&key);
+        }
+        ready(Ok(object))
+    }
+}
+
+/// Runs `test` with the context of a request to a namespace, made at the epoch by nobody in particular.
+pub fn with_context<T>(
+    registry: &dyn Registry,
+    namespace: &str,
+    dry_run: bool,
+    test: impl FnOnce(&RequestContext<'_>) -> T,
+) -> T {
+    test(&RequestContext {
+        user: &UserInfo::default(),
+        namespace,
+        name: "",
+        subresource: "",
+        group_version: &GroupVersion::new("", "v1"),
+        now: jiff::Timestamp::UNIX_EPOCH,
+        dry_run,
+        registry,
+    })
+}
+
+/// The result of a future that never waits, as those of a [`MemoryRegistry`].
+///
+/// # Panics
+/// When the future does wait.
+pub fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the future waits for something outside the test"),
+    }
+}
