@@ -1,10 +1,12 @@
 //! Which objects of a collection a list or watch is about: label and field selectors over what the cache knows of each.
 
-use super::{Exchange, options::ListOptions};
+use super::Exchange;
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_machinery::{
     Status,
-    selectors::{FieldOperator, FieldSelector, LabelSelector},
+    error_list::quote,
+    options::ListOptions,
+    selectors::{FieldOperator, LabelSelector},
 };
 
 /// The parsed selectors of one request.
@@ -35,16 +37,16 @@ impl Selection {
     /// # Errors
     /// 400 when a selector does not parse or names a field that the resource does not select by.
     pub(super) fn parse(exchange: &Exchange<'_>, options: &ListOptions) -> Result<Selection, Status> {
-        let labels = LabelSelector::parse(&options.label_selector)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
-        let selector = FieldSelector::parse(&options.field_selector)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
+        let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
+        // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
+        let is_plain =
+            resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
         let mut fields = Vec::new();
-        for term in selector.terms() {
+        for term in options.field_selector.terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
-                "metadata.namespace" if resource.is_namespaced() => Field::Namespace,
+                "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
                 name => match resource.selectable_fields.iter().position(|field| field.name == name) {
                     Some(index) => Field::Declared {
                         index,
@@ -52,11 +54,13 @@ impl Selection {
                         trigger: resource.selectable_fields.get(index).is_some_and(|field| field.trigger),
                     },
                     None => {
-                        return Err(Status::bad_request(format!(
-                            "Unable to find {} that match label selector \"{}\", field selector \"{}\": field label not supported: {name}",
-                            resource.resource.group_version().with_kind(resource.kind.clone()),
-                            options.label_selector, options.field_selector
-                        )));
+                        return Err(Status::bad_request(match is_plain {
+                            true => format!(
+                                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                                quote(name)
+                            ),
+                            false => format!("field label not supported: {name}"),
+                        }));
                     }
                 },
             };
