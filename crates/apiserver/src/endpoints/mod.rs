@@ -199,6 +199,7 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
         };
+        exchange.warnings.extend(resource.resource.deprecation.clone());
         let result = match action(&exchange, &parts.method) {
             Err(status) => Err(status),
             Ok(_) if query.first("export").is_some_and(|value| !value.is_empty()) && parts.method == Method::GET => {
