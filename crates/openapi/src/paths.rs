@@ -3,7 +3,7 @@
 
 use crate::{
     names::{definition, group_in_id, group_in_tag, meta},
-    operation::{DISCOVERY_MEDIA, OBJECT_MEDIA, Operation, Paths, Payload},
+    operation::{OBJECT_MEDIA, Operation, Paths, Payload},
     resource_paths,
 };
 use pintle_machinery::GroupVersion;
@@ -35,7 +35,6 @@ pub(crate) fn documents(resources: &[Resource]) -> BTreeMap<String, Paths> {
                 description: "list the resources of the version".to_owned(),
                 tag: format!("{}_{}", group_in_tag(&group_version.group), group_version.version),
                 answer: Payload::Definition(meta("APIResourceList")),
-                media: OBJECT_MEDIA,
                 ..plain()
             },
         );
@@ -133,6 +132,6 @@ fn plain() -> Operation {
         body: None,
         codes: &[200],
         answer: Payload::Text,
-        media: DISCOVERY_MEDIA,
+        media: OBJECT_MEDIA,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 fn open_api() -> OpenApi {
-    OpenApi::new(pintle_api::resources(), "v1.36.2")
+    OpenApi::new(pintle_api::resources(&pintle_api::Config::default()), "v1.36.2")
 }
 
 fn json(text: &[u8]) -> Value {
