@@ -5,7 +5,7 @@
 //! `xtask/openapi-differences.txt`, a line each: the document, the path in it (everything below is meant too), then the
 //! reason.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use pintle_openapi::OpenApi;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let mut resources = pintle_api::resources(&pintle_api::Config::default());
     resources.extend(pintle_apiextensions::resources());
     resources.extend(pintle_aggregator::resources());
-    let open_api = OpenApi::new(resources, "v1.36.2");
+    let open_api = OpenApi::new(resources.into_iter().map(Arc::new).collect(), "v1.36.2");
 
     let mut differences = Vec::new();
     for key in open_api.v3_documents().keys().filter(|key| !served.contains(key.as_str())) {

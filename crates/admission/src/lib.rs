@@ -15,6 +15,8 @@ mod lister;
 mod plugin;
 pub mod plugins;
 mod request;
+#[cfg(test)]
+mod testing;
 
 pub use chain::AdmissionChain;
 pub use lister::{Lister, NoLister};

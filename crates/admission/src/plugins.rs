@@ -1,13 +1,44 @@
 //! The plugins that decide by themselves, without asking another process.
 
+mod default_class;
+mod default_toleration_seconds;
+mod limit_ranger;
 mod namespace_lifecycle;
+mod persistent_volume_claim_resize;
+mod pods;
+mod priority;
+mod runtime_class;
+mod service_account;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
 
+pub use default_class::DefaultClass;
+pub use default_toleration_seconds::DefaultTolerationSeconds;
+pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
+pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
+pub use priority::Priority;
+pub use runtime_class::RuntimeClass;
+pub use service_account::ServiceAccount;
+pub use storage_object_in_use_protection::StorageObjectInUseProtection;
+pub use taint_nodes_by_condition::TaintNodesByCondition;
 
 use crate::AdmissionPlugin;
 use std::sync::Arc;
 
 /// The plugins of a default server, in Kubernetes' order.
 pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
-    vec![Arc::new(NamespaceLifecycle::default())]
+    vec![
+        Arc::new(NamespaceLifecycle::default()),
+        Arc::new(LimitRanger::default()),
+        Arc::new(ServiceAccount::default()),
+        Arc::new(TaintNodesByCondition),
+        Arc::new(Priority::default()),
+        Arc::new(DefaultTolerationSeconds::default()),
+        Arc::new(DefaultClass::storage()),
+        Arc::new(StorageObjectInUseProtection),
+        Arc::new(PersistentVolumeClaimResize::default()),
+        Arc::new(RuntimeClass::default()),
+        Arc::new(DefaultClass::ingress()),
+    ]
 }

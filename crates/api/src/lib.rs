@@ -9,8 +9,6 @@ mod ip_rules;
 mod printing;
 mod resource_list;
 mod rules;
-#[cfg(test)]
-mod testing;
 mod workload;
 
 pub mod admissionregistration;

@@ -53,6 +53,11 @@ pub(crate) fn invalid(path: &FieldPath, value: &str, messages: Vec<String>) -> E
     messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
 }
 
+/// What is wrong with a field whose value says nothing.
+pub(crate) fn invalid_whole(path: &FieldPath, detail: &str) -> FieldError {
+    FieldError { bad_value: None, ..FieldError::invalid(path, Value::Null, detail) }
+}
+
 /// A number that may not be negative; absent is right.
 pub(crate) fn nonnegative(object: &Value, path: &str) -> ErrorList {
     match object.i64_at(path) {

@@ -7,9 +7,6 @@ use pintle_registry::{Column, Resource};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Kinds that still print with the default table.
-const DEFAULT_TABLE: [&str; 4] = ["/api/v1/endpoints", "/api/v1/nodes", "/api/v1/pods", "/api/v1/services"];
-
 #[test]
 fn tables_have_the_columns_of_the_reference() {
     let expected: BTreeMap<String, String> = include_str!("table_columns.txt")
@@ -24,11 +21,7 @@ fn tables_have_the_columns_of_the_reference() {
         .filter(|(path, _)| expected.contains_key(path))
         .collect();
     for (path, columns) in &expected {
-        let columns = match DEFAULT_TABLE.contains(&path.as_str()) {
-            true => "Name/name, Created At|date",
-            false => columns,
-        };
-        assert_eq!(printed.get(path).map(String::as_str), Some(columns), "{path}");
+        assert_eq!(printed.get(path), Some(columns), "{path}");
     }
 }
 

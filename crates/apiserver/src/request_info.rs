@@ -25,6 +25,8 @@ pub struct RequestInfo {
     pub subresource: String,
     /// The object's name, or "".
     pub name: String,
+    /// Whether the path names an object: a field selector for one name sets `name`, too.
+    pub is_named: bool,
     /// What follows the subresource in the path.
     pub rest: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl RequestInfo {
         let mut rest = rest.iter();
         info.resource = rest.next().copied().unwrap_or_default().to_owned();
         info.name = rest.next().copied().unwrap_or_default().to_owned();
+        info.is_named = !info.name.is_empty();
         info.subresource = rest.next().copied().unwrap_or_default().to_owned();
         info.rest = rest.map(|part| (*part).to_owned()).collect();
         if info.name.is_empty() {
@@ -142,11 +145,26 @@ mod tests {
             ("GET", "/api/v1/pods", "watch=1", ("watch", "", "v1", "", "pods", "", "")),
             ("GET", "/api/v1/pods", "watch=false", ("list", "", "v1", "", "pods", "", "")),
             ("GET", "/api/v1/namespaces/a", "", ("get", "", "v1", "a", "namespaces", "a", "")),
-            ("PUT", "/api/v1/namespaces/a/finalize", "", ("update", "", "v1", "a", "namespaces", "a", "finalize")),
+            (
+                "PUT",
+                "/api/v1/namespaces/a/finalize",
+                "",
+                ("update", "", "v1", "a", "namespaces", "a", "finalize"),
+            ),
             ("GET", "/api/v1/namespaces/a/pods/b/log", "", ("get", "", "v1", "a", "pods", "b", "log")),
-            ("DELETE", "/apis/apps/v1/namespaces/a/deployments", "", ("deletecollection", "apps", "v1", "a", "deployments", "", "")),
+            (
+                "DELETE",
+                "/apis/apps/v1/namespaces/a/deployments",
+                "",
+                ("deletecollection", "apps", "v1", "a", "deployments", "", ""),
+            ),
             ("GET", "/api/v1/watch/pods", "", ("watch", "", "v1", "", "pods", "", "")),
-            ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dx", ("list", "", "v1", "", "pods", "x", "")),
+            (
+                "GET",
+                "/api/v1/pods",
+                "fieldSelector=metadata.name%3Dx",
+                ("list", "", "v1", "", "pods", "x", ""),
+            ),
         ];
         for (method, path, query, want) in rows {
             let info = RequestInfo::parse(&method.parse().unwrap(), path, &Query::parse(query));

@@ -38,7 +38,7 @@ use std::{
 
 /// The documents about a set of resources.
 pub struct OpenApi {
-    resources: Vec<Resource>,
+    resources: Vec<Arc<Resource>>,
     server_version: String,
     documents: OnceLock<BTreeMap<String, Arc<Document>>>,
     v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
@@ -48,7 +48,7 @@ pub struct OpenApi {
 
 impl OpenApi {
     /// The documents about these resources. `server_version` is the server's version, such as `v1.36.2`.
-    pub fn new(resources: Vec<Resource>, server_version: impl Into<String>) -> OpenApi {
+    pub fn new(resources: Vec<Arc<Resource>>, server_version: impl Into<String>) -> OpenApi {
         OpenApi {
             resources,
             server_version: server_version.into(),

@@ -8,7 +8,7 @@ use crate::{
 };
 use pintle_machinery::GroupVersion;
 use pintle_registry::Resource;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The path that all paths of a version start with.
 pub(crate) fn root(group_version: &GroupVersion) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn root(group_version: &GroupVersion) -> String {
 }
 
 /// All documents: what `/openapi/v3/<key>` describes, by key.
-pub(crate) fn documents(resources: &[Resource]) -> BTreeMap<String, Paths> {
+pub(crate) fn documents(resources: &[Arc<Resource>]) -> BTreeMap<String, Paths> {
     let mut documents: BTreeMap<String, Paths> = BTreeMap::new();
     for resource in resources {
         let group_version = resource.resource.group_version();

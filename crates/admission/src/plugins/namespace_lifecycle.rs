@@ -106,3 +106,52 @@ impl NamespaceLifecycle {
 fn is_terminating(namespace: &Value) -> bool {
     namespace.str_at("status.phase") == "Terminating"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Objects, admit};
+    use serde_json::json;
+
+    #[test]
+    fn nothing_is_created_where_nothing_may_be() {
+        let namespace = |name: &str, phase: &str| {
+            ("namespaces", json!({"metadata": {"name": name}, "status": {"phase": phase}}))
+        };
+        let objects = Objects::new([namespace("live", "Active"), namespace("going", "Terminating")]);
+        let check = |operation: Operation, resource: &str, namespace: &str, message: &str| {
+            let object = json!({"metadata": {"name": "o", "namespace": namespace}});
+            let plugin = NamespaceLifecycle::default();
+            let result = admit(&plugin, &objects, operation, resource, "", object, None);
+            assert_eq!(result.err().unwrap_or_default(), message);
+        };
+        check(Operation::Create, "configmaps", "live", "");
+        check(Operation::Create, "nodes", "", "");
+        check(Operation::Create, "configmaps", "none", "namespaces \"none\" not found");
+        check(Operation::Update, "configmaps", "going", "");
+        check(Operation::Delete, "configmaps", "none", "");
+        check(
+            Operation::Create,
+            "configmaps",
+            "going",
+            "configmaps \"o\" is forbidden: unable to create new content in namespace going because it is being \
+             terminated",
+        );
+    }
+
+    #[test]
+    fn some_namespaces_stay() {
+        let check = |name: &str, allowed: bool| {
+            let object = json!({"metadata": {"name": name, "namespace": name}});
+            let plugin = NamespaceLifecycle::default();
+            let objects = Objects::default();
+            let result =
+                admit(&plugin, &objects, Operation::Delete, "namespaces", "", object.clone(), Some(&object));
+            assert_eq!(result.is_ok(), allowed, "{name}");
+        };
+        check("default", false);
+        check("kube-system", false);
+        check("kube-node-lease", true);
+        check("mine", true);
+    }
+}

@@ -1,11 +1,14 @@
 //! Jobs by the clock.
 
+mod schedule;
+mod strategy;
+
 use super::{
     GROUP,
     cron_job_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -14,5 +17,6 @@ pub fn resource() -> Resource {
         .prints(columns, cells)
         .short_names(["cj"])
         .categories(["all"])
-        .status(DefaultStrategy)
+        .ruled(strategy::CronJobStrategy)
+        .status(strategy::StatusStrategy)
 }

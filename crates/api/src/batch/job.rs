@@ -1,12 +1,18 @@
 //! Pods that run to completion.
 
+mod indexes;
+mod policies;
+pub(crate) mod spec;
+mod status;
+mod strategy;
+
 use super::{
     GROUP,
     job_table::{cells, columns},
 };
 use crate::declare::Declare;
 use pintle_machinery::ValueExt;
-use pintle_registry::{DefaultStrategy, Resource, SelectableField};
+use pintle_registry::{Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -14,7 +20,8 @@ pub fn resource() -> Resource {
         .namespaced("Job", "jobs")
         .prints(columns, cells)
         .categories(["all"])
-        .status(DefaultStrategy)
+        .ruled(strategy::JobStrategy)
+        .status(strategy::StatusStrategy)
         .selectable([SelectableField {
             value: |job, _| job.i64_at("status.succeeded").unwrap_or_default().to_string(),
             ..SelectableField::new("status.successful")

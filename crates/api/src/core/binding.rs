@@ -1,10 +1,14 @@
-//! Bindings of pods to nodes.
+//! Bindings of pods to nodes: the older way, beside `pods/binding`.
 
 use super::GROUP;
+use super::pod::BindingCreater;
 use crate::declare::Declare;
-use pintle_registry::{Resource, Verb};
+use pintle_registry::{Backing, Resource, Verb};
+use std::sync::Arc;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Binding", "bindings").verbs([Verb::Create]).unserved()
+    let mut resource = GROUP.namespaced("Binding", "bindings").verbs([Verb::Create]);
+    resource.backing = Backing::Creater(Arc::new(BindingCreater));
+    resource
 }

@@ -1,8 +1,11 @@
 //! Nodes.
 
+mod strategy;
+mod table;
+
 use super::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, boolean_field};
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -10,7 +13,9 @@ pub fn resource() -> Resource {
         .cluster("Node", "nodes")
         .short_names(["no"])
         .connect("proxy", "NodeProxyOptions", PROXY_VERBS)
-        .status(DefaultStrategy)
+        .ruled(strategy::NodeStrategy)
+        .status(strategy::StatusStrategy)
+        .prints(table::columns, table::cells)
         .selectable([boolean_field("spec.unschedulable")])
         .stored_at("minions")
 }

@@ -1,26 +1,59 @@
-//! Pods.
+//! Pods (<https://kubernetes.io/docs/concepts/workloads/pods/>).
+//!
+//! What pods share with the templates of workloads is in [`super::pod_spec`]; here is what only the pod itself has: its
+//! life (create, bind, update, resize, evict, end), its status, and how it prints.
+
+mod binding;
+mod conditions;
+mod defaults;
+mod disabled_status;
+mod ephemeral_containers;
+mod eviction;
+mod label_keys;
+mod qos;
+mod resize;
+mod resize_validation;
+mod status;
+mod status_validation;
+mod strategy;
+mod table;
+mod topology_labels;
+mod update;
+mod validation;
+
+pub(crate) use binding::BindingCreater;
+pub(in crate::core) use defaults::drop_init_container_annotations;
 
 use super::GROUP;
 use crate::declare::{Declare, PROXY_VERBS, STREAM_VERBS, boolean_field};
 use pintle_machinery::GroupVersionKind;
-use pintle_registry::{DefaultStrategy, Resource, SelectableField, Verb};
+use pintle_registry::{Resource, SelectableField, SubresourceKind};
+use std::sync::Arc;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
+    let binding = SubresourceKind::Create {
+        kind: GroupVersionKind::new("", "v1", "Binding"),
+        creater: Arc::new(binding::BindingCreater),
+    };
+    let eviction = SubresourceKind::Create {
+        kind: GroupVersionKind::new("policy", "v1", "Eviction"),
+        creater: Arc::new(eviction::EvictionCreater),
+    };
+    let mut resource = GROUP
         .namespaced("Pod", "pods")
         .short_names(["po"])
         .categories(["all"])
         .connect("attach", "PodAttachOptions", STREAM_VERBS)
-        .connect("binding", "Binding", [Verb::Create])
-        .part("ephemeralcontainers", DefaultStrategy)
-        .connect_of("eviction", GroupVersionKind::new("policy", "v1", "Eviction"), [Verb::Create])
+        .subresource("binding", binding)
+        .part("ephemeralcontainers", ephemeral_containers::EphemeralContainersStrategy)
+        .subresource("eviction", eviction)
         .connect("exec", "PodExecOptions", STREAM_VERBS)
-        .connect("log", "Pod", [Verb::Get])
+        .connect("log", "Pod", [pintle_registry::Verb::Get])
         .connect("portforward", "PodPortForwardOptions", STREAM_VERBS)
         .connect("proxy", "PodProxyOptions", PROXY_VERBS)
-        .part("resize", DefaultStrategy)
-        .status(DefaultStrategy)
+        .part("resize", resize::ResizeStrategy)
+        .status(status::StatusStrategy)
         .selectable([
             SelectableField::new("spec.nodeName").with_trigger(),
             SelectableField::new("spec.restartPolicy"),
@@ -30,5 +63,8 @@ pub fn resource() -> Resource {
             SelectableField::new("status.phase"),
             SelectableField::new("status.podIP"),
             SelectableField::new("status.nominatedNodeName"),
-        ])
+        ]);
+    resource.strategy = Arc::new(strategy::PodStrategy);
+    resource.table = Arc::new(table::PodTable);
+    resource
 }

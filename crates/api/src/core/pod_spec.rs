@@ -1,32 +1,42 @@
 //! `PodSpec`: what pods and the templates of all workloads have in common.
 //!
 //! Everything works on the tree: defaults must tell absent from zero, and validation would pay for decoding a second
-//! form of an object it reads once.
+//! form of an object it reads once. Rules, their order and their words are the API's; clients match on them.
 
+mod affinity;
+pub(crate) mod annotations;
+pub(crate) mod app_armor;
+mod claim_template;
+mod containers;
 pub(crate) mod containers_of;
 mod defaults;
+mod disabled_fields;
+mod dns;
+mod env;
+mod field_reference;
 mod image;
+mod mounts;
 mod options;
+mod overlapping_paths;
+mod paths;
+mod probes;
+mod projected;
+mod resource_claims;
+pub(crate) mod resources;
+mod security_context;
+pub(crate) mod tolerations;
+mod topology_spread;
+mod validation;
+mod volume_sources;
+mod volumes;
+mod warnings;
+mod windows;
 
+pub use annotations::{validate_annotations, validate_annotations_match_fields};
 pub use defaults::set_defaults;
+pub use disabled_fields::drop_disabled_fields;
 pub use options::PodValidationOptions;
+pub use validation::validate;
+pub use warnings::warnings;
 
-use pintle_machinery::{ErrorList, FieldPath, Value};
-
-/// What is wrong with a spec; `metadata` is that of the pod or template around it.
-pub fn validate(
-    _spec: &Value,
-    _metadata: Option<&Value>,
-    _path: &FieldPath,
-    _options: &PodValidationOptions,
-) -> ErrorList {
-    ErrorList::new()
-}
-
-/// What the author should know of a pod or template (`metadata` and `spec`) that is accepted all the same.
-pub fn warnings(_template: &Value, _old: Option<&Value>, _path: &FieldPath) -> Vec<String> {
-    Vec::new()
-}
-
-/// Takes out the fields of features that are off, unless the stored spec uses them already.
-pub fn drop_disabled_fields(_spec: &mut Value, _old: Option<&Value>) {}
+pub(crate) use containers::validate_image_of_pod;

@@ -2,18 +2,128 @@
 //!
 //! A template is a `PodTemplateSpec`: `metadata` and `spec` of the pods to come.
 
+use super::pod::drop_init_container_annotations;
 use super::{GROUP, pod_spec};
 use crate::declare::Declare;
 use crate::printing::{column, container_cells, labels, name};
 use jiff::Timestamp;
-use pintle_machinery::{ErrorList, FieldPath, Value, ValueExt};
-use pintle_registry::{Cell, Column, Resource};
+use pintle_machinery::validation::{
+    name_is_dns_subdomain, semantically_equal, validate_annotations, validate_labels, validate_object_meta,
+    validate_object_meta_update,
+};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
+use pintle_registry::{Cell, Column, RequestContext, Resource, Strategy};
+use std::sync::Arc;
 
 pub use super::pod_spec::PodValidationOptions;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells).answers_deleted_object()
+    let mut resource = GROUP.namespaced("PodTemplate", "podtemplates").prints(columns, cells);
+    resource.strategy = Arc::new(PodTemplateStrategy);
+    resource
+}
+
+/// Fills in what the author of a template left out. Less than for a pod: what would make a new release change stored
+/// templates is filled in on pods only.
+pub fn set_defaults(template: &mut Value) {
+    template.object_at_mut("spec");
+    if let Some(spec) = template.at_mut("spec") {
+        pod_spec::set_defaults(spec);
+    }
+    drop_init_container_annotations(template);
+}
+
+/// What is wrong with a template. `options` come from [`PodValidationOptions::for_template`].
+pub fn validate(template: &Value, path: &FieldPath, options: &PodValidationOptions) -> ErrorList {
+    let spec = template.at("spec").unwrap_or(&Value::Null);
+    let (annotations_path, spec_path) = (path.child("annotations"), path.child("spec"));
+    let annotations = template.map_at("metadata.annotations");
+    let mut errors = validate_labels(template.map_at("metadata.labels"), &path.child("labels"));
+    errors.extend(validate_annotations(annotations, &annotations_path));
+    errors.extend(pod_spec::validate_annotations(annotations, spec, &annotations_path, options));
+    errors.extend(pod_spec::validate(spec, None, &spec_path, options));
+    errors.extend(pod_spec::validate_annotations_match_fields(annotations, spec, &spec_path));
+    if !spec.items_at("ephemeralContainers").is_empty() {
+        let detail = "ephemeral containers not allowed in pod template";
+        errors.push(FieldError::forbidden(&spec_path.child("ephemeralContainers"), detail));
+    }
+    errors
+}
+
+/// What the author should know of a template that is accepted all the same; `old` is the stored one on update.
+pub fn warnings(template: &Value, old: Option<&Value>, path: &FieldPath) -> Vec<String> {
+    pod_spec::warnings(template, old, path)
+}
+
+/// Takes out the fields of features that are off, unless the stored template uses them already.
+pub fn drop_disabled_fields(template: &mut Value, old: Option<&Value>) {
+    if let Some(spec) = template.at_mut("spec") {
+        pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
+    }
+}
+
+/// The rules of the kind.
+#[derive(Debug, Clone, Copy)]
+struct PodTemplateStrategy;
+
+impl Strategy for PodTemplateStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        object.object_at_mut("template");
+        if let Some(template) = object.at_mut("template") {
+            set_defaults(template);
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set_generation(1);
+        if let Some(template) = object.at_mut("template") {
+            drop_disabled_fields(template, None);
+        }
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let template = object.at("template").unwrap_or(&Value::Null);
+        let options = PodValidationOptions::for_template(template, None);
+        let mut errors =
+            validate_object_meta(object, true, name_is_dns_subdomain, &FieldPath::new("metadata"));
+        errors.extend(validate(template, &FieldPath::new("template"), &options));
+        errors
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        warnings(object.at("template").unwrap_or(&Value::Null), None, &FieldPath::new("template"))
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        if let Some(template) = object.at_mut("template") {
+            drop_disabled_fields(template, old.at("template"));
+        }
+        let (new, stored) = (object.at("template"), old.at("template"));
+        if !semantically_equal(new.unwrap_or(&Value::Null), stored.unwrap_or(&Value::Null)) {
+            object.set_generation(old.generation() + 1);
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let template = object.at("template").unwrap_or(&Value::Null);
+        let options = PodValidationOptions::for_template(template, old.at("template"));
+        let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        errors.extend(validate(template, &FieldPath::new("template"), &options));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
+        if object.generation() == old.generation() {
+            return Vec::new();
+        }
+        let template = object.at("template").unwrap_or(&Value::Null);
+        warnings(template, old.at("template"), &FieldPath::new("template"))
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 fn columns() -> Vec<Column> {
@@ -28,30 +138,4 @@ fn columns() -> Vec<Column> {
 fn cells(template: &Value, _now: Timestamp) -> Vec<Cell> {
     let [containers, images] = container_cells(template, "template.spec.containers");
     vec![name(template), containers, images, labels(template.map_at("template.metadata.labels")).into()]
-}
-
-/// Fills in what the author of a template left out. Less than for a pod: what would make a new release change stored
-/// templates is filled in on pods only.
-pub fn set_defaults(template: &mut Value) {
-    if let Some(spec) = template.at_mut("spec") {
-        pod_spec::set_defaults(spec);
-    }
-}
-
-/// What is wrong with a template. `options` come from [`PodValidationOptions::for_template`].
-pub fn validate(template: &Value, path: &FieldPath, options: &PodValidationOptions) -> ErrorList {
-    let spec = template.at("spec").unwrap_or(&Value::Null);
-    pod_spec::validate(spec, template.at("metadata"), &path.child("spec"), options)
-}
-
-/// What the author should know of a template that is accepted all the same; `old` is the stored one on update.
-pub fn warnings(template: &Value, old: Option<&Value>, path: &FieldPath) -> Vec<String> {
-    pod_spec::warnings(template, old, path)
-}
-
-/// Takes out the fields of features that are off, unless the stored template uses them already.
-pub fn drop_disabled_fields(template: &mut Value, old: Option<&Value>) {
-    if let Some(spec) = template.at_mut("spec") {
-        pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
-    }
 }

@@ -1,11 +1,13 @@
 //! How many pods of a workload may be evicted at a time.
 
+mod strategy;
+
 use super::{
     GROUP,
     pod_disruption_budget_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -13,5 +15,6 @@ pub fn resource() -> Resource {
         .namespaced("PodDisruptionBudget", "poddisruptionbudgets")
         .prints(columns, cells)
         .short_names(["pdb"])
-        .status(DefaultStrategy)
+        .ruled(strategy::PodDisruptionBudgetStrategy)
+        .status(strategy::StatusStrategy)
 }

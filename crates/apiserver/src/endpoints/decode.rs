@@ -5,8 +5,8 @@ use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    options::FieldValidation,
     codec::{Decoded, json, protobuf, yaml},
+    options::FieldValidation,
 };
 use pintle_schema::SchemaRef;
 
@@ -21,22 +21,41 @@ pub(super) fn decode(
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    let media_type = content_type(exchange.headers)?;
-    decode_as(exchange, media_type, body, kind, schema, validation)
+    read(exchange, body, kind, schema, validation, false)
 }
 
-fn decode_as(
+/// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which every group and version has.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_meta_kind(
     exchange: &Exchange<'_>,
-    media_type: MediaType,
     body: &Bytes,
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
+    read(exchange, body, kind, schema, validation, true)
+}
+
+fn read(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+    any_version: bool,
+) -> Result<Value, Status> {
+    let media_type = content_type(exchange.headers)?;
+    let check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+        let api_version = if any_version && found == wanted.kind { String::new() } else { api_version };
+        check_type_meta((api_version, found), wanted)
+    };
     let decoded = match media_type {
         MediaType::Json => {
-            let found = json::type_meta(body)
-                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            let found = json::type_meta(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             json::decode(body, schema)
         }
@@ -44,8 +63,9 @@ fn decode_as(
             let converted = yaml::to_json(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
             })?;
-            let found = json::type_meta(&converted.json)
-                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            let found = json::type_meta(&converted.json).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
@@ -88,7 +108,8 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
     };
     if !kind.is_empty() && kind != wanted.kind {
         let found = version.with_kind(kind);
-        let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+        let known =
+            pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
         let why = match known {
             true => format!(
                 "converting ({}.{}) to ({}.{}): unknown conversion",
@@ -97,7 +118,10 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
                 internal_package(&wanted.group),
                 wanted.kind
             ),
-            false => format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", found.kind),
+            false => format!(
+                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                found.kind
+            ),
         };
         return Err(cannot_be_handled(&found, wanted, &why));
     }
@@ -128,4 +152,3 @@ pub(super) fn cannot_be_handled(
         found.kind, found.version, wanted.kind
     ))
 }
-

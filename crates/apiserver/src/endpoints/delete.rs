@@ -3,7 +3,7 @@
 use super::{
     Exchange,
     create::{AdmissionValidation, encoder},
-    decode::decode,
+    decode::decode_meta_kind,
     options::delete_options,
 };
 use crate::{
@@ -13,9 +13,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{
-    GroupVersionKind, Status, Value, options::FieldValidation,
-};
+use pintle_machinery::{GroupVersionKind, Status, Value, options::FieldValidation};
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;
 
@@ -30,7 +28,8 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let kind = exchange.resource.resource.group_version_kind();
     let context = exchange.context(options.dry_run);
     exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
-    let validation = AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+    let validation =
+        AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
     let deleted = store.delete(&context, &options, &validation).await?;
     let code = match !deleted.gone && options.orphan_dependents == Some(false) {
         true => 202,
@@ -55,7 +54,7 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let tree = decode(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
+            let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
             Some(tree)
         }
     };

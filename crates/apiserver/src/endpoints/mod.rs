@@ -1,11 +1,11 @@
 //! The API endpoints: one handler a verb, none of which knows a kind by name.
 
+mod continue_token;
 mod create;
 mod decode;
 mod delete;
 mod delete_collection;
 pub mod encoding;
-mod continue_token;
 mod get;
 mod list;
 mod options;
@@ -186,7 +186,13 @@ impl ApiEndpoints {
     }
 
     /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
-    pub async fn serve(&self, request: Request, info: &RequestInfo, user: &UserInfo, query: &Query) -> Response {
+    pub async fn serve(
+        &self,
+        request: Request,
+        info: &RequestInfo,
+        user: &UserInfo,
+        query: &Query,
+    ) -> Response {
         let (parts, body) = request.into_parts();
         let gvr = GroupVersionResource::new(&*info.api_group, &*info.api_version, &*info.resource);
         let Some(resource) = self.stores.find(&gvr) else { return self.no_such_resource(&parts.headers) };
@@ -203,8 +209,13 @@ impl ApiEndpoints {
         };
         let result = match action(&exchange, &parts.method) {
             Err(status) => Err(status),
-            Ok(_) if query.first("export").is_some_and(|value| !value.is_empty()) && parts.method == Method::GET => {
-                Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"))
+            Ok(_)
+                if query.first("export").is_some_and(|value| !value.is_empty())
+                    && parts.method == Method::GET =>
+            {
+                Err(Status::bad_request(
+                    "the export parameter, deprecated since v1.14, is no longer supported",
+                ))
             }
             Ok(action) => match action {
                 Action::Get => get::get(&exchange).await,
@@ -240,7 +251,7 @@ impl ApiEndpoints {
     }
 
     fn failure(&self, status: &Status, exchange: &Exchange<'_>) -> Response {
-        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Transforms) {
+        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Object) {
             Ok(accepted) => failure(status, &accepted),
             Err(_) => json_failure(status),
         }
@@ -267,7 +278,6 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
         true => Ok(()),
         false => Err(method_not_allowed()),
     };
-    let named = is_named(exchange);
     if !info.subresource.is_empty() {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
@@ -300,7 +310,7 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
             },
         };
     }
-    if named {
+    if info.is_named {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
         }
@@ -321,13 +331,6 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
         Method::DELETE if !everywhere => has(Verb::DeleteCollection).map(|()| Action::DeleteCollection),
         _ => Err(method_not_allowed()),
     }
-}
-
-/// Whether the path itself names an object (a field selector for one name does not).
-fn is_named(exchange: &Exchange<'_>) -> bool {
-    !exchange.info.name.is_empty()
-        && !matches!(exchange.info.verb.as_str(), "list" | "create" | "deletecollection")
-        && !(exchange.info.verb == "watch" && exchange.query.first("fieldSelector").is_some())
 }
 
 fn verb_of(method: &Method) -> Option<Verb> {

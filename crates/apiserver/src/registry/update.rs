@@ -10,9 +10,9 @@ use super::{
 use crate::{errors, warning::Warnings};
 use bytes::Bytes;
 use pintle_machinery::{
-    FieldError, FieldPath, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     meta::ObjectMeta,
-    validation::validate_object_meta_update,
+    validation::{validate_object_meta_accessor, validate_object_meta_update, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use pintle_storage::{KeyValue, Revision, WriteError};
@@ -88,7 +88,7 @@ impl Store {
                 Some(current) => {
                     self.try_update(context, strategy, preconditions, transform, warnings, current).await
                 }
-                None => self.create_by_update(context, upsert, transform, warnings).await,
+                None => self.create_by_update(context, upsert, preconditions, transform, warnings).await,
             };
             match attempt {
                 Ok(updated) => return Ok(updated),
@@ -115,15 +115,17 @@ impl Store {
         current: &Current,
     ) -> Result<Updated, Failure> {
         let old = &current.object;
-        self.check_preconditions(preconditions, old)?;
+        self.check_preconditions(preconditions, old, &self.group_resource)?;
         let mut new = transform.apply(Some(old)).await?;
         self.check_namespace(&mut new, context.namespace)?;
         let version = new.resource_version();
         if version.is_empty() || version == "0" {
             if !strategy.allow_unconditional_update() {
                 let path = FieldPath::new("metadata").child("resourceVersion");
-                let error = FieldError::invalid(&path, zero_version(version), "must be specified for an update");
-                return Err(Status::invalid(&self.group_kind, context.name, &vec![error]).into());
+                let error = FieldError::invalid(&path, 0, "must be specified for an update");
+                let resource = &self.group_resource;
+                let kind = GroupKind::new(resource.group.clone(), resource.resource.clone());
+                return Err(Status::invalid(&kind, context.name, &vec![error]).into());
             }
             new.set("metadata.resourceVersion", old.resource_version());
         } else if version.parse::<u64>().is_err() {
@@ -153,7 +155,11 @@ impl Store {
         let stored = self.encode(&mut new);
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
-            return match self.storage.delete(&self.key(context.namespace, context.name), current.revision).await {
+            return match self
+                .storage
+                .delete(&self.key(context.namespace, context.name), current.revision)
+                .await
+            {
                 Ok(revision) => {
                     self.resource.strategy.after_delete(context, &new).await;
                     Ok(updated(self.written(new, &stored, Some(revision))?))
@@ -166,7 +172,12 @@ impl Store {
                 return Ok(updated(self.written(new, &stored, Some(current.revision))?));
             }
             // The guess may be old, and then the change is none only by accident.
-            let kv = self.storage.get(&self.key(context.namespace, context.name)).await.map_err(errors::storage)?.kv;
+            let kv = self
+                .storage
+                .get(&self.key(context.namespace, context.name))
+                .await
+                .map_err(errors::storage)?
+                .kv;
             return match kv {
                 Some(kv) if kv.mod_revision == current.revision => {
                     Ok(updated(self.written(new, &stored, Some(current.revision))?))
@@ -189,12 +200,17 @@ impl Store {
         &self,
         context: &RequestContext<'_>,
         upsert: Upsert,
+        preconditions: &Preconditions,
         transform: &mut dyn Transform,
         warnings: &Warnings,
     ) -> Result<Updated, Failure> {
         let strategy = &*self.resource.strategy;
         if upsert == Upsert::Never || !strategy.allow_create_on_update() {
             return Err(Status::not_found(&self.group_resource, context.name).into());
+        }
+        if let Some(uid) = &preconditions.uid {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Status::conflict(&self.group_resource, context.name, &why).into());
         }
         let mut new = transform.apply(None).await?;
         if let Some(metadata) = new.at_mut("metadata").and_then(Value::as_object_mut) {
@@ -250,7 +266,10 @@ impl Store {
             keep(new, old, "metadata.deletionGracePeriodSeconds");
         }
         new.remove_at("metadata.selfLink");
-        let mut errors = validate_object_meta_update(new, old, &metadata());
+        let namespaced = self.resource.is_namespaced();
+        let mut errors =
+            validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
+        errors.extend(validate_object_meta_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, new.name(), &errors));
@@ -260,21 +279,28 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn check_preconditions(&self, wanted: &Preconditions, object: &Value) -> Result<(), Status> {
-        let resource = pintle_machinery::GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+    /// `resource` is what the refusal calls the object: by its resource on update, by its kind on delete.
+    pub(super) fn check_preconditions(
+        &self,
+        wanted: &Preconditions,
+        object: &Value,
+        resource: &GroupResource,
+    ) -> Result<(), Status> {
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
             let why = format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
                 object.uid()
             );
-            return Err(Status::conflict(&resource, object.name(), &why));
+            return Err(Status::conflict(resource, object.name(), &why));
         }
-        if let Some(version) = wanted.resource_version.as_deref().filter(|own| *own != object.resource_version()) {
+        if let Some(version) =
+            wanted.resource_version.as_deref().filter(|own| *own != object.resource_version())
+        {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
                 object.resource_version()
             );
-            return Err(Status::conflict(&resource, object.name(), &why));
+            return Err(Status::conflict(resource, object.name(), &why));
         }
         Ok(())
     }
@@ -282,7 +308,8 @@ impl Store {
     /// What the cache believes to be stored; when it has nothing, what is stored.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let key = self.key(namespace, name);
-        let (cached, _) = self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
+        let (cached, _) =
+            self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {
             Some(cached) => {
                 let stored = super::remove_revision(cached.json())
@@ -337,11 +364,6 @@ fn invalid_resource_version(version: &str) -> Status {
         "strconv.ParseUint: parsing {}: invalid syntax",
         pintle_machinery::error_list::quote(version)
     ))
-}
-
-/// How the reference prints the absent version: as a number in hexadecimal.
-fn zero_version(_version: &str) -> Value {
-    Value::String("0x0".to_owned())
 }
 
 fn keep(new: &mut Value, old: &Value, path: &str) {

@@ -34,7 +34,9 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
         if container.at("securityContext.appArmorProfile").is_some() {
             return;
         }
-        let valid = |profile: &Value| super::security_context::validate_app_armor_profile(profile, &FieldPath::default()).is_empty();
+        let valid = |profile: &Value| {
+            super::security_context::validate_app_armor_profile(profile, &FieldPath::default()).is_empty()
+        };
         if let Some(profile) = field_for_annotation(annotation).filter(valid)
             && Some(&profile) != pod_profile.as_ref()
         {
@@ -46,7 +48,9 @@ pub(crate) fn set_fields_from_annotations(pod: &mut Value) {
 /// Warnings for annotations of a new pod that its fields do not make superfluous. A field equal to the annotation counts
 /// as taken from it.
 pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
-    let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else { return Vec::new() };
+    let Some(spec) = pod.at("spec").filter(|spec| spec.str_at("os.name") != "windows") else {
+        return Vec::new();
+    };
     let annotations = FieldPath::new("metadata").child("annotations");
     let pod_profile = spec.at("securityContext.appArmorProfile");
     let mut warnings = Vec::new();
@@ -63,7 +67,8 @@ pub(crate) fn annotation_warnings(pod: &Value) -> Vec<String> {
         };
         if !superfluous {
             let field = annotations.key(&key);
-            warnings.push(format!("{field}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
+            warnings
+                .push(format!("{field}: deprecated since v1.30; use the \"appArmorProfile\" field instead"));
         }
     }
     warnings

@@ -1,0 +1,87 @@
+//! `DefaultTolerationSeconds`: pods stay for five minutes on a node that is not ready or not reachable
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaulttolerationseconds>).
+
+use super::pods::push;
+use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_machinery::{Status, ValueExt};
+use pintle_registry::BoxFuture;
+use serde_json::json;
+use std::future::ready;
+
+const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// The plugin.
+#[derive(Debug, Clone, Copy)]
+pub struct DefaultTolerationSeconds {
+    /// For each of the two taints.
+    seconds: [i64; 2],
+}
+
+impl DefaultTolerationSeconds {
+    /// With other times than five minutes.
+    pub fn new(not_ready_seconds: i64, unreachable_seconds: i64) -> DefaultTolerationSeconds {
+        DefaultTolerationSeconds { seconds: [not_ready_seconds, unreachable_seconds] }
+    }
+}
+
+impl Default for DefaultTolerationSeconds {
+    fn default() -> DefaultTolerationSeconds {
+        DefaultTolerationSeconds::new(300, 300)
+    }
+}
+
+impl AdmissionPlugin for DefaultTolerationSeconds {
+    fn name(&self) -> &'static str {
+        "DefaultTolerationSeconds"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        matches!(request.operation, Operation::Create | Operation::Update) && request.is_for("", "pods")
+    }
+
+    fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        let pod = &mut request.object;
+        let tolerated = TAINTS.map(|taint| {
+            pod.items_at("spec.tolerations").iter().any(|toleration| {
+                matches!(toleration.str_at("effect"), "" | "NoExecute")
+                    && (toleration.str_at("key").is_empty() || toleration.str_at("key") == taint)
+            })
+        });
+        for ((taint, seconds), tolerated) in TAINTS.into_iter().zip(self.seconds).zip(tolerated) {
+            if !tolerated {
+                let toleration = json!({
+                    "key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds,
+                });
+                push(pod, "spec.tolerations", toleration);
+            }
+        }
+        Box::pin(ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Objects, admit};
+    use pintle_machinery::Value;
+
+    #[test]
+    fn taints_that_are_not_tolerated_yet_are() {
+        let check = |tolerations: Value, added: [bool; 2]| {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"tolerations": tolerations}});
+            let plugin = DefaultTolerationSeconds::default();
+            let pod = admit(&plugin, &Objects::default(), Operation::Create, "pods", "", pod, None).unwrap();
+            let tolerations = pod.items_at("spec.tolerations");
+            let found = TAINTS.map(|taint| {
+                tolerations.iter().any(|toleration| {
+                    toleration.str_at("key") == taint && toleration.i64_at("tolerationSeconds") == Some(300)
+                })
+            });
+            assert_eq!(found, added);
+        };
+        check(Value::Null, [true, true]);
+        check(json!([{"key": TAINTS[0], "effect": "NoExecute", "tolerationSeconds": 10}]), [false, true]);
+        check(json!([{"key": TAINTS[1], "effect": "NoSchedule"}]), [true, true]);
+        check(json!([{"operator": "Exists"}]), [false, false]);
+    }
+}

@@ -1,0 +1,189 @@
+//! How much is asked for, and whether that is within bounds. The messages are those clients know.
+
+use pintle_machinery::{Map, Quantity, Value, ValueExt};
+use std::collections::BTreeMap;
+
+/// Beyond this, amounts are compared whole and not in thousandths.
+const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
+
+type Quantities = BTreeMap<String, Quantity>;
+
+/// What something asks for and is limited to.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    requests: Quantities,
+    limits: Quantities,
+}
+
+impl Resources {
+    pub(super) fn of_container(container: &Value) -> Resources {
+        Resources {
+            requests: quantities(container.map_at("resources.requests")),
+            limits: quantities(container.map_at("resources.limits")),
+        }
+    }
+
+    pub(super) fn of_claim(claim: &Value) -> Resources {
+        Resources { requests: quantities(claim.map_at("spec.resources.requests")), limits: Quantities::new() }
+    }
+
+    /// The sum of the containers, or what the initialization needs at its peak, or what the pod says itself.
+    pub(super) fn of_pod(pod: &Value) -> Resources {
+        Resources { requests: of_pod(pod, "requests"), limits: of_pod(pod, "limits") }
+    }
+}
+
+fn of_pod(pod: &Value, list: &str) -> Quantities {
+    let path = format!("resources.{list}");
+    let mut total = Quantities::new();
+    for container in pod.items_at("spec.containers") {
+        add(&mut total, &quantities(container.map_at(&path)));
+    }
+    // Restartable init containers keep running beside those that come after them.
+    let (mut restartable, mut peak) = (Quantities::new(), Quantities::new());
+    for container in pod.items_at("spec.initContainers") {
+        let mut own = quantities(container.map_at(&path));
+        if container.str_at("restartPolicy") == "Always" {
+            add(&mut total, &own);
+            add(&mut restartable, &own);
+            own = restartable.clone();
+        } else {
+            add(&mut own, &restartable);
+        }
+        raise(&mut peak, &own);
+    }
+    raise(&mut total, &peak);
+    for (name, quantity) in quantities(pod.map_at(&format!("spec.{path}"))) {
+        if matches!(name.as_str(), "cpu" | "memory") {
+            total.insert(name, quantity);
+        }
+    }
+    total
+}
+
+fn quantities(list: &Map) -> Quantities {
+    list.iter().filter_map(|(name, value)| Some((name.clone(), Quantity::from_tree(value).ok()?))).collect()
+}
+
+fn add(total: &mut Quantities, list: &Quantities) {
+    for (name, quantity) in list {
+        match total.get_mut(name) {
+            Some(sum) => sum.add(quantity),
+            None => drop(total.insert(name.clone(), quantity.clone())),
+        }
+    }
+}
+
+fn raise(total: &mut Quantities, list: &Quantities) {
+    for (name, quantity) in list {
+        if total.get(name).is_none_or(|sum| quantity > sum) {
+            total.insert(name.clone(), quantity.clone());
+        }
+    }
+}
+
+/// What of a container or pod is out of bounds.
+pub(super) fn check_compute(limit: &Value, resources: &Resources) -> Vec<String> {
+    let minima = bounds(limit, "min").filter_map(|bound| bound.minimum(resources));
+    let maxima = bounds(limit, "max").filter_map(|bound| bound.maximum(resources));
+    let ratios = bounds(limit, "maxLimitRequestRatio").filter_map(|bound| bound.ratio(resources));
+    minima.chain(maxima).chain(ratios).collect()
+}
+
+/// What of a claim is out of bounds: it has no limits, only requests.
+pub(super) fn check_storage(limit: &Value, resources: &Resources) -> Vec<String> {
+    let minima = bounds(limit, "min").filter_map(|bound| bound.minimum(resources));
+    let maxima = bounds(limit, "max").filter_map(|bound| bound.maximum_request(resources));
+    minima.chain(maxima).collect()
+}
+
+/// A bound of one resource.
+struct Bound<'a> {
+    limit_type: &'a str,
+    name: String,
+    enforced: Quantity,
+}
+
+fn bounds<'a>(limit: &'a Value, member: &str) -> impl Iterator<Item = Bound<'a>> {
+    let limit_type = limit.str_at("type");
+    quantities(limit.map_at(member)).into_iter().map(move |(name, enforced)| Bound {
+        limit_type,
+        name,
+        enforced,
+    })
+}
+
+impl Bound<'_> {
+    fn minimum(&self, resources: &Resources) -> Option<String> {
+        let (request, limit) = self.asked(resources);
+        let too_small = |quantity: &Quantity| self.compared(quantity) < self.compared(&self.enforced);
+        let why = match (request, limit) {
+            (None, _) => ".  No request is specified".to_owned(),
+            (Some(request), _) if too_small(request) => format!(", but request is {request}"),
+            (_, Some(limit)) if too_small(limit) => format!(", but limit is {limit}"),
+            _ => return None,
+        };
+        Some(self.refusal("minimum", &why))
+    }
+
+    fn maximum(&self, resources: &Resources) -> Option<String> {
+        let (request, limit) = self.asked(resources);
+        let why = match (request, limit) {
+            (_, None) => ".  No limit is specified".to_owned(),
+            (_, Some(limit)) if self.is_exceeded_by(limit) => format!(", but limit is {limit}"),
+            (Some(request), _) if self.is_exceeded_by(request) => format!(", but request is {request}"),
+            _ => return None,
+        };
+        Some(self.refusal("maximum", &why))
+    }
+
+    fn maximum_request(&self, resources: &Resources) -> Option<String> {
+        let why = match resources.requests.get(&self.name) {
+            None => ".  No request is specified".to_owned(),
+            Some(request) if self.is_exceeded_by(request) => format!(", but request is {request}"),
+            Some(_) => return None,
+        };
+        Some(self.refusal("maximum", &why))
+    }
+
+    fn ratio(&self, resources: &Resources) -> Option<String> {
+        let (request, limit) = self.asked(resources);
+        let nonzero =
+            |quantity: Option<&Quantity>| quantity.map(|one| self.compared(one)).filter(|n| *n != 0);
+        let why = match (nonzero(request), nonzero(limit)) {
+            (None, _) => "no request is specified or request is 0".to_owned(),
+            (_, None) => "no limit is specified or limit is 0".to_owned(),
+            (Some(request), Some(limit)) => {
+                #[expect(clippy::cast_precision_loss, reason = "the ratio is compared as Kubernetes does")]
+                let (observed, allowed) =
+                    (limit as f64 / request as f64, self.enforced.milli_value() as f64 / 1000.0);
+                if observed <= allowed {
+                    return None;
+                }
+                format!("provided ratio is {observed:.6}")
+            }
+        };
+        let Bound { limit_type, name, enforced } = self;
+        Some(format!("{name} max limit to request ratio per {limit_type} is {enforced}, but {why}"))
+    }
+
+    fn asked<'r>(&self, resources: &'r Resources) -> (Option<&'r Quantity>, Option<&'r Quantity>) {
+        (resources.requests.get(&self.name), resources.limits.get(&self.name))
+    }
+
+    fn is_exceeded_by(&self, quantity: &Quantity) -> bool {
+        self.compared(quantity) > self.compared(&self.enforced)
+    }
+
+    fn compared(&self, quantity: &Quantity) -> i64 {
+        match quantity.value() <= MAX_MILLI_VALUE && self.enforced.value() <= MAX_MILLI_VALUE {
+            true => quantity.milli_value(),
+            false => quantity.value(),
+        }
+    }
+
+    fn refusal(&self, bound: &str, why: &str) -> String {
+        let Bound { limit_type, name, enforced } = self;
+        format!("{bound} {name} usage per {limit_type} is {enforced}{why}")
+    }
+}

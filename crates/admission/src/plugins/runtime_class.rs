@@ -1,0 +1,227 @@
+//! `RuntimeClass`: a pod gets the overhead of its runtime, and goes where the runtime is
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#runtimeclass>).
+
+use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use pintle_machinery::{GroupResource, Quantity, Status, Value, ValueExt};
+use pintle_registry::BoxFuture;
+use std::sync::Arc;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct RuntimeClass {
+    classes: GroupResource,
+}
+
+impl Default for RuntimeClass {
+    fn default() -> RuntimeClass {
+        RuntimeClass { classes: GroupResource::new("node.k8s.io", "runtimeclasses") }
+    }
+}
+
+impl AdmissionPlugin for RuntimeClass {
+    fn name(&self) -> &'static str {
+        "RuntimeClass"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        request.operation == Operation::Create && request.is_for("", "pods")
+    }
+
+    fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let Some(class) = self.class(request).await? else {
+                return Ok(());
+            };
+            set_overhead(request, &class)?;
+            set_scheduling(request, &class)
+        })
+    }
+
+    fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let class = self.class(request).await?;
+            let overhead = request.object.at("spec.overhead");
+            match (class.as_deref().and_then(|class| class.at("overhead")), overhead) {
+                (Some(own), overhead) if !same_quantities(own.at("podFixed"), overhead) => {
+                    Err(request.forbidden(OVERHEAD_DIFFERS))
+                }
+                (None, Some(_)) => Err(request.forbidden(
+                    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+                )),
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+const OVERHEAD_DIFFERS: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+impl RuntimeClass {
+    async fn class(&self, request: &AdmissionRequest<'_>) -> Result<Option<Arc<Value>>, Status> {
+        let Some(name) = request.object.at("spec.runtimeClassName").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        match request.find(&self.classes, "", name).await? {
+            Some(class) => Ok(Some(class)),
+            None => Err(request.forbidden(format!("pod rejected: RuntimeClass \"{name}\" not found"))),
+        }
+    }
+}
+
+fn set_overhead(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(), Status> {
+    if class.at("overhead").is_none() {
+        return Ok(());
+    }
+    let fixed = class.at("overhead.podFixed");
+    let own = request.object.at("spec.overhead");
+    if !request.object.map_at("spec.overhead").is_empty() && !same_quantities(own, fixed) {
+        return Err(request.forbidden(OVERHEAD_DIFFERS));
+    }
+    match fixed {
+        Some(fixed) => request.object.set("spec.overhead", fixed.clone()),
+        None => drop(request.object.remove_at("spec.overhead")),
+    }
+    Ok(())
+}
+
+fn set_scheduling(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(), Status> {
+    let Some(scheduling) = class.at("scheduling") else {
+        return Ok(());
+    };
+    let own = request.object.map_at("spec.nodeSelector");
+    for (key, value) in scheduling.map_at("nodeSelector") {
+        if let Some(own) = own.get(key).filter(|own| *own != value) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            return Err(request.forbidden(format!(
+                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                text(value),
+                text(own)
+            )));
+        }
+    }
+    let selector = scheduling.map_at("nodeSelector");
+    if !selector.is_empty() {
+        request.object.object_at_mut("spec.nodeSelector").extend(selector.clone());
+    }
+    let own = request.object.items_at("spec.tolerations");
+    let merged = merge_tolerations(own, scheduling.items_at("tolerations"));
+    if !merged.is_empty() {
+        request.object.set("spec.tolerations", merged);
+    }
+    Ok(())
+}
+
+/// Both lists without what another one of them includes; of equal ones the first stays.
+fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
+    let all: Vec<&Value> = first.iter().chain(second).collect();
+    let mut merged: Vec<&Value> = Vec::new();
+    for (index, toleration) in all.iter().enumerate() {
+        let later = all.get(index + 1..).unwrap_or_default();
+        let is_redundant = merged.iter().any(|other| includes(other, toleration))
+            || later.iter().any(|other| other != toleration && includes(other, toleration));
+        if !is_redundant {
+            merged.push(toleration);
+        }
+    }
+    merged.into_iter().cloned().collect()
+}
+
+/// Whether a toleration tolerates all that another one does.
+fn includes(outer: &Value, inner: &Value) -> bool {
+    let same = |path: &str| outer.str_at(path) == inner.str_at(path);
+    let exists = outer.str_at("operator") == "Exists";
+    if outer == inner {
+        return true;
+    }
+    let any_key = outer.str_at("key").is_empty() && exists;
+    if !same("key") && !any_key {
+        return false;
+    }
+    if !same("effect") && !outer.str_at("effect").is_empty() {
+        return false;
+    }
+    if outer.str_at("effect") == "NoExecute"
+        && let Some(limit) = outer.i64_at("tolerationSeconds")
+        && inner.i64_at("tolerationSeconds").is_none_or(|seconds| seconds > limit)
+    {
+        return false;
+    }
+    match outer.str_at("operator") {
+        "" | "Equal" => inner.str_at("operator") == "Equal" && same("value"),
+        "Exists" => true,
+        _ => false,
+    }
+}
+
+/// Whether two lists have the same amounts, however they are written.
+fn same_quantities(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let list = |value: Option<&Value>| -> Vec<(String, Quantity)> {
+        let members = value.and_then(Value::as_object).into_iter().flatten();
+        members.map(|(name, value)| (name.clone(), Quantity::from_tree(value).unwrap_or_default())).collect()
+    };
+    list(one) == list(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Objects, admit};
+    use serde_json::json;
+    use std::slice::from_ref;
+
+    fn create(spec: Value) -> Result<Value, String> {
+        let full = json!({
+            "metadata": {"name": "full"},
+            "overhead": {"podFixed": {"cpu": "250m"}},
+            "scheduling": {"nodeSelector": {"runtime": "full"}, "tolerations": [{"key": "runtime"}]},
+        });
+        let objects = Objects::new([
+            ("runtimeclasses", full),
+            ("runtimeclasses", json!({"metadata": {"name": "plain"}})),
+        ]);
+        let pod = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": spec});
+        admit(&RuntimeClass::default(), &objects, Operation::Create, "pods", "", pod, None)
+            .map(|pod| pod["spec"].clone())
+            .map_err(|message| message.trim_start_matches("pods \"p\" is forbidden: ").to_owned())
+    }
+
+    #[test]
+    fn classes_bring_overhead_and_scheduling() {
+        assert_eq!(
+            create(json!({"runtimeClassName": "full", "tolerations": [{"operator": "Exists", "key": "x"}]})),
+            Ok(json!({
+                "runtimeClassName": "full",
+                "overhead": {"cpu": "250m"},
+                "nodeSelector": {"runtime": "full"},
+                "tolerations": [{"operator": "Exists", "key": "x"}, {"key": "runtime"}],
+            }))
+        );
+        assert_eq!(create(json!({"runtimeClassName": "plain"})), Ok(json!({"runtimeClassName": "plain"})));
+        assert!(create(json!({"runtimeClassName": "full", "overhead": {"cpu": "0.25"}})).is_ok());
+    }
+
+    #[test]
+    fn what_contradicts_the_class_is_refused() {
+        let check = |spec: Value, message: &str| assert_eq!(create(spec).unwrap_err(), message);
+        check(json!({"runtimeClassName": "none"}), "pod rejected: RuntimeClass \"none\" not found");
+        check(json!({"runtimeClassName": "full", "overhead": {"cpu": "1"}}), OVERHEAD_DIFFERS);
+        check(
+            json!({"overhead": {"cpu": "1"}}),
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        );
+        check(
+            json!({"runtimeClassName": "full", "nodeSelector": {"runtime": "other"}}),
+            "conflict: runtimeClass.scheduling.nodeSelector[runtime] = full; pod.spec.nodeSelector[runtime] = other",
+        );
+    }
+
+    #[test]
+    fn tolerations_that_others_include_are_left_out() {
+        let all = json!({"operator": "Exists"});
+        let one = json!({"key": "a", "operator": "Exists", "effect": "NoExecute"});
+        let brief = json!({"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5});
+        assert_eq!(merge_tolerations(from_ref(&one), from_ref(&all)), [all]);
+        assert_eq!(merge_tolerations(&[brief], from_ref(&one)), [one.clone()]);
+        assert_eq!(merge_tolerations(from_ref(&one), from_ref(&one)), [one]);
+    }
+}

@@ -1,0 +1,135 @@
+//! What the plugins' tests share: a few stored objects, and one plugin asked about one request.
+
+use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
+use jiff::Timestamp;
+use pintle_machinery::{
+    GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value, ValueExt,
+    meta::ObjectMeta,
+};
+use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
+use std::future::ready;
+
+/// Stored objects, with the names of their resources.
+#[derive(Debug, Default)]
+pub(crate) struct Objects(Vec<(String, Value)>);
+
+impl Objects {
+    pub(crate) fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
+        Objects(objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect())
+    }
+
+    fn of<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.0
+            .iter()
+            .filter(move |(own, object)| {
+                *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
+            })
+            .map(|(_, object)| object)
+    }
+}
+
+impl Registry for Objects {
+    fn get<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        let found = self.of(resource, namespace).find(|object| object.name() == name).cloned();
+        Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
+    }
+
+    fn list<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
+        Box::pin(ready(Ok(self.of(resource, namespace).cloned().collect())))
+    }
+
+    fn create<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: Value,
+        _: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins only read")
+    }
+
+    fn update<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: &'a str,
+        _: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        _: WriteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins only read")
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a GroupResource,
+        _: &'a str,
+        _: &'a str,
+        _: DeleteOptions,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        unreachable!("plugins only read")
+    }
+}
+
+/// What a plugin makes of a request: the object it leaves, or its refusal.
+pub(crate) fn admit(
+    plugin: &dyn AdmissionPlugin,
+    objects: &Objects,
+    operation: Operation,
+    resource: &str,
+    subresource: &str,
+    object: Value,
+    old_object: Option<&Value>,
+) -> Result<Value, String> {
+    let group = match resource {
+        "priorityclasses" => "scheduling.k8s.io",
+        "ingresses" => "networking.k8s.io",
+        _ => "",
+    };
+    let resource = GroupVersionResource::new(group, "v1", resource);
+    let kind = GroupVersionKind::new(group, "v1", object.str_at("kind"));
+    let (user, group_version) = (UserInfo::default(), GroupVersion::new(group, "v1"));
+    let name = old_object.map_or(object.name(), ObjectMeta::name).to_owned();
+    let namespace = object.namespace().to_owned();
+    let context = RequestContext {
+        user: &user,
+        namespace: &namespace,
+        name: &name,
+        subresource,
+        group_version: &group_version,
+        now: Timestamp::UNIX_EPOCH,
+        dry_run: false,
+        registry: objects,
+    };
+    let mut request = AdmissionRequest {
+        operation,
+        resource: &resource,
+        subresource,
+        kind: &kind,
+        namespace: &namespace,
+        name: &name,
+        object,
+        old_object,
+        options: Value::Null,
+        context: &context,
+        lister: &NoLister,
+        warnings: Vec::new(),
+    };
+    if !plugin.handles(&request) {
+        return Ok(request.object);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        plugin.admit(&mut request).await.map_err(|status| status.message)?;
+        plugin.validate(&mut request).await.map_err(|status| status.message)?;
+        Ok(request.object)
+    })
+}

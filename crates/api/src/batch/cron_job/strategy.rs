@@ -1,0 +1,231 @@
+//! The rules of cron jobs.
+
+use super::schedule;
+use crate::batch::job::spec;
+use crate::core::pod_template::{self, PodValidationOptions};
+use crate::{field_checks, rules, workload};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::ObjectMeta};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+const JOB_SPEC: &str = "spec.jobTemplate.spec";
+const TEMPLATE: &str = "spec.jobTemplate.spec.template";
+/// Names of jobs have a suffix of eleven characters and must fit a label.
+const MAX_NAME_LENGTH: usize = 52;
+const MAX_ZONE_PART_LENGTH: usize = 14;
+
+pub(super) struct CronJobStrategy;
+
+impl Strategy for CronJobStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        object.object_at_mut("spec.jobTemplate.spec.template.spec");
+        if let Some(template) = object.at_mut(TEMPLATE) {
+            pod_template::set_defaults(template);
+        }
+        if let Some(spec) = object.at_mut(JOB_SPEC) {
+            spec::set_failure_policy_defaults(spec);
+        }
+        if object.str_at("spec.concurrencyPolicy").is_empty() {
+            object.set("spec.concurrencyPolicy", "Allow");
+        }
+        object.set_default("spec.suspend", false);
+        object.set_default("spec.successfulJobsHistoryLimit", 3);
+        object.set_default("spec.failedJobsHistoryLimit", 1);
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({}));
+        object.set("metadata.generation", 1);
+        if let Some(template) = object.at_mut(TEMPLATE) {
+            pod_template::drop_disabled_fields(template, None);
+        }
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let mut errors = rules::metadata(object, true);
+        errors.extend(validate_spec(object, None));
+        if object.name().len() > MAX_NAME_LENGTH {
+            let detail = "must be no more than 52 characters";
+            errors.push(FieldError::invalid(&FieldPath::new("metadata.name"), object.name(), detail));
+        }
+        errors
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        let mut warnings = workload::name_warnings(object, workload::POD_NAME_RECOMMENDATION);
+        warnings.extend(spec::warnings(rules::value_at(object, JOB_SPEC), None, &FieldPath::new(JOB_SPEC)));
+        warnings
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        if let Some(template) = object.at_mut(TEMPLATE) {
+            pod_template::drop_disabled_fields(template, old.at(TEMPLATE));
+        }
+        rules::count_generation(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(validate_spec(object, Some(old)));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if rules::differs(object, old, "metadata.generation") {
+            let spec = rules::value_at(object, JOB_SPEC);
+            warnings = spec::warnings(spec, old.at(JOB_SPEC), &FieldPath::new(JOB_SPEC));
+        }
+        if object.str_at("spec.schedule").contains("TZ") {
+            warnings.push(
+                "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// Of `status`.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        CronJobStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+    }
+}
+
+fn validate_spec(object: &Value, old: Option<&Value>) -> ErrorList {
+    let path = FieldPath::new("spec");
+    let mut errors = validate_schedule(object, old);
+    errors.extend(rules::nonnegative(object, "spec.startingDeadlineSeconds"));
+    if old.is_none_or(|old| rules::differs(object, old, "spec.timeZone")) {
+        errors.extend(validate_time_zone(object));
+    }
+    let policy = object.str_at("spec.concurrencyPolicy");
+    let policies = ["Allow", "Forbid", "Replace"];
+    errors.extend(field_checks::required_supported(policy, &policies, &path.child("concurrencyPolicy")));
+    errors.extend(validate_job_template(object, old));
+    errors.extend(rules::nonnegative(object, "spec.successfulJobsHistoryLimit"));
+    errors.extend(rules::nonnegative(object, "spec.failedJobsHistoryLimit"));
+    errors
+}
+
+fn validate_schedule(object: &Value, old: Option<&Value>) -> ErrorList {
+    let path = FieldPath::new("spec.schedule");
+    let schedule = object.str_at(path.as_str());
+    if schedule.is_empty() {
+        return vec![FieldError::required(&path, "")];
+    }
+    let invalid = |detail: &str| FieldError::invalid(&path, schedule, detail);
+    let mut errors = ErrorList::new();
+    if let Err(why) = schedule::check(schedule) {
+        errors.push(invalid(&why));
+    }
+    let may_have_zone = old.is_some_and(|old| old.str_at("spec.schedule").contains("TZ"));
+    match (schedule.contains("TZ"), may_have_zone) {
+        (true, true) if object.at("spec.timeZone").is_some() => {
+            errors.push(invalid("cannot use both timeZone field and TZ or CRON_TZ in schedule"));
+        }
+        (true, false) => {
+            errors.push(invalid("cannot use TZ or CRON_TZ in schedule, use timeZone field instead"));
+        }
+        _ => {}
+    }
+    errors
+}
+
+fn validate_time_zone(object: &Value) -> ErrorList {
+    let path = FieldPath::new("spec.timeZone");
+    let Some(zone) = object.at(path.as_str()).and_then(Value::as_str) else {
+        return ErrorList::new();
+    };
+    let invalid = |detail: &str| FieldError::invalid(&path, zone, detail);
+    let unknown = format!("unknown time zone {zone}");
+    if zone.is_empty() {
+        return vec![invalid("timeZone must be nil or non-empty string")];
+    }
+    let is_part = |part: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '+');
+        !matches!(part, "" | "." | "..")
+            && !part.starts_with('-')
+            && part.len() <= MAX_ZONE_PART_LENGTH
+            && part.chars().all(is_allowed)
+    };
+    if !zone.split('/').all(is_part) {
+        return vec![invalid(&unknown)];
+    }
+    if zone.eq_ignore_ascii_case("Local") {
+        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        return vec![invalid(detail)];
+    }
+    if jiff::tz::TimeZone::get(zone).is_err() {
+        return vec![invalid(&unknown)];
+    }
+    ErrorList::new()
+}
+
+fn validate_job_template(object: &Value, old: Option<&Value>) -> ErrorList {
+    let template = rules::value_at(object, TEMPLATE);
+    let options = PodValidationOptions::for_template(template, old.map(|old| rules::value_at(old, TEMPLATE)));
+    let spec = rules::value_at(object, JOB_SPEC);
+    let path = FieldPath::new(JOB_SPEC);
+    let mut errors = spec::validate(spec, &path, &options);
+    if let Some(selector) = spec.at("selector") {
+        let detail = "`selector` will be auto-generated";
+        errors.push(FieldError::invalid(&path.child("selector"), selector.clone(), detail));
+    }
+    if spec.bool_at("manualSelector") {
+        errors.push(FieldError::not_supported(&path.child("manualSelector"), true, &["nil", "false"]));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(errors: &ErrorList, messages: &[&str]) {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, messages);
+    }
+
+    #[test]
+    fn time_zones_are_named() {
+        let zone = |zone: &str| validate_time_zone(&json!({"spec": {"timeZone": zone}}));
+        check(&zone("Europe/Zurich"), &[]);
+        check(&zone("Etc/UTC"), &[]);
+        check(&zone(""), &["spec.timeZone: Invalid value: \"\": timeZone must be nil or non-empty string"]);
+        check(
+            &zone("Mars/Base"),
+            &["spec.timeZone: Invalid value: \"Mars/Base\": unknown time zone Mars/Base"],
+        );
+        check(&zone("../UTC"), &["spec.timeZone: Invalid value: \"../UTC\": unknown time zone ../UTC"]);
+        check(
+            &zone("Local"),
+            &[
+                "spec.timeZone: Invalid value: \"Local\": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_zone_in_the_schedule_is_only_kept() {
+        let cron_job = |schedule: &str| json!({"spec": {"schedule": schedule}});
+        let zoned = cron_job("TZ=UTC 0 * * * *");
+        check(
+            &validate_schedule(&zoned, None),
+            &[
+                "spec.schedule: Invalid value: \"TZ=UTC 0 * * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+            ],
+        );
+        check(&validate_schedule(&zoned, Some(&zoned)), &[]);
+        check(&validate_schedule(&json!({}), None), &["spec.schedule: Required value"]);
+    }
+}

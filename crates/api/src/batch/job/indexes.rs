@@ -1,0 +1,90 @@
+//! Indexes of an indexed job as text: `0-2,4`.
+
+/// Counts the indexes in a text; all must be below `completions`, and in order.
+pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
+    let mut total = 0;
+    let mut previous = None;
+    for interval in text.split(',').filter(|_| !text.is_empty()) {
+        let (first, last) = parse_interval(interval, completions)?;
+        check_order(previous, first)?;
+        total += last - first + 1;
+        previous = Some(last);
+    }
+    Ok(total)
+}
+
+/// The lowest index that is in both texts, whatever else is wrong with them.
+pub(super) fn overlap(one: &str, other: &str, completions: i64) -> Option<i64> {
+    let intervals = |text: &str| -> Vec<(i64, i64)> {
+        text.split(',').filter_map(|interval| parse_interval(interval, completions).ok()).collect()
+    };
+    let others = intervals(other);
+    let common = |(first, last): (i64, i64)| {
+        others
+            .iter()
+            .filter(move |(start, end)| first <= *end && *start <= last)
+            .map(move |(start, _)| first.max(*start))
+    };
+    intervals(one).into_iter().flat_map(common).min()
+}
+
+fn parse_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
+    let mut limits = interval.split('-');
+    let (first, last, more) = (limits.next().unwrap_or_default(), limits.next(), limits.next());
+    if more.is_some() {
+        return Err(format!(
+            "the fragment \"{interval}\" violates the requirement that an index interval can have at most two parts \
+             separated by '-'"
+        ));
+    }
+    let first = parse_index(first, completions)?;
+    let Some(last) = last else {
+        return Ok((first, first));
+    };
+    let last = parse_index(last, completions)?;
+    check_order(Some(first), last)?;
+    Ok((first, last))
+}
+
+fn parse_index(text: &str, completions: i64) -> Result<i64, String> {
+    match text.parse::<i64>() {
+        Err(_) => Err(format!("cannot convert string to integer for index: \"{text}\"")),
+        Ok(index) if index >= completions => Err(format!("too large index: \"{text}\"")),
+        Ok(index) => Ok(index),
+    }
+}
+
+fn check_order(previous: Option<i64>, current: i64) -> Result<(), String> {
+    match previous {
+        Some(previous) if previous >= current => {
+            Err(format!("non-increasing order, previous: {previous}, current: {current}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_counted() {
+        let check = |text: &str, expected: Result<i64, &str>| {
+            assert_eq!(count(text, 5), expected.map_err(str::to_owned), "{text}");
+        };
+        check("", Ok(0));
+        check("0-2,4", Ok(4));
+        check("5", Err("too large index: \"5\""));
+        check("x", Err("cannot convert string to integer for index: \"x\""));
+        check("3,1", Err("non-increasing order, previous: 3, current: 1"));
+        check("2-2", Err("non-increasing order, previous: 2, current: 2"));
+        check("0-", Err("cannot convert string to integer for index: \"\""));
+    }
+
+    #[test]
+    fn overlaps_are_found() {
+        assert_eq!(overlap("0-2", "2,3", 5), Some(2));
+        assert_eq!(overlap("0,4", "1-3", 5), None);
+        assert_eq!(overlap("", "1", 5), None);
+    }
+}

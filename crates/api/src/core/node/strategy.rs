@@ -1,0 +1,315 @@
+//! The rules of nodes.
+
+use crate::{field_checks, resource_list, rules};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
+    validation::{
+        Cidr, is_valid_cidr_for_legacy_field, is_valid_label_value, validate_label_name, warnings_for_cidr,
+    },
+};
+use pintle_registry::{RequestContext, Strategy};
+
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// Where the configuration of kubelets by the server was, which is gone.
+const CONFIG_SOURCE: &str = "spec.configSource";
+const CONFIG_STATUS: &str = "status.config";
+
+pub(super) struct NodeStrategy;
+
+impl Strategy for NodeStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        sync_pod_cidrs(object);
+        resource_list::round_up_at(object, &["status.capacity", "status.allocatable"]);
+        if let Some(capacity) = object.at("status.capacity").cloned() {
+            object.set_default("status.allocatable", capacity);
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.remove_at(CONFIG_SOURCE);
+        object.remove_at(CONFIG_STATUS);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        if old.at(CONFIG_SOURCE).is_none() {
+            object.remove_at(CONFIG_SOURCE);
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = validate(object);
+        errors.extend(validate_update(object, old));
+        errors
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
+        warnings(object)
+    }
+}
+
+/// Of `status`. It may change metadata too, which kubelets do.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        NodeStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+        if old.at(CONFIG_STATUS).is_none() {
+            object.remove_at(CONFIG_STATUS);
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old)
+    }
+}
+
+/// `podCIDR` is the older name of the first of `podCIDRs`, and wins.
+fn sync_pod_cidrs(object: &mut Value) {
+    let single = object.str_at("spec.podCIDR").to_owned();
+    let first = object.items_at("spec.podCIDRs").first().and_then(Value::as_str).map(str::to_owned);
+    match first {
+        _ if single.is_empty() => {
+            if let Some(first) = first {
+                object.set("spec.podCIDR", first);
+            }
+        }
+        Some(first) if first == single => {}
+        _ => object.set("spec.podCIDRs", vec![Value::from(single)]),
+    }
+}
+
+fn validate(object: &Value) -> ErrorList {
+    let mut errors = rules::metadata(object, false);
+    errors.extend(validate_taints(object));
+    errors.extend(validate_resources(object));
+    errors.extend(validate_pod_cidrs(object));
+    errors
+}
+
+fn validate_update(object: &Value, old: &Value) -> ErrorList {
+    const POD_CIDRS: &str = "spec.podCIDRs";
+    let mut errors = rules::metadata_update(object, old);
+    errors.extend(validate_resources(object));
+    errors.extend(validate_addresses(object));
+    let path = FieldPath::new(POD_CIDRS);
+    let (new, stored) = (object.items_at(POD_CIDRS), old.items_at(POD_CIDRS));
+    let changes = match stored.len() {
+        0 => 0,
+        length if length != new.len() => 1,
+        _ => new.iter().zip(stored).filter(|(new, old)| new != old).count(),
+    };
+    for _ in 0..changes {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        errors.push(FieldError::forbidden(&path, detail));
+    }
+    let provider = old.str_at("spec.providerID");
+    if !provider.is_empty() && provider != object.str_at("spec.providerID") {
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        errors.push(FieldError::forbidden(&FieldPath::new("spec.providerID"), detail));
+    }
+    errors.extend(validate_taints(object));
+    if object.str_at("spec.externalID") != old.str_at("spec.externalID") {
+        errors.push(FieldError::forbidden(&FieldPath::new("spec.externalID"), "may not be updated"));
+    }
+    errors
+}
+
+/// Their errors are told at a place where taints once were.
+fn validate_taints(object: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let list = FieldPath::new("metadata.taints");
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for (index, taint) in object.items_at("spec.taints").iter().enumerate() {
+        let path = list.index(index);
+        let (key, value, effect) = (taint.str_at("key"), taint.str_at("value"), taint.str_at("effect"));
+        errors.extend(validate_label_name(key, &path.child("key")));
+        let messages = is_valid_label_value(value);
+        if !messages.is_empty() {
+            errors.push(FieldError::invalid(&path.child("value"), value, messages.join(";")));
+        }
+        errors.extend(field_checks::required_supported(effect, &EFFECTS, &path.child("effect")));
+        if seen.contains(&(key, effect)) {
+            let mut error = FieldError::duplicate(&path, taint.clone());
+            "taints must be unique by key and effect pair".clone_into(&mut error.detail);
+            errors.push(error);
+            continue;
+        }
+        seen.push((key, effect));
+    }
+    errors
+}
+
+fn validate_resources(object: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for list in ["capacity", "allocatable"] {
+        let path = FieldPath::new("status").child(list);
+        for (name, value) in object.map_at(path.as_str()) {
+            let path = path.child(name);
+            let quantity = resource_list::quantity(value);
+            let shown = quantity.to_string();
+            if quantity.sign() < 0 {
+                let detail = "must be greater than or equal to 0";
+                errors.push(FieldError::invalid(&path, shown.as_str(), detail));
+            }
+            if is_counted(name) && !is_whole(&quantity) {
+                errors.push(FieldError::invalid(&path, shown, "must be an integer"));
+            }
+        }
+    }
+    errors
+}
+
+/// Resources that come in whole pieces: pods, and what devices offer.
+fn is_counted(name: &str) -> bool {
+    name == "pods" || !resource_list::is_native(name)
+}
+
+fn is_whole(quantity: &Quantity) -> bool {
+    quantity.milli_value() % 1000 == 0
+}
+
+fn validate_addresses(object: &Value) -> ErrorList {
+    let addresses = object.items_at("status.addresses");
+    let path = FieldPath::new("status.addresses");
+    let repeated = addresses
+        .iter()
+        .enumerate()
+        .filter(|(index, address)| addresses.iter().take(*index).any(|earlier| earlier == *address));
+    repeated.map(|(index, address)| FieldError::duplicate(&path.index(index), address.clone())).collect()
+}
+
+fn validate_pod_cidrs(object: &Value) -> ErrorList {
+    let path = FieldPath::new("spec.podCIDRs");
+    let cidrs = object.items_at(path.as_str());
+    let mut errors = ErrorList::new();
+    for (index, cidr) in field_checks::texts(cidrs).enumerate() {
+        errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), cidr, &[]));
+    }
+    if cidrs.len() < 2 {
+        return errors;
+    }
+    let parsed: Option<Vec<Cidr>> = field_checks::texts(cidrs).map(Cidr::parse_sloppy).collect();
+    let families = parsed.map(|parsed| {
+        let of_ipv6 = parsed.iter().filter(|cidr| cidr.network().is_ipv6()).count();
+        (parsed.len() - of_ipv6, of_ipv6)
+    });
+    match families {
+        None => errors.push(FieldError::internal(
+            &path,
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR address",
+        )),
+        Some((1, 1)) => return errors,
+        Some(_) => {}
+    }
+    let detail = "may specify no more than one CIDR for each IP family";
+    errors.push(FieldError::invalid(&path, cidrs.to_vec(), detail));
+    errors
+}
+
+fn warnings(object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if object.at(CONFIG_SOURCE).is_some() {
+        warnings.push("spec.configSource: the feature is removed".to_owned());
+    }
+    if !object.str_at("spec.externalID").is_empty() {
+        let warning = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+        warnings.push(warning.to_owned());
+    }
+    let path = FieldPath::new("spec.podCIDRs");
+    for (index, cidr) in field_checks::texts(object.items_at(path.as_str())).enumerate() {
+        warnings.extend(warnings_for_cidr(&path.index(index), cidr));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(errors: &ErrorList, messages: &[&str]) {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, messages);
+    }
+
+    #[test]
+    fn the_older_field_of_the_two_wins() {
+        let rows = [
+            (json!({"podCIDR": "10.1.0.0/24"}), json!(["10.1.0.0/24"])),
+            (json!({"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.2.0.0/24"]}), json!(["10.1.0.0/24"])),
+            (json!({"podCIDRs": ["10.1.0.0/24", "fd00::/64"]}), json!(["10.1.0.0/24", "fd00::/64"])),
+        ];
+        for (spec, expected) in rows {
+            let mut node = json!({"spec": spec});
+            NodeStrategy.set_defaults(&mut node);
+            assert_eq!(node["spec"]["podCIDRs"], expected);
+            assert_eq!(node["spec"]["podCIDR"], json!("10.1.0.0/24"));
+        }
+    }
+
+    #[test]
+    fn taints_have_an_effect_and_come_once() {
+        let rows: [(Value, &[&str]); 3] = [
+            (json!([{"key": "a"}]), &["metadata.taints[0].effect: Required value"]),
+            (
+                json!([{"key": "a", "effect": "Never"}]),
+                &[
+                    "metadata.taints[0].effect: Unsupported value: \"Never\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+                ],
+            ),
+            (json!([{"key": "a", "effect": "NoExecute"}, {"key": "a", "effect": "NoSchedule"}]), &[]),
+        ];
+        for (taints, messages) in rows {
+            check(&validate_taints(&json!({"spec": {"taints": taints}})), messages);
+        }
+        let twice = json!({"spec": {"taints": [
+            {"key": "a", "value": "x", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule"},
+        ]}});
+        let errors = validate_taints(&twice);
+        assert_eq!((errors.len(), errors[0].field.as_str()), (1, "metadata.taints[1]"));
+    }
+
+    #[test]
+    fn amounts_are_not_negative_and_devices_whole() {
+        let node = json!({"status": {
+            "capacity": {"cpu": "-1", "example.com/gpu": "1.5"}, "allocatable": {"cpu": "1.5", "example.com/gpu": "2"},
+        }});
+        check(
+            &validate_resources(&node),
+            &[
+                "status.capacity.cpu: Invalid value: \"-1\": must be greater than or equal to 0",
+                "status.capacity.example.com/gpu: Invalid value: \"1500m\": must be an integer",
+            ],
+        );
+    }
+
+    #[test]
+    fn addresses_of_pods_are_given_once() {
+        let node = |spec: Value| json!({"metadata": {"name": "n", "resourceVersion": "1"}, "spec": spec});
+        let old = node(json!({"podCIDRs": ["10.1.0.0/24"], "providerID": "cloud://x"}));
+        let same =
+            node(json!({"podCIDRs": ["10.1.0.0/24"], "providerID": "cloud://x", "unschedulable": true}));
+        check(&validate_update(&same, &old), &[]);
+        check(&validate_update(&old, &node(json!({}))), &[]);
+        check(
+            &validate_update(&node(json!({"podCIDRs": ["10.2.0.0/24"]})), &old),
+            &[
+                "spec.podCIDRs: Forbidden: node updates may not change podCIDR except from \"\" to valid",
+                "spec.providerID: Forbidden: node updates may not change providerID except from \"\" to valid",
+            ],
+        );
+    }
+}

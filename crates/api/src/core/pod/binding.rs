@@ -1,0 +1,119 @@
+//! `pods/binding` and `bindings`: giving a pod its node, as the scheduler does.
+
+use super::{conditions, topology_labels};
+use jiff::Timestamp;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupResource, Map, Status, Value, ValueExt, meta::ObjectMeta, status,
+};
+use pintle_registry::{BoxFuture, NamedCreater, RequestContext, WriteOptions};
+use serde_json::json;
+
+/// Binds the pod that the body names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BindingCreater;
+
+impl NamedCreater for BindingCreater {
+    fn create<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(bind(context, body))
+    }
+}
+
+async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value, Status> {
+    let name = binding.name().to_owned();
+    // Through `bindings` the name is the body's alone.
+    if !context.name.is_empty() && context.name != name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
+    let errors = validate(&binding);
+    if !errors.is_empty() {
+        return Err(Status::unknown(status::aggregate(errors.iter().map(ToString::to_string))));
+    }
+    // The collection of bindings copies no labels: its requests are none on pods.
+    if !context.name.is_empty() && binding.str_at("target.kind") == "Node" {
+        let labels = topology_labels::of_node(context.registry, binding.str_at("target.name")).await?;
+        if !labels.is_empty() {
+            binding.object_at_mut("metadata.labels").extend(labels);
+        }
+    }
+    let now = context.now;
+    let pods = GroupResource::new("", "pods");
+    let change = move |pod: Value| assign(pod, &binding, now);
+    let options = WriteOptions {
+        dry_run: context.dry_run,
+        user: Some(context.user.clone()),
+        subresource: "binding",
+        ..WriteOptions::default()
+    };
+    context.registry.update(&pods, context.namespace, &name, Box::new(change), options).await?;
+    Ok(success())
+}
+
+/// The answer of subresources that are done and have nothing to show.
+pub(super) fn success() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+}
+
+fn validate(binding: &Value) -> ErrorList {
+    let target = FieldPath::new("target");
+    let mut errors = ErrorList::new();
+    let kind = binding.str_at("target.kind");
+    if !matches!(kind, "" | "Node") {
+        errors.push(FieldError::not_supported(&target.child("kind"), kind, &["Node", "<empty>"]));
+    }
+    if binding.str_at("target.name").is_empty() {
+        errors.push(FieldError::required(&target.child("name"), ""));
+    }
+    errors
+}
+
+/// The pod on its node. Called again on the newer pod when another writer came first.
+fn assign(mut pod: Value, binding: &Value, now: Timestamp) -> Result<Value, Status> {
+    let name = pod.name().to_owned();
+    check_preconditions(&pod, binding)?;
+    let why = if pod.is_terminating() {
+        Some(format!("pod {name} is being deleted, cannot be assigned to a host"))
+    } else if !pod.str_at("spec.nodeName").is_empty() {
+        let node = pintle_machinery::text::quote(pod.str_at("spec.nodeName"));
+        Some(format!("pod {name} is already assigned to node {node}"))
+    } else if !pod.items_at("spec.schedulingGates").is_empty() {
+        Some(format!("pod {name} has non-empty .spec.schedulingGates"))
+    } else {
+        None
+    };
+    if let Some(why) = why {
+        return Err(Status::conflict(&GroupResource::new("", "pods/binding"), &name, &why));
+    }
+    pod.set("spec.nodeName", binding.str_at("target.name"));
+    // The nomination has served its purpose.
+    pod.remove_at("status.nominatedNodeName");
+    for field in ["metadata.annotations", "metadata.labels"] {
+        let members: &Map = binding.map_at(field);
+        if !members.is_empty() {
+            pod.object_at_mut(field).extend(members.clone());
+        }
+    }
+    let condition =
+        conditions::Condition { condition_type: "PodScheduled", status: "True", reason: "", message: "" };
+    conditions::update(&mut pod, &condition, now);
+    Ok(pod)
+}
+
+/// The binding's own uid and resourceVersion are those the pod must have.
+fn check_preconditions(pod: &Value, binding: &Value) -> Result<(), Status> {
+    for (what, wanted, actual) in [
+        ("UID", binding.uid(), pod.uid()),
+        ("ResourceVersion", binding.resource_version(), pod.resource_version()),
+    ] {
+        if !wanted.is_empty() && wanted != actual {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
+            );
+            return Err(Status::conflict(&GroupResource::new("", "pods"), pod.name(), &why));
+        }
+    }
+    Ok(())
+}

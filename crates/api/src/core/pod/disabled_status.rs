@@ -1,0 +1,32 @@
+//! Fields of a pod's status that belong to features which are off in this version. They are taken out silently, unless
+//! the stored pod has them already.
+
+use pintle_machinery::{Value, ValueExt};
+
+const CONTAINER_STATUSES: [&str; 3] =
+    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
+
+/// Takes out the fields.
+pub(super) fn drop_disabled_fields(status: &mut Value, old: Option<&Value>) {
+    let has_claims = |old: &Value| !old.items_at("nodeAllocatableResourceClaimStatuses").is_empty();
+    if !old.is_some_and(has_claims) {
+        status.remove_at("nodeAllocatableResourceClaimStatuses");
+    }
+    if !old.is_some_and(has_volume_status) {
+        for list in CONTAINER_STATUSES {
+            for container in status.items_at_mut(list) {
+                for mount in container.items_at_mut("volumeMounts") {
+                    mount.remove_at("volumeStatus");
+                }
+            }
+        }
+    }
+}
+
+fn has_volume_status(status: &Value) -> bool {
+    CONTAINER_STATUSES
+        .iter()
+        .flat_map(|list| status.items_at(list))
+        .flat_map(|container| container.items_at("volumeMounts"))
+        .any(|mount| mount.at("volumeStatus").is_some())
+}

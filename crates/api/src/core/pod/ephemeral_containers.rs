@@ -1,0 +1,49 @@
+//! `pods/ephemeralcontainers`: adding containers to a running pod to look into it
+//! (<https://kubernetes.io/docs/concepts/workloads/pods/ephemeral-containers/>).
+
+use super::strategy::{PodStrategy, copy_field, drop_disabled_fields, update_generation};
+use super::update;
+use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_registry::{RequestContext, Strategy};
+
+/// The rules of ephemeral containers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EphemeralContainersStrategy;
+
+impl Strategy for EphemeralContainersStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        PodStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        let containers = object.remove_at("spec.ephemeralContainers");
+        keep_all_but_spec_part(object, old);
+        match containers {
+            Some(containers) => object.set("spec.ephemeralContainers", containers),
+            None => drop(object.remove_at("spec.ephemeralContainers")),
+        }
+        drop_disabled_fields(object, Some(old));
+        update_generation(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        update::validate_ephemeral_containers_update(object, old)
+    }
+}
+
+/// Metadata that a write to a part of the pod does not change.
+const KEPT_METADATA: [&str; 7] =
+    ["deletionTimestamp", "generation", "selfLink", "labels", "annotations", "finalizers", "ownerReferences"];
+
+/// Makes spec, status and metadata what they were; the caller puts its part of the spec back.
+pub(super) fn keep_all_but_spec_part(object: &mut Value, old: &Value) {
+    copy_field(object, old, "spec");
+    copy_field(object, old, "status");
+    for field in KEPT_METADATA {
+        let path = format!("metadata.{field}");
+        match old.at(&path) {
+            Some(value) => object.set(&path, value.clone()),
+            None => drop(object.remove_at(&path)),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! `pods/eviction`: a delete that asks the pod's disruption budget first
+//! (<https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/>).
+//!
+//! The life of an eviction: the pod ends anyway or has not begun → delete it. Else find its budget; an unready pod of a
+//! healthy application costs nothing, any other is counted against the budget first. Then the pod gets the condition
+//! that says why it goes, and is deleted. A budget that was spent stays spent when the delete fails.
+
+use super::{binding, conditions};
+use jiff::Timestamp;
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupKind, GroupResource, LabelSelector, Status, StatusReason, Value,
+    ValueExt, meta, meta::ObjectMeta,
+};
+use pintle_registry::{
+    BoxFuture, DeleteOptions, NamedCreater, PropagationPolicy, RequestContext, WriteOptions,
+};
+use serde_json::json;
+
+/// Evicts the pod of the path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EvictionCreater;
+
+impl NamedCreater for EvictionCreater {
+    fn create<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let eviction = Eviction::new(context, &body)?;
+            eviction.run().await?;
+            Ok(binding::success())
+        })
+    }
+}
+
+/// A budget controller that does not look at so many evictions is behind; no more are let through.
+const MAX_DISRUPTED_PODS: usize = 2000;
+/// How often a delete is tried again after another writer came first.
+const MAX_ATTEMPTS: usize = 20;
+const BUDGET_CAUSE: &str = "DisruptionBudget";
+
+struct Eviction<'a> {
+    context: &'a RequestContext<'a>,
+    name: &'a str,
+    options: DeleteOptions,
+    pods: GroupResource,
+    budgets: GroupResource,
+}
+
+impl<'a> Eviction<'a> {
+    fn new(context: &'a RequestContext<'a>, body: &'a Value) -> Result<Eviction<'a>, Status> {
+        if context.name != body.name() {
+            return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+        }
+        if body.bool_at("deleteOptions.ignoreStoreReadErrorWithClusterBreakingPotential") {
+            let field =
+                FieldPath::new("deleteOptions").child("ignoreStoreReadErrorWithClusterBreakingPotential");
+            let detail = "can not be set for pod eviction, try after removing the option";
+            let errors: ErrorList = vec![FieldError::invalid(&field, true, detail)];
+            return Err(Status::invalid(&GroupKind::new("policy", "Eviction"), context.name, &errors));
+        }
+        Ok(Eviction {
+            context,
+            name: context.name,
+            options: delete_options(context.dry_run, body)?,
+            pods: GroupResource::new("", "pods"),
+            budgets: GroupResource::new("policy", "poddisruptionbudgets"),
+        })
+    }
+
+    async fn run(&self) -> Result<(), Status> {
+        let Some(pod) = self.delete_what_no_budget_guards().await? else { return Ok(()) };
+        let mut options = self.options.clone();
+        let mut budget_name = String::new();
+        if let Some(budget) = self.budget(&pod).await? {
+            budget_name = budget.name().to_owned();
+            if costs_nothing(&pod, &budget) {
+                // The pod must still be the unready one that this was decided for.
+                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+            } else {
+                self.spend(&budget_name).await?;
+            }
+        }
+        let pinned = options.precondition_resource_version.is_some()
+            && self.options.precondition_resource_version.is_none();
+        match self.delete(&options).await {
+            Err(status) if status.reason == StatusReason::Conflict && pinned => {
+                Err(still_processing(&budget_name))
+            }
+            result => result,
+        }
+    }
+
+    /// Deletes a pod that ends anyway or has not begun. Returns the pod when it is none of these.
+    async fn delete_what_no_budget_guards(&self) -> Result<Option<Value>, Status> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let pod = self.context.registry.get(&self.pods, self.context.namespace, self.name).await?;
+            let phase = pod.str_at("status.phase");
+            let ended = matches!(phase, "Succeeded" | "Failed") || pod.is_terminating();
+            if !ended && phase != "Pending" {
+                return Ok(Some(pod));
+            }
+            let mut options = self.options.clone();
+            if !ended && options.precondition_resource_version.is_none() {
+                // A pod that begins to run meanwhile must be counted.
+                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+            }
+            match self.delete(&options).await {
+                Ok(()) => return Ok(None),
+                Err(status)
+                    if status.reason == StatusReason::Conflict
+                        && self.options.precondition_resource_version.is_none()
+                        && attempt < MAX_ATTEMPTS => {}
+                Err(status) => return Err(status),
+            }
+        }
+    }
+
+    /// The one budget that guards the pod, if any.
+    async fn budget(&self, pod: &Value) -> Result<Option<Value>, Status> {
+        let budgets = self.context.registry.list(&self.budgets, self.context.namespace).await?;
+        let labels = pod.at("metadata.labels");
+        let guards = |budget: &Value| {
+            LabelSelector::from_object(budget.at("spec.selector"))
+                .is_ok_and(|selector| selector.matches_labels(labels))
+        };
+        let mut guarding = budgets.into_iter().filter(guards);
+        match (guarding.next(), guarding.next()) {
+            (budget, None) => Ok(budget),
+            (_, Some(_)) => Err(Status::unknown(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )),
+        }
+    }
+
+    /// Counts the eviction against the budget, or says why it may not be.
+    async fn spend(&self, budget: &str) -> Result<(), Status> {
+        let (pod, now) = (self.name.to_owned(), self.context.now);
+        let change = move |budget: Value| spend_one(budget, &pod, now);
+        let options = WriteOptions {
+            dry_run: self.options.dry_run,
+            field_manager: "kube-apiserver".to_owned(),
+            subresource: "status",
+            ..WriteOptions::default()
+        };
+        let (registry, namespace) = (self.context.registry, self.context.namespace);
+        registry.update(&self.budgets, namespace, budget, Box::new(change), options).await?;
+        Ok(())
+    }
+
+    /// Marks the pod as being disrupted, and deletes it.
+    async fn delete(&self, options: &DeleteOptions) -> Result<(), Status> {
+        let mut options = options.clone();
+        let (registry, namespace) = (self.context.registry, self.context.namespace);
+        if !options.dry_run {
+            let now = self.context.now;
+            let preconditions = options.clone();
+            let change = move |mut pod: Value| {
+                check_preconditions(&pod, &preconditions)?;
+                let condition = conditions::Condition {
+                    condition_type: "DisruptionTarget",
+                    status: "True",
+                    reason: "EvictionByEvictionAPI",
+                    message: "Eviction API: evicting",
+                };
+                conditions::update(&mut pod, &condition, now);
+                Ok(pod)
+            };
+            let write = WriteOptions {
+                user: Some(self.context.user.clone()),
+                subresource: "status",
+                ..WriteOptions::default()
+            };
+            let pod = registry.update(&self.pods, namespace, self.name, Box::new(change), write).await?;
+            if options.precondition_resource_version.is_some() {
+                options.precondition_resource_version = Some(pod.resource_version().to_owned());
+            }
+        }
+        registry.delete(&self.pods, namespace, self.name, options).await?;
+        Ok(())
+    }
+}
+
+/// The body's delete options, with the request's dry run.
+fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, Status> {
+    let dry_run = body.items_at("deleteOptions.dryRun");
+    if request_dry_run && !dry_run.is_empty() && dry_run != [json!("All")] {
+        let given: Vec<&str> = dry_run.iter().filter_map(Value::as_str).collect();
+        return Err(Status::unknown(format!(
+            "Non-matching dry-run options in request and content: [All] and [{}]",
+            given.join(" ")
+        )));
+    }
+    let text = |path: &str| body.at(path).and_then(Value::as_str).map(str::to_owned);
+    Ok(DeleteOptions {
+        grace_period_seconds: body.i64_at("deleteOptions.gracePeriodSeconds"),
+        precondition_uid: text("deleteOptions.preconditions.uid"),
+        precondition_resource_version: text("deleteOptions.preconditions.resourceVersion"),
+        dry_run: request_dry_run || !dry_run.is_empty(),
+        propagation_policy: match body.str_at("deleteOptions.propagationPolicy") {
+            "Orphan" => Some(PropagationPolicy::Orphan),
+            "Background" => Some(PropagationPolicy::Background),
+            "Foreground" => Some(PropagationPolicy::Foreground),
+            _ => None,
+        },
+        orphan_dependents: body.at("deleteOptions.orphanDependents").and_then(Value::as_bool),
+    })
+}
+
+/// Whether an unready pod may go without being counted: its budget says so, or the application has enough ready ones.
+fn costs_nothing(pod: &Value, budget: &Value) -> bool {
+    if conditions::is_true(pod, "Ready") {
+        return false;
+    }
+    let desired = budget.i64_at("status.desiredHealthy").unwrap_or_default();
+    let current = budget.i64_at("status.currentHealthy").unwrap_or_default();
+    budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow" || (current >= desired && desired > 0)
+}
+
+/// The budget with one disruption less, or why there is none left.
+fn spend_one(mut budget: Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
+    let number = |budget: &Value, path: &str| budget.i64_at(path).unwrap_or_default();
+    if number(&budget, "status.observedGeneration") < budget.generation() {
+        return Err(still_processing(budget.name()));
+    }
+    let resource = GroupResource::new("policy", "poddisruptionbudget");
+    let allowed = number(&budget, "status.disruptionsAllowed");
+    if allowed < 0 {
+        return Err(Status::forbidden(&resource, budget.name(), "pdb disruptions allowed is negative"));
+    }
+    if budget.map_at("status.disruptedPods").len() > MAX_DISRUPTED_PODS {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return Err(Status::forbidden(&resource, budget.name(), why));
+    }
+    if allowed == 0 {
+        return Err(refused(0).with_cause(BUDGET_CAUSE, why_refused(&budget), ""));
+    }
+    budget.set("status.disruptionsAllowed", allowed - 1);
+    if allowed == 1 {
+        set_disruption_condition(&mut budget, now);
+    }
+    budget.object_at_mut("status.disruptedPods").insert(pod.to_owned(), meta::format_time(now).into());
+    Ok(budget)
+}
+
+fn refused(retry_after_seconds: u32) -> Status {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    Status::too_many_requests(message, retry_after_seconds)
+}
+
+fn still_processing(budget: &str) -> Status {
+    let why = format!("The disruption budget {budget} is still being processed by the server.");
+    refused(10).with_cause(BUDGET_CAUSE, why, "")
+}
+
+fn why_refused(budget: &Value) -> String {
+    let name = budget.name();
+    let conditions = budget.items_at("status.conditions");
+    let denial = conditions
+        .iter()
+        .find(|condition| condition.str_at("type") == "DisruptionAllowed")
+        .filter(|condition| condition.str_at("status") == "False" && !condition.str_at("message").is_empty());
+    let desired = budget.i64_at("status.desiredHealthy").unwrap_or_default();
+    let current = budget.i64_at("status.currentHealthy").unwrap_or_default();
+    match denial {
+        // The numbers mean nothing when the controller could not make them.
+        Some(condition) if condition.str_at("reason") == "SyncFailed" => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
+            condition.str_at("message")
+        ),
+        _ if current <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently")
+        }
+        Some(condition) => format!(
+            "The disruption budget {name} does not allow evicting pods currently ({}): {}",
+            condition.str_at("reason"),
+            condition.str_at("message")
+        ),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    }
+}
+
+/// Says in the budget that it is used up.
+fn set_disruption_condition(budget: &mut Value, now: Timestamp) {
+    let mut condition = json!({
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "InsufficientPods",
+        "message": "",
+        "observedGeneration": budget.i64_at("status.observedGeneration").unwrap_or_default(),
+        "lastTransitionTime": meta::format_time(now),
+    });
+    let status = budget.object_at_mut("status");
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    match conditions.iter_mut().find(|old| old.str_at("type") == "DisruptionAllowed") {
+        Some(old) => {
+            if old.str_at("status") == "False"
+                && let Some(time) = old.at("lastTransitionTime")
+            {
+                condition.set("lastTransitionTime", time.clone());
+            }
+            *old = condition;
+        }
+        None => conditions.push(condition),
+    }
+}
+
+fn check_preconditions(pod: &Value, options: &DeleteOptions) -> Result<(), Status> {
+    let resource = GroupResource::new("", "Pod");
+    let differs = |wanted: &Option<String>, actual: &str| {
+        wanted.clone().filter(|wanted| !wanted.is_empty() && wanted != actual)
+    };
+    if let Some(uid) = differs(&options.precondition_uid, pod.uid()) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been \
+             deleted and then recreated",
+            pod.uid()
+        );
+        return Err(Status::conflict(&resource, pod.name(), &why));
+    }
+    if let Some(version) = differs(&options.precondition_resource_version, pod.resource_version()) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record ({}). \
+             The object might have been modified",
+            pod.resource_version()
+        );
+        return Err(Status::conflict(&resource, pod.name(), &why));
+    }
+    Ok(())
+}

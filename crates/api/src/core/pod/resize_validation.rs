@@ -1,0 +1,168 @@
+//! What may change when containers are resized: amounts of cpu and memory.
+
+use super::qos;
+use super::update::refuse_mirror_pod;
+use super::validation::validate_metadata_and_spec;
+use crate::core::pod_spec::PodValidationOptions;
+use crate::core::pod_spec::containers_of::is_restartable_init;
+use crate::core::pod_spec::resources::has_removed;
+use pintle_machinery::validation::{semantically_equal, validate_object_meta_update};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
+
+const ONLY_CPU_AND_MEMORY: &str = "only cpu and memory resources are mutable";
+const LISTS: [&str; 2] = ["containers", "initContainers"];
+
+/// What is wrong with a resize of a pod.
+pub(super) fn validate_resize(new: &Value, old: &Value) -> ErrorList {
+    let options = PodValidationOptions::for_pod(new, Some(old));
+    let mut errors = validate_object_meta_update(new, old, &FieldPath::new("metadata"));
+    errors.extend(validate_metadata_and_spec(new, &options));
+    if let Some(error) = refuse_mirror_pod(old, "static pods cannot be resized") {
+        return vec![error];
+    }
+    if old.str_at("spec.os.name") == "windows" {
+        return vec![FieldError::forbidden(&FieldPath::new("[]"), "windows pods cannot be resized")];
+    }
+    let path = FieldPath::new("spec");
+    if qos::qos_class(old) != qos::compute(new) {
+        let detail = "Pod QOS Class may not change as a result of resizing";
+        errors.push(FieldError::invalid(&path, new.str_at("status.qosClass"), detail));
+    }
+    if !node_can_resize(old) {
+        let detail = "Pod running on node without support for resize";
+        errors.push(FieldError::forbidden(&path, detail));
+    }
+    let claims = old.items_at("status.nodeAllocatableResourceClaimStatuses");
+    let (new, old) = (new.at("spec").unwrap_or(&Value::Null), old.at("spec").unwrap_or(&Value::Null));
+    let mut masked = new.clone();
+    errors.extend(validate_pod_level(&mut masked, new, old, &path));
+    if !claims.is_empty() {
+        let detail = "pods with node allocatable resource claims cannot be resized";
+        errors.push(FieldError::forbidden(&path, detail));
+    }
+    let order_errors = validate_order(new, old, &path);
+    if !order_errors.is_empty() {
+        errors.extend(order_errors);
+        return errors;
+    }
+    for list in ["initContainers", "containers"] {
+        for (index, (new, old)) in new.items_at(list).iter().zip(old.items_at(list)).enumerate() {
+            let path = path.child(list).index(index).child("resources");
+            errors.extend(validate_nothing_removed(new, old, "resource", &path));
+        }
+    }
+    for (container, old) in masked.items_at_mut("containers").iter_mut().zip(old.items_at("containers")) {
+        mask_resources(container, old);
+        if !semantically_equal(container, old) {
+            errors.push(FieldError::forbidden(&path, ONLY_CPU_AND_MEMORY));
+        }
+    }
+    let init = masked.items_at_mut("initContainers").iter_mut().zip(old.items_at("initContainers"));
+    for (index, (container, old)) in init.enumerate() {
+        let was_modified = !semantically_equal(container, old);
+        let path = path.child("initContainers").index(index);
+        mask_resources(container, old);
+        if !semantically_equal(container, old) {
+            let detail = "only cpu and memory resources for init or sidecar containers are mutable";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+        if was_modified && !is_restartable_init(container) {
+            let restarts = |policy: &&Value| policy.str_at("restartPolicy") == "RestartContainer";
+            for _ in container.items_at("resizePolicy").iter().filter(restarts) {
+                let detail =
+                    "non-sidecar init containers with a resize policy of RestartContainer cannot be resized";
+                errors.push(FieldError::forbidden(&path, detail));
+            }
+        }
+    }
+    if errors.is_empty() && !semantically_equal(&masked, old) {
+        errors.push(FieldError::forbidden(&path, ONLY_CPU_AND_MEMORY));
+    }
+    errors
+}
+
+/// A node that reports what its containers have got can resize them. Before any runs, it is believed to.
+fn node_can_resize(pod: &Value) -> bool {
+    let statuses = pod.items_at("status.containerStatuses");
+    let running = statuses.iter().find(|status| status.at("state.running").is_some());
+    running.is_none_or(|status| status.at("resources").is_some())
+}
+
+fn validate_order(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for list in LISTS {
+        let path = path.child(list);
+        let (new, old) = (new.items_at(list), old.items_at(list));
+        if new.len() != old.len() {
+            let detail = format!("{list} may not be added or removed on resize");
+            errors.push(FieldError::forbidden(&path, detail));
+            continue;
+        }
+        for (index, (new, old)) in new.iter().zip(old).enumerate() {
+            if new.str_at("name") != old.str_at("name") {
+                let detail = format!("{list} may not be renamed or reordered on resize");
+                errors.push(FieldError::forbidden(&path.index(index).child("name"), detail));
+            }
+        }
+    }
+    errors
+}
+
+fn validate_nothing_removed(new: &Value, old: &Value, what: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for field in ["requests", "limits"] {
+        let list = format!("resources.{field}");
+        if has_removed(new.map_at(&list), old.map_at(&list)) {
+            let detail = format!("{what} {field} cannot be removed");
+            errors.push(FieldError::forbidden(&path.child(field), detail));
+        }
+    }
+    errors
+}
+
+/// What is wrong with the change of the resources of the pod as a whole; masks them.
+fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let is_set = |spec: &Value| {
+        !spec.map_at("resources.requests").is_empty() || !spec.map_at("resources.limits").is_empty()
+    };
+    let mut errors = ErrorList::new();
+    if !is_set(new) && !is_set(old) {
+        return errors;
+    }
+    if old.at("resources").is_some() {
+        let path = path.child("resources");
+        if new.at("resources").is_none() {
+            return vec![FieldError::forbidden(&path, "pod-level resources cannot be removed")];
+        }
+        errors.extend(validate_nothing_removed(new, old, "pod-level resource", &path));
+    }
+    mask_resources(masked, old);
+    if old.at("resources").is_none()
+        && masked.map_at("resources").values().all(|value| value.as_object().is_some_and(Map::is_empty))
+    {
+        masked.remove_at("resources");
+    }
+    let of = |spec: &Value| spec.at("resources").cloned().unwrap_or_default();
+    if !semantically_equal(&of(masked), &of(old)) {
+        let detail = "only cpu and memory resources are mutable at pod-level";
+        errors.push(FieldError::forbidden(path, detail));
+    }
+    errors
+}
+
+/// Makes cpu and memory what they were.
+fn mask_resources(object: &mut Value, old: &Value) {
+    for field in ["resources.limits", "resources.requests"] {
+        let old_list = old.map_at(field);
+        if object.map_at(field).is_empty() && old_list.is_empty() {
+            continue;
+        }
+        let list = object.object_at_mut(field);
+        for name in ["cpu", "memory"] {
+            match old_list.get(name) {
+                Some(value) => drop(list.insert(name.to_owned(), value.clone())),
+                None => drop(list.remove(name)),
+            }
+        }
+    }
+}

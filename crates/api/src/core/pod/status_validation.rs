@@ -1,0 +1,373 @@
+//! What may be said of a pod.
+
+use crate::core::pod_spec::{PodValidationOptions, annotations};
+use crate::field_checks::{invalid_each, supported};
+use pintle_machinery::validation::{
+    FIELD_IMMUTABLE_ERROR, is_dns1123_label, is_dns1123_subdomain, is_qualified_name, is_valid_group_id,
+    is_valid_ip_for_legacy_field, is_valid_user_id, parse_ip_sloppy, validate_object_meta_update,
+};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::{HashMap, HashSet};
+
+const NON_NEGATIVE: &str = "must be a non-negative integer";
+
+/// What is wrong with a new status.
+pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
+    let options = PodValidationOptions::for_pod(new, Some(old));
+    let metadata_path = FieldPath::new("metadata");
+    let mut errors = validate_object_meta_update(new, old, &metadata_path);
+    let spec = new.at("spec").unwrap_or(&Value::Null);
+    errors.extend(annotations::validate_annotation_updates(
+        new.map_at("metadata.annotations"),
+        old.map_at("metadata.annotations"),
+        spec,
+        &metadata_path.child("annotations"),
+        &options,
+    ));
+    let path = FieldPath::new("status");
+    errors.extend(validate_conditions(new.items_at("status.conditions"), &path.child("conditions")));
+    errors.extend(validate_scalars(new, old, &path));
+    let old_spec = old.at("spec").unwrap_or(&Value::Null);
+    for (list, containers) in
+        [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
+    {
+        let restarts = |name: &str, exit_code: i64| {
+            let container = old_spec.items_at(containers).iter().find(|c| c.str_at("name") == name);
+            container.is_some_and(|container| should_restart(container, old_spec, exit_code))
+        };
+        if !may_restart_all(old_spec) {
+            errors.extend(validate_transitions(new, old, list, &path, restarts));
+        }
+    }
+    errors.extend(validate_transitions(new, old, "ephemeralContainerStatuses", &path, |_, _| false));
+    errors.extend(validate_claim_statuses(new, &path.child("resourceClaimStatuses")));
+    errors.extend(validate_extended_claim(new, spec, &path.child("extendedResourceClaimStatus")));
+    errors.extend(validate_ips(new, old, "podIPs", &path));
+    errors.extend(validate_host_ips(new, old, &path));
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        errors.extend(validate_users(new, spec, list, &path.child(list)));
+    }
+    for (list, containers) in
+        [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
+    {
+        let statuses = new.items_at(&format!("status.{list}"));
+        errors.extend(validate_resource_health(statuses, spec.items_at(containers), &path.child(list)));
+    }
+    for (index, status) in new.items_at("status.ephemeralContainerStatuses").iter().enumerate() {
+        if !status.items_at("allocatedResourcesStatus").is_empty() {
+            let path =
+                path.child("ephemeralContainerStatuses").index(index).child("allocatedResourcesStatus");
+            errors.push(FieldError::forbidden(&path, "must not be specified in container status"));
+        }
+    }
+    errors
+}
+
+fn validate_conditions(conditions: &[Value], path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let path = path.index(index);
+        let generation = condition.i64_at("observedGeneration").unwrap_or_default();
+        if generation < 0 {
+            errors.push(FieldError::invalid(&path.child("observedGeneration"), generation, NON_NEGATIVE));
+        }
+        let condition_type = condition.str_at("type");
+        if !matches!(condition_type, "PodScheduled" | "Ready" | "Initialized") {
+            let messages = is_qualified_name(condition_type);
+            errors.extend(invalid_each(&path.child("Type"), condition_type, messages));
+        }
+    }
+    errors
+}
+
+fn validate_scalars(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if new.str_at("spec.nodeName") != old.str_at("spec.nodeName") {
+        errors.push(FieldError::forbidden(&path.child("nodeName"), "may not be changed directly"));
+    }
+    let nominated = new.str_at("status.nominatedNodeName");
+    if !nominated.is_empty() && nominated != old.str_at("status.nominatedNodeName") {
+        let path = path.child("nominatedNodeName");
+        errors.extend(invalid_each(&path, nominated, is_dns1123_subdomain(nominated)));
+        if !old.str_at("spec.nodeName").is_empty() {
+            let detail = "may not be set on pods that are already bound to a node";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+    }
+    let generation = new.i64_at("status.observedGeneration").unwrap_or_default();
+    if generation < 0 {
+        errors.push(FieldError::invalid(&path.child("observedGeneration"), generation, NON_NEGATIVE));
+    }
+    let class = new.str_at("status.qosClass");
+    if class != old.str_at("status.qosClass") {
+        errors.push(FieldError::invalid(&path.child("qosClass"), class, FIELD_IMMUTABLE_ERROR));
+    }
+    errors
+}
+
+/// A container that has ended and is not to be restarted does not run again.
+fn validate_transitions(
+    new: &Value,
+    old: &Value,
+    list: &str,
+    path: &FieldPath,
+    may_restart: impl Fn(&str, i64) -> bool,
+) -> ErrorList {
+    let statuses = format!("status.{list}");
+    let mut errors = ErrorList::new();
+    for (index, old) in old.items_at(&statuses).iter().enumerate() {
+        let Some(terminated) = old.at("state.terminated") else { continue };
+        let name = old.str_at("name");
+        let runs_again = |new: &&Value| new.str_at("name") == name && new.at("state.terminated").is_none();
+        let exit_code = terminated.i64_at("exitCode").unwrap_or_default();
+        if new.items_at(&statuses).iter().any(|new| runs_again(&new)) && !may_restart(name, exit_code) {
+            let path = path.child(list).index(index).child("state");
+            errors.push(FieldError::forbidden(&path, "may not be transitioned to non-terminated state"));
+        }
+    }
+    errors
+}
+
+/// Whether some container's end restarts all of them.
+fn may_restart_all(spec: &Value) -> bool {
+    let containers = spec.items_at("initContainers").iter().chain(spec.items_at("containers"));
+    containers
+        .flat_map(|container| container.items_at("restartPolicyRules"))
+        .any(|rule| rule.str_at("action") == "RestartAllContainers")
+}
+
+/// Whether a container that ended with this code is restarted: by its own rules, its own policy, the pod's policy.
+fn should_restart(container: &Value, spec: &Value, exit_code: i64) -> bool {
+    let by_policy = |policy: &str| match policy {
+        "OnFailure" => Some(exit_code != 0),
+        "Never" => Some(false),
+        "Always" => Some(true),
+        _ => None,
+    };
+    if let Some(policy) = container.at("restartPolicy").and_then(Value::as_str) {
+        let matches = |rule: &&Value| {
+            let contains = rule.items_at("exitCodes.values").iter().any(|v| v.as_i64() == Some(exit_code));
+            match rule.str_at("exitCodes.operator") {
+                "In" => contains,
+                "NotIn" => !contains,
+                _ => false,
+            }
+        };
+        let rule = container.items_at("restartPolicyRules").iter().find(matches);
+        if rule.is_some_and(|rule| matches!(rule.str_at("action"), "Restart" | "RestartAllContainers")) {
+            return true;
+        }
+        if let Some(restarts) = by_policy(policy) {
+            return restarts;
+        }
+    }
+    by_policy(spec.str_at("restartPolicy")).unwrap_or(true)
+}
+
+fn validate_claim_statuses(pod: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut seen = HashSet::new();
+    let claims = pod.items_at("spec.resourceClaims");
+    for (index, status) in pod.items_at("status.resourceClaimStatuses").iter().enumerate() {
+        let path = path.index(index);
+        let name = status.str_at("name");
+        if !claims.iter().any(|claim| claim.str_at("name") == name) {
+            let detail = "must match the name of an entry in `spec.resourceClaims`";
+            errors.push(FieldError::invalid(&path.child("name"), name, detail));
+        }
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(&path.child("name"), name));
+        }
+        if let Some(claim) = status.at("resourceClaimName").and_then(Value::as_str) {
+            errors.extend(invalid_each(&path.child("resourceClaimName"), claim, is_dns1123_subdomain(claim)));
+        }
+    }
+    errors
+}
+
+fn validate_extended_claim(pod: &Value, spec: &Value, path: &FieldPath) -> ErrorList {
+    let Some(status) = pod.at("status.extendedResourceClaimStatus") else { return ErrorList::new() };
+    let containers: HashMap<&str, &Value> = ["initContainers", "containers"]
+        .iter()
+        .flat_map(|list| spec.items_at(list))
+        .map(|container| (container.str_at("name"), container))
+        .collect();
+    let mappings_path = path.child("requestMappings");
+    let mappings = status.items_at("requestMappings");
+    let mut errors = ErrorList::new();
+    if mappings.is_empty() {
+        errors.push(FieldError::required(&mappings_path, "at least one request mapping is required"));
+    }
+    let mut seen = HashSet::new();
+    for (index, mapping) in mappings.iter().enumerate() {
+        const FIELDS: [&str; 3] = ["containerName", "resourceName", "requestName"];
+        let item_path = mappings_path.index(index);
+        let [container, resource, request] = FIELDS.map(|field| mapping.str_at(field));
+        match containers.get(container) {
+            Some(found) if !found.map_at("resources.requests").contains_key(resource) => {
+                let detail = "must match the extended resource name of an entry in \
+                              spec.initContainers.resources.requests or spec.containers.resources.requests";
+                errors.push(FieldError::invalid(&item_path.child("resourceName"), resource, detail));
+            }
+            Some(_) => {}
+            None => {
+                let detail =
+                    "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+                errors.push(FieldError::invalid(&item_path.child("containerName"), container, detail));
+            }
+        }
+        errors.extend(invalid_each(&path.child("requestName"), request, is_dns1123_label(request)));
+        if !seen.insert((container, resource, request)) {
+            for (field, value) in FIELDS.into_iter().zip([container, resource, request]) {
+                errors.push(FieldError::duplicate(&item_path.child(field), value));
+            }
+        }
+    }
+    let name_path = path.child("resourceClaimName");
+    match status.str_at("resourceClaimName") {
+        "" => errors.push(FieldError::required(&name_path, "")),
+        name => errors.extend(invalid_each(&name_path, name, is_dns1123_subdomain(name))),
+    }
+    errors
+}
+
+/// Addresses of a pod or its host: one for each family at most.
+fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> ErrorList {
+    let path = path.child(list);
+    let list = format!("status.{list}");
+    let ips = |pod: &'_ Value| -> Vec<String> {
+        pod.items_at(&list).iter().map(|item| item.str_at("ip").to_owned()).collect()
+    };
+    let (given, known) = (ips(new), ips(old));
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let mut errors = ErrorList::new();
+    for (index, ip) in given.iter().enumerate() {
+        errors.extend(is_valid_ip_for_legacy_field(&path.index(index), ip, &known));
+    }
+    if given.len() < 2 {
+        return errors;
+    }
+    let families: Option<Vec<bool>> =
+        given.iter().map(|ip| parse_ip_sloppy(ip).map(|ip| ip.is_ipv6())).collect();
+    match families {
+        None => {
+            let invalid = given.iter().find(|ip| parse_ip_sloppy(ip).is_none());
+            let position = given.iter().position(|ip| Some(ip) == invalid).unwrap_or_default();
+            let invalid = invalid.map(String::as_str).unwrap_or_default();
+            let detail =
+                format!("failed to check for dual stack with error:invalid IP[{position}]: {invalid}");
+            errors.push(FieldError::internal(&path, detail));
+            errors.push(one_per_family(&path, new.items_at(&list)));
+        }
+        Some(families) if families.len() > 2 || families.iter().all(|v6| Some(v6) == families.first()) => {
+            errors.push(one_per_family(&path, new.items_at(&list)));
+        }
+        Some(_) => {}
+    }
+    errors
+}
+
+/// Addresses are shown as the server's own type prints them.
+fn one_per_family(path: &FieldPath, ips: &[Value]) -> FieldError {
+    let detail = "may specify no more than one IP for each IP family";
+    let mut error = FieldError::invalid(path, ips.to_vec(), detail);
+    let shown: Vec<String> =
+        ips.iter().map(|ip| format!(r#"{{"IP":{}}}"#, Value::from(ip.str_at("ip")))).collect();
+    error.shown_as = Some(format!("[{}]", shown.join(",")));
+    error
+}
+
+fn validate_host_ips(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let Some(first) = new.items_at("status.hostIPs").first() else { return ErrorList::new() };
+    let mut errors = ErrorList::new();
+    if new.str_at("status.hostIP") != first.str_at("ip") {
+        let path = path.child("hostIPs").index(0).child("ip");
+        errors.push(FieldError::invalid(&path, first.str_at("ip"), "must be equal to `hostIP`"));
+    }
+    errors.extend(validate_ips(new, old, "hostIPs", path));
+    errors
+}
+
+fn validate_users(pod: &Value, spec: &Value, list: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, status) in pod.items_at(&format!("status.{list}")).iter().enumerate() {
+        let Some(user) = status.at("user.linux") else { continue };
+        let path = path.index(index).child("user").child("linux");
+        if spec.str_at("os.name") == "windows" {
+            errors.push(FieldError::forbidden(&path, "cannot be set for a windows pod"));
+            continue;
+        }
+        let mut check = |path: &FieldPath, id: i64, messages: Vec<String>| {
+            errors.extend(messages.into_iter().map(|message| FieldError::invalid(path, id, message)));
+        };
+        let uid = user.i64_at("uid").unwrap_or_default();
+        check(&path.child("uid"), uid, is_valid_user_id(uid));
+        let gid = user.i64_at("gid").unwrap_or_default();
+        check(&path.child("gid"), gid, is_valid_group_id(gid));
+        for (index, group) in user.items_at("supplementalGroups").iter().enumerate() {
+            let gid = group.as_i64().unwrap_or_default();
+            check(&path.child("supplementalGroups").index(index), gid, is_valid_group_id(gid));
+        }
+    }
+    errors
+}
+
+/// The health of devices that a container has got.
+fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &FieldPath) -> ErrorList {
+    const MAX_MESSAGE_LENGTH: usize = 1024;
+    let mut errors = ErrorList::new();
+    for (index, status) in statuses.iter().enumerate() {
+        let path = path.index(index).child("allocatedResourcesStatus");
+        let container = containers.iter().find(|c| c.str_at("name") == status.str_at("name"));
+        for (index, allocated) in status.items_at("allocatedResourcesStatus").iter().enumerate() {
+            let path = path.index(index);
+            let name = allocated.str_at("name");
+            if let Some(container) = container
+                && let Some(detail) = unknown_resource(container, name)
+            {
+                errors.push(FieldError::invalid(&path.child("name"), name, detail));
+            }
+            let mut seen = HashSet::new();
+            for (index, resource) in allocated.items_at("resources").iter().enumerate() {
+                let path = path.child("resources").index(index);
+                let health = resource.str_at("health");
+                errors.extend(supported(health, &["Healthy", "Unhealthy", "Unknown"], &path.child("health")));
+                match resource.at("message").and_then(Value::as_str) {
+                    Some("") => {
+                        let detail = "must be non-empty if specified";
+                        errors.push(FieldError::required(&path.child("message"), detail));
+                    }
+                    Some(message) if message.len() > MAX_MESSAGE_LENGTH => {
+                        errors.push(FieldError::too_long(&path.child("message"), MAX_MESSAGE_LENGTH));
+                    }
+                    _ => {}
+                }
+                let id = resource.str_at("resourceID");
+                if !seen.insert(id) {
+                    errors.push(FieldError::duplicate(&path.child("resourceID"), id));
+                }
+            }
+        }
+    }
+    errors
+}
+
+fn unknown_resource(container: &Value, name: &str) -> Option<&'static str> {
+    match name.strip_prefix("claim:") {
+        Some(wanted) => {
+            let is_wanted = |claim: &Value| match claim.str_at("request") {
+                "" => claim.str_at("name") == wanted,
+                request => format!("{}/{request}", claim.str_at("name")) == wanted,
+            };
+            let found = container.items_at("resources.claims").iter().any(is_wanted);
+            (!found).then_some(
+                "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or \
+                 'claim:<claimName>' if request is empty",
+            )
+        }
+        None => {
+            let found = container.map_at("resources.requests").contains_key(name);
+            (!found).then_some("must match one of the container's resource requests")
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The rules of the pod itself.
+
+use super::{conditions, defaults, disabled_status, label_keys, qos, topology_labels, update, validation};
+use crate::core::pod_spec::{self, app_armor};
+use pintle_machinery::{
+    ErrorList, FieldPath, Status, Value, ValueExt, meta::ObjectMeta, validation as names,
+};
+use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
+use serde_json::json;
+
+/// The rules of pods.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PodStrategy;
+
+impl Strategy for PodStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        defaults::set_defaults(object);
+    }
+
+    /// A pod that is made with its node takes over where the node is, as one that is bound to it does.
+    fn begin_create<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        object: &'a mut Value,
+    ) -> BoxFuture<'a, Result<Option<FinishFn>, Status>> {
+        Box::pin(async move {
+            let node = object.str_at("spec.nodeName").to_owned();
+            if !node.is_empty() {
+                let labels = topology_labels::of_node(context.registry, &node).await?;
+                if !labels.is_empty() {
+                    object.object_at_mut("metadata.labels").extend(labels);
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+        object.set_generation(1);
+        let qos_class = qos::qos_class(object);
+        object.set("status", json!({"phase": "Pending", "qosClass": qos_class}));
+        drop_disabled_fields(object, None);
+        conditions::add_scheduling_gated(object, context.now);
+        label_keys::merge_into_selectors(object);
+        app_armor::set_fields_from_annotations(object);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate_create(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        let mut warnings = app_armor::annotation_warnings(object);
+        let messages = names::is_dns1123_label(object.name());
+        if !messages.is_empty() {
+            warnings.push(format!(
+                "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label \
+                 is recommended: [{}]",
+                messages.join(" ")
+            ));
+        }
+        warnings.extend(pod_spec::warnings(object, None, &FieldPath::default()));
+        warnings
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        copy_field(object, old, "status");
+        drop_disabled_fields(object, Some(old));
+        update_generation(object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        update::validate_update(object, old)
+    }
+
+    fn graceful_deletion(
+        &self,
+        _context: &RequestContext<'_>,
+        object: &Value,
+        requested: Option<i64>,
+    ) -> Option<i64> {
+        let own = object.i64_at("spec.terminationGracePeriodSeconds");
+        // Nothing runs that could be told to end.
+        let nothing_runs = object.str_at("spec.nodeName").is_empty()
+            || matches!(object.str_at("status.phase"), "Failed" | "Succeeded");
+        match if nothing_runs { 0 } else { requested.or(own).unwrap_or_default() } {
+            negative if negative < 0 => Some(1),
+            seconds => Some(seconds),
+        }
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+/// Takes out the fields of features that are off, of spec and status.
+pub(super) fn drop_disabled_fields(object: &mut Value, old: Option<&Value>) {
+    if let Some(spec) = object.at_mut("spec") {
+        pod_spec::drop_disabled_fields(spec, old.and_then(|old| old.at("spec")));
+    }
+    if let Some(status) = object.at_mut("status") {
+        disabled_status::drop_disabled_fields(status, old.and_then(|old| old.at("status")));
+    }
+}
+
+/// A change of the spec is a new generation.
+pub(super) fn update_generation(object: &mut Value, old: &Value) {
+    let unchanged = match (object.at("spec"), old.at("spec")) {
+        (Some(new), Some(old)) => names::semantically_equal(new, old),
+        (new, old) => new == old,
+    };
+    if !unchanged {
+        object.set_generation(object.generation() + 1);
+    }
+}
+
+/// Makes a top-level field what it was.
+pub(super) fn copy_field(object: &mut Value, old: &Value, field: &str) {
+    match old.at(field) {
+        Some(value) => object.set(field, value.clone()),
+        None => drop(object.remove_at(field)),
+    }
+}

@@ -1,0 +1,96 @@
+//! How a pod resolves names and what it is called
+//! (<https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/>).
+
+use crate::field_checks::{invalid_each, texts};
+use pintle_machinery::validation::{
+    is_dns1123_subdomain, is_dns1123_subdomain_with_underscore, is_valid_ip_for_legacy_field,
+};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+
+/// Limits of resolvers on Linux.
+const MAX_NAMESERVERS: usize = 3;
+const MAX_SEARCH_PATHS: usize = 32;
+const MAX_SEARCH_LIST_CHARS: usize = 2048;
+const MAX_HOSTNAME_LENGTH: usize = 64;
+
+/// What is wrong with `dnsConfig`, given the `dnsPolicy`.
+pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
+    let path = path.child("dnsConfig");
+    let config = spec.at("dnsConfig");
+    let nameservers = config.map(|config| config.items_at("nameservers")).unwrap_or_default();
+    if spec.str_at("dnsPolicy") == "None" {
+        if config.is_none() {
+            let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+            return vec![FieldError::required(&path, detail)];
+        }
+        if nameservers.is_empty() {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            return vec![FieldError::required(&path.child("nameservers"), detail)];
+        }
+    }
+    let mut errors = ErrorList::new();
+    let Some(config) = config else { return errors };
+    let list = |field: &str| Value::Array(config.items_at(field).to_vec());
+    let nameservers_path = path.child("nameservers");
+    if nameservers.len() > MAX_NAMESERVERS {
+        let detail = format!("must not have more than {MAX_NAMESERVERS} nameservers");
+        errors.push(FieldError::invalid(&nameservers_path, list("nameservers"), detail));
+    }
+    for (index, nameserver) in texts(nameservers).enumerate() {
+        errors.extend(is_valid_ip_for_legacy_field(&nameservers_path.index(index), nameserver, &[]));
+    }
+    let searches: Vec<&str> = texts(config.items_at("searches")).collect();
+    let searches_path = path.child("searches");
+    if searches.len() > MAX_SEARCH_PATHS {
+        let detail = format!("must not have more than {MAX_SEARCH_PATHS} search paths");
+        errors.push(FieldError::invalid(&searches_path, list("searches"), detail));
+    }
+    if searches.join(" ").len() > MAX_SEARCH_LIST_CHARS {
+        let detail = format!(
+            "must not have more than {MAX_SEARCH_LIST_CHARS} characters (including spaces) in the search list"
+        );
+        errors.push(FieldError::invalid(&searches_path, list("searches"), detail));
+    }
+    for (index, search) in searches.into_iter().enumerate().filter(|(_, search)| *search != ".") {
+        let search = search.strip_suffix('.').unwrap_or(search);
+        let messages = is_dns1123_subdomain_with_underscore(search);
+        errors.extend(invalid_each(&searches_path.index(index), search, messages));
+    }
+    for (index, option) in config.items_at("options").iter().enumerate() {
+        if option.str_at("name").is_empty() {
+            errors.push(FieldError::required(&path.child("options").index(index), "must not be empty"));
+        }
+    }
+    errors
+}
+
+/// What is wrong with `hostAliases`.
+pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, alias) in aliases.iter().enumerate() {
+        let path = path.index(index);
+        errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), alias.str_at("ip"), &[]));
+        for (index, hostname) in texts(alias.items_at("hostnames")).enumerate() {
+            let path = path.child("hostnames").index(index);
+            errors.extend(invalid_each(&path, hostname, is_dns1123_subdomain(hostname)));
+        }
+    }
+    errors
+}
+
+/// What is wrong with `hostnameOverride`.
+pub(super) fn validate_hostname_override(spec: &Value, path: &FieldPath) -> ErrorList {
+    let Some(hostname) = spec.at("hostnameOverride").and_then(Value::as_str) else { return ErrorList::new() };
+    let path = path.child("hostnameOverride");
+    let mut errors = ErrorList::new();
+    for field in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec.bool_at(field) {
+            errors.push(FieldError::forbidden(&path, format!("may not be specified when {field} is true")));
+        }
+    }
+    if hostname.len() > MAX_HOSTNAME_LENGTH {
+        errors.push(FieldError::too_long(&path, MAX_HOSTNAME_LENGTH));
+    }
+    errors.extend(invalid_each(&path, hostname, is_dns1123_subdomain(hostname)));
+    errors
+}

@@ -1,0 +1,60 @@
+//! Paths within volumes.
+
+use pintle_machinery::{ErrorList, FieldError, FieldPath};
+
+/// A path that stays below where it is mounted and is none of those the kubelet keeps for itself.
+pub(super) fn validate_local_non_reserved(value: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_local_descending(value, path);
+    // "../" was refused above.
+    if value.starts_with("..") && !value.starts_with("../") {
+        errors.push(FieldError::invalid(path, value, "must not start with '..'"));
+    }
+    errors
+}
+
+/// A relative path that does not climb.
+pub(super) fn validate_local_descending(value: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if value.starts_with('/') {
+        errors.push(FieldError::invalid(path, value, "must be a relative path"));
+    }
+    errors.extend(validate_no_backsteps(value, path));
+    errors
+}
+
+/// A path without `..` among its parts.
+pub(super) fn validate_no_backsteps(value: &str, path: &FieldPath) -> ErrorList {
+    if value.split('/').any(|part| part == "..") {
+        return vec![FieldError::invalid(path, value, "must not contain '..'")];
+    }
+    ErrorList::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below() {
+        let rows: &[(&str, &[&str])] = &[
+            ("a/b", &[]),
+            ("a..b", &[]),
+            ("/a", &[r#"p: Invalid value: "/a": must be a relative path"#]),
+            ("a/../b", &[r#"p: Invalid value: "a/../b": must not contain '..'"#]),
+            ("..a", &[r#"p: Invalid value: "..a": must not start with '..'"#]),
+            ("../a", &[r#"p: Invalid value: "../a": must not contain '..'"#]),
+            (
+                "..",
+                &[
+                    r#"p: Invalid value: "..": must not contain '..'"#,
+                    r#"p: Invalid value: "..": must not start with '..'"#,
+                ],
+            ),
+        ];
+        for (value, wanted) in rows {
+            let errors = validate_local_non_reserved(value, &FieldPath::new("p"));
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, *wanted);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What containers and pods request and may use
+//! (<https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/>).
+
+use super::PodValidationOptions;
+use super::options::is_divisible;
+use crate::field_checks::invalid_each;
+use crate::resource_list::{
+    aggregate, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
+};
+use pintle_machinery::validation::{IS_NEGATIVE_ERROR, is_dns1123_label, is_qualified_name};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt};
+use std::collections::BTreeSet;
+
+/// The names of the claims that containers may refer to.
+pub(super) type ClaimNames<'a> = BTreeSet<&'a str>;
+
+/// What is wrong with a container's `resources` (or a list of the same form).
+pub(super) fn validate_container(
+    resources: &Value,
+    claim_names: &ClaimNames<'_>,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    validate(resources, validate_container_resource_name, claim_names, options, path)
+}
+
+/// What is wrong with the overhead of a runtime class, which is a list of limits.
+pub(super) fn validate_overhead(
+    overhead: &Value,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    let mut resources = Value::Null;
+    resources.set("limits", overhead.clone());
+    validate_container(&resources, &ClaimNames::new(), options, path)
+}
+
+/// What is wrong with the resources of the pod as a whole.
+pub(super) fn validate_pod(
+    spec: &Value,
+    claim_names: &ClaimNames<'_>,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    let Some(resources) = spec.at("resources") else { return ErrorList::new() };
+    let path = path.child("resources");
+    if spec.str_at("os.name") == "windows" {
+        return vec![FieldError::forbidden(&path, "may not be set for a windows pod")];
+    }
+    let mut errors = ErrorList::new();
+    if resources.at("claims").is_some() {
+        let detail = "claims may not be set for Resources at pod-level";
+        errors.push(FieldError::forbidden(&path.child("claims"), detail));
+    }
+    errors.extend(validate(resources, validate_pod_resource_name, claim_names, options, &path));
+    errors.extend(validate_consistency(spec, resources, &path));
+    errors
+}
+
+/// What the containers ask for must fit into what the pod asks for.
+fn validate_consistency(spec: &Value, resources: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (field, counts) in [("requests", (|_| true) as fn(&str) -> bool), ("limits", is_huge_page)] {
+        for (name, total) in aggregate(spec, field) {
+            let Some(own) = resources.map_at(field).get(&name).filter(|_| counts(&name)) else { continue };
+            let own = quantity(own);
+            if total > own {
+                let detail =
+                    format!("must be greater than or equal to aggregate container {field} of {total}");
+                let path = path.child(field).key(&name);
+                errors.push(FieldError::invalid(&path, own.to_string(), detail));
+            }
+        }
+    }
+    let pod_limits = resources.map_at("limits");
+    for (index, container) in spec.items_at("containers").iter().enumerate() {
+        for (name, limit) in container.map_at("resources.limits") {
+            let Some(pod_limit) = pod_limits.get(name) else { continue };
+            let (limit, pod_limit) = (quantity(limit), quantity(pod_limit));
+            if limit > pod_limit {
+                let path = path.child("containers").index(index).key(name).child("limits");
+                let detail = format!("must be less than or equal to pod limits of {pod_limit}");
+                errors.push(FieldError::invalid(&path, limit.to_string(), detail));
+            }
+        }
+    }
+    errors
+}
+
+fn validate(
+    resources: &Value,
+    validate_name: fn(&str, &FieldPath) -> ErrorList,
+    claim_names: &ClaimNames<'_>,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    let (limits, requests) = (resources.map_at("limits"), resources.map_at("requests"));
+    let (limits_path, requests_path) = (path.child("limits"), path.child("requests"));
+    let mut errors = ErrorList::new();
+    for (name, value) in limits {
+        let path = limits_path.key(name);
+        errors.extend(validate_name(name, &path));
+        errors.extend(validate_quantity(name, value, &path));
+        errors.extend(validate_huge_pages(name, value, options, &path));
+    }
+    for (name, value) in requests {
+        let path = requests_path.key(name);
+        errors.extend(validate_name(name, &path));
+        errors.extend(validate_quantity(name, value, &path));
+        let request = quantity(value);
+        match limits.get(name).map(quantity) {
+            Some(limit) if request != limit && !is_overcommit_allowed(name) => {
+                let detail = format!("must be equal to {name} limit of {limit}");
+                errors.push(FieldError::invalid(&requests_path, request.to_string(), detail));
+            }
+            Some(limit) if request > limit => {
+                let detail = format!("must be less than or equal to {name} limit of {limit}");
+                errors.push(FieldError::invalid(&requests_path, request.to_string(), detail));
+            }
+            None if !is_overcommit_allowed(name) => {
+                let detail = "Limit must be set for non overcommitable resources";
+                errors.push(FieldError::required(&limits_path, detail));
+            }
+            _ => {}
+        }
+        errors.extend(validate_huge_pages(name, value, options, &path));
+    }
+    let names = || limits.keys().chain(requests.keys());
+    if names().any(|name| is_huge_page(name))
+        && !names().any(|name| matches!(name.as_str(), "cpu" | "memory"))
+    {
+        errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+    }
+    errors.extend(validate_claims(resources.items_at("claims"), claim_names, &path.child("claims")));
+    errors
+}
+
+/// Names that stand for amounts without an owner, in limits, quotas and nodes.
+const STANDARD_RESOURCES: [&str; 20] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+/// Those of them that are counts.
+const INTEGER_RESOURCES: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
+    let errors = invalid_each(path, name, is_qualified_name(name));
+    let is_standard = STANDARD_RESOURCES.contains(&name)
+        || is_huge_page(name)
+        || name.starts_with("requests.hugepages-")
+        || name.contains('/');
+    if errors.is_empty() && !is_standard {
+        return vec![FieldError::invalid(path, name, "must be a standard resource type or fully qualified")];
+    }
+    errors
+}
+
+fn validate_container_resource_name(name: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_resource_name(name, path);
+    let is_standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name);
+    if name.matches('/').count() == 0 {
+        if !is_standard {
+            errors.push(FieldError::invalid(path, name, "must be a standard resource for containers"));
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        errors.push(FieldError::invalid(path, name, "doesn't follow extended resource name standard"));
+    }
+    errors
+}
+
+fn validate_pod_resource_name(name: &str, path: &FieldPath) -> ErrorList {
+    let errors = validate_resource_name(name, path);
+    if errors.is_empty() && !is_pod_level(name) {
+        return vec![FieldError::not_supported(path, name, &["cpu", "hugepages-", "memory"])];
+    }
+    errors
+}
+
+/// Whether the name is one of a device's resources.
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && is_qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// What is wrong with an amount of a resource.
+pub(crate) fn validate_quantity(name: &str, value: &Value, path: &FieldPath) -> ErrorList {
+    let quantity = quantity(value);
+    let mut errors = ErrorList::new();
+    if quantity.sign() < 0 {
+        errors.push(FieldError::invalid(path, quantity.to_string(), IS_NEGATIVE_ERROR));
+    }
+    if (INTEGER_RESOURCES.contains(&name) || is_extended(name)) && !is_whole(&quantity) {
+        errors.push(FieldError::invalid(path, quantity.to_string(), "must be an integer"));
+    }
+    errors
+}
+
+/// Whether an amount has no thousandths.
+pub(super) fn is_whole(quantity: &Quantity) -> bool {
+    quantity.milli_value() % 1000 == 0
+}
+
+fn validate_huge_pages(
+    name: &str,
+    value: &Value,
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    if !is_huge_page(name) || options.allow_indivisible_huge_pages || is_divisible(name, value) {
+        return ErrorList::new();
+    }
+    let quantity = quantity(value).to_string();
+    let detail = format!("{quantity} is not positive integer multiple of {name}");
+    vec![FieldError::invalid(path, quantity, detail)]
+}
+
+/// References of a container to the pod's claims, whole or a request of one.
+fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    for (index, claim) in claims.iter().enumerate() {
+        let path = path.index(index);
+        let (name, request) = (claim.str_at("name"), claim.str_at("request"));
+        if name.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+            continue;
+        }
+        if seen.contains(name) {
+            errors.push(FieldError::duplicate(&path, name));
+        } else {
+            let key = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
+            if !request.is_empty() {
+                errors.extend(invalid_each(&path.child("request"), request, is_dns1123_label(request)));
+            }
+            if seen.contains(&key) {
+                errors.push(FieldError::duplicate(&path, key.as_str()));
+            } else if request.is_empty() {
+                let overlaps = |key: &&String| key.split_once('/').is_some_and(|(claim, _)| claim == name);
+                let count = seen.iter().filter(overlaps).count();
+                errors.extend((0..count).map(|_| FieldError::duplicate(&path, name)));
+            }
+            seen.insert(key);
+        }
+        if !claim_names.contains(name) {
+            let mut error = FieldError::not_found(&path, name);
+            error.detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
+            if claim_names.is_empty() {
+                error.detail.push_str(" which is empty");
+            } else {
+                let names: Vec<&str> = claim_names.iter().copied().collect();
+                error.detail.push_str(": ");
+                error.detail.push_str(&names.join(", "));
+            }
+            errors.push(error);
+        }
+    }
+    errors
+}
+
+/// Whether a list has lost a resource that it had.
+pub(crate) fn has_removed(new: &Map, old: &Map) -> bool {
+    old.keys().any(|name| !new.contains_key(name))
+}

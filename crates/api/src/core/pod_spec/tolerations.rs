@@ -1,0 +1,88 @@
+//! Tolerations of taints
+//! (<https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/>).
+
+use super::PodValidationOptions;
+use crate::field_checks::invalid_each;
+use pintle_machinery::validation::{is_decimal_integer, is_valid_label_value, validate_label_name};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+
+/// What is wrong with `tolerations`.
+pub(crate) fn validate(tolerations: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, toleration) in tolerations.iter().enumerate() {
+        errors.extend(validate_one(toleration, options, &path.index(index)));
+    }
+    errors
+}
+
+fn validate_one(toleration: &Value, options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
+    let text = |field: &str| toleration.str_at(field);
+    let (key, operator, value, effect) = (text("key"), text("operator"), text("value"), text("effect"));
+    let (operator_path, effect_path) = (path.child("operator"), path.child("effect"));
+    let mut errors = ErrorList::new();
+    if !key.is_empty() {
+        errors.extend(validate_label_name(key, &path.child("key")));
+    } else if operator != "Exists" {
+        let detail =
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        errors.push(FieldError::invalid(&operator_path, operator, detail));
+    }
+    if toleration.at("tolerationSeconds").is_some() && effect != "NoExecute" {
+        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        errors.push(FieldError::invalid(&effect_path, effect, detail));
+    }
+    match operator {
+        "" | "Equal" => {
+            let messages = is_valid_label_value(value);
+            if !messages.is_empty() {
+                errors.push(FieldError::invalid(&operator_path, value, messages.join(";")));
+            }
+        }
+        "Exists" if !value.is_empty() => {
+            let detail = "value must be empty when `operator` is 'Exists'";
+            errors.push(FieldError::invalid(&operator_path, value, detail));
+        }
+        "Exists" => {}
+        "Lt" | "Gt" if options.allow_toleration_comparison => {
+            let path = path.child("value");
+            errors.extend(invalid_each(&path, value, is_decimal_integer(value)));
+            errors.extend(integer_error(value).map(|why| FieldError::invalid(&path, value, why)));
+        }
+        "Lt" | "Gt" => {
+            let operators = ["Equal", "Exists", "Lt", "Gt"];
+            errors.push(FieldError::not_supported(&operator_path, operator, &operators));
+        }
+        _ => errors.push(FieldError::not_supported(&operator_path, operator, &["Equal", "Exists"])),
+    }
+    if !effect.is_empty() {
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        errors.extend(crate::field_checks::supported(effect, &effects, &effect_path));
+    }
+    errors
+}
+
+/// Why a text is no number of 64 bits, as Go says it.
+fn integer_error(value: &str) -> Option<String> {
+    let why = match value.parse::<i64>().err()?.kind() {
+        std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    Some(format!("strconv.ParseInt: parsing {}: {why}", pintle_machinery::text::quote(value)))
+}
+
+/// On update tolerations may be added, and their seconds changed.
+pub(crate) fn validate_only_added(
+    new: &[Value],
+    old: &[Value],
+    options: &PodValidationOptions,
+    path: &FieldPath,
+) -> ErrorList {
+    const FIELDS: [&str; 4] = ["key", "operator", "value", "effect"];
+    let is_kept =
+        |old: &Value| new.iter().any(|new| FIELDS.iter().all(|field| new.str_at(field) == old.str_at(field)));
+    if !old.iter().all(is_kept) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        return vec![FieldError::forbidden(path, detail)];
+    }
+    validate(new, options, path)
+}

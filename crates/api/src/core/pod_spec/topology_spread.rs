@@ -1,0 +1,139 @@
+//! Spreading pods over zones and nodes
+//! (<https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/>), and the label keys that
+//! affinity terms share with it.
+
+use super::PodValidationOptions;
+use crate::field_checks::{supported, texts};
+use pintle_machinery::validation::{LabelSelectorOptions, validate_label_name, validate_label_selector};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::{HashMap, HashSet};
+
+const MUST_BE_POSITIVE: &str = "must be greater than zero";
+const IN_BOTH: &str = "exists in both matchLabelKeys and labelSelector";
+const NO_SELECTOR: &str = "must not be specified when labelSelector is not set";
+
+/// What is wrong with `topologySpreadConstraints`.
+pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
+    let mut errors = ErrorList::new();
+    for (index, constraint) in constraints.iter().enumerate() {
+        let path = path.index(index);
+        let (key, when) = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
+        let skew = constraint.i64_at("maxSkew").unwrap_or_default();
+        if skew <= 0 {
+            errors.push(FieldError::invalid(&path.child("maxSkew"), skew, MUST_BE_POSITIVE));
+        }
+        if key.is_empty() {
+            errors.push(FieldError::required(&path.child("topologyKey"), "can not be empty"));
+        }
+        errors.extend(supported(
+            when,
+            &["DoNotSchedule", "ScheduleAnyway"],
+            &path.child("whenUnsatisfiable"),
+        ));
+        let same =
+            |other: &&Value| other.str_at("topologyKey") == key && other.str_at("whenUnsatisfiable") == when;
+        if constraints.iter().skip(index + 1).find(same).is_some() {
+            let path = path.child("{topologyKey, whenUnsatisfiable}");
+            errors.push(FieldError::duplicate(&path, format!("{{{key}, {when}}}")));
+        }
+        if let Some(domains) = constraint.i64_at("minDomains") {
+            let path = path.child("minDomains");
+            if domains <= 0 {
+                errors.push(FieldError::invalid(&path, domains, MUST_BE_POSITIVE));
+            }
+            if when != "DoNotSchedule" {
+                let detail =
+                    format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
+                errors.push(FieldError::invalid(&path, domains, detail));
+            }
+        }
+        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            if constraint.at(field).is_some() {
+                let policy = constraint.str_at(field);
+                errors.extend(supported(policy, &["Honor", "Ignore"], &path.child(field)));
+            }
+        }
+        errors.extend(if options.old_spec_violates_match_label_keys {
+            validate_label_keys_leniently(constraint, &path.child("matchLabelKeys"))
+        } else {
+            validate_label_keys(constraint, &path)
+        });
+        if !options.allow_invalid_topology_spread_selector {
+            let selector = constraint.at("labelSelector").unwrap_or(&Value::Null);
+            let path = path.child("labelSelector");
+            errors.extend(validate_label_selector(selector, LabelSelectorOptions::default(), &path));
+        }
+    }
+    errors
+}
+
+/// Whether a stored spec breaks the rules of [`validate_label_keys`].
+pub(super) fn has_invalid_label_keys(spec: &Value) -> bool {
+    let constraints = spec.items_at("topologySpreadConstraints").iter();
+    constraints
+        .map(|constraint| validate_label_keys(constraint, &FieldPath::default()))
+        .any(|e| !e.is_empty())
+}
+
+/// What is wrong with `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term. By then the keys'
+/// own requirements are in the selector; a second requirement for the same key is the author's.
+pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
+    let selector = term.at("labelSelector");
+    let mut errors = ErrorList::new();
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let keys = term.items_at(field);
+        let path = path.child(field);
+        if !keys.is_empty() && selector.is_none() {
+            errors.push(FieldError::forbidden(&path, NO_SELECTOR));
+            continue;
+        }
+        for (index, key) in texts(keys).enumerate() {
+            errors.extend(validate_label_name(key, &path.index(index)));
+        }
+    }
+    let match_keys = term.items_at("matchLabelKeys");
+    if let Some(selector) = selector {
+        let indices: HashMap<&str, usize> =
+            texts(match_keys).enumerate().map(|(index, key)| (key, index)).collect();
+        let mut seen: HashSet<&str> = selector.map_at("matchLabels").keys().map(String::as_str).collect();
+        for expression in selector.items_at("matchExpressions") {
+            let key = expression.str_at("key");
+            if let Some(index) = indices.get(key)
+                && seen.contains(key)
+            {
+                errors.push(FieldError::invalid(&path.index(*index), key, IN_BOTH));
+            }
+            seen.insert(key);
+        }
+    }
+    let mismatch_keys: HashSet<&str> = texts(term.items_at("mismatchLabelKeys")).collect();
+    for (index, key) in texts(match_keys).enumerate() {
+        if mismatch_keys.contains(key) {
+            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+            errors.push(FieldError::invalid(&path.child("matchLabelKeys").index(index), key, detail));
+        }
+    }
+    errors
+}
+
+/// The rules from before the keys' requirements went into the selector.
+fn validate_label_keys_leniently(constraint: &Value, path: &FieldPath) -> ErrorList {
+    let keys = constraint.items_at("matchLabelKeys");
+    let mut errors = ErrorList::new();
+    let mut selector_keys: HashSet<&str> = HashSet::new();
+    match constraint.at("labelSelector") {
+        _ if keys.is_empty() => return errors,
+        None => errors.push(FieldError::forbidden(path, NO_SELECTOR)),
+        Some(selector) => {
+            selector_keys.extend(selector.map_at("matchLabels").keys().map(String::as_str));
+            selector_keys.extend(selector.items_at("matchExpressions").iter().map(|e| e.str_at("key")));
+        }
+    }
+    for (index, key) in texts(keys).enumerate() {
+        errors.extend(validate_label_name(key, &path.index(index)));
+        if selector_keys.contains(key) {
+            errors.push(FieldError::invalid(&path.index(index), key, IN_BOTH));
+        }
+    }
+    errors
+}
