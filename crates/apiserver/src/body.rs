@@ -1,9 +1,9 @@
 //! Bodies of requests and responses.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use pintle_machinery::Status;
 use std::{
@@ -93,18 +93,38 @@ impl RequestBody {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
             RequestBody::Bytes(bytes) => Ok(bytes),
             RequestBody::Incoming(incoming) => {
-                if incoming.size_hint().lower() > MAX_REQUEST_BYTES as u64 {
-                    return Err(too_large());
-                }
-                match Limited::new(incoming, MAX_REQUEST_BYTES).collect().await {
-                    Ok(body) => Ok(body.to_bytes()),
-                    Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-                    Err(error) => Err(Status::bad_request(format!("reading the request body failed: {error}"))),
-                }
+                let too_long = incoming.size_hint().lower() > MAX_REQUEST_BYTES as u64;
+                read_incoming(incoming, too_long).await
             }
         }
     }
 }
+
+/// Reads a body, or throws away what comes when it is too long: a client that is still sending does not read the
+/// answer, and sees a broken connection instead of it. What is thrown away is bounded, too.
+async fn read_incoming(mut incoming: Incoming, mut too_long: bool) -> Result<Bytes, Status> {
+    let mut body = BytesMut::new();
+    let mut dropped = 0;
+    while let Some(frame) = incoming.frame().await {
+        let frame = frame
+            .map_err(|error| Status::bad_request(format!("reading the request body failed: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        too_long = too_long || body.len() + data.len() > MAX_REQUEST_BYTES;
+        if too_long {
+            body.clear();
+            dropped += data.len();
+            if dropped > MAX_DROPPED_BYTES {
+                break;
+            }
+        } else {
+            body.extend_from_slice(&data);
+        }
+    }
+    if too_long { Err(too_large()) } else { Ok(body.freeze()) }
+}
+
+/// How much of a body that is too long is read before the connection is given up.
+const MAX_DROPPED_BYTES: usize = 4 * MAX_REQUEST_BYTES;
 
 fn too_large() -> Status {
     Status::request_entity_too_large(&format!("limit is {MAX_REQUEST_BYTES}"))

@@ -96,8 +96,10 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
 pub enum Offers {
     /// Only the object itself.
     Plain,
-    /// Tables and partial metadata too.
-    Transforms,
+    /// An object, and tables and partial metadata of it.
+    Object,
+    /// A list, and tables and partial metadata of it.
+    List,
 }
 
 /// Chooses the answer's form.
@@ -113,6 +115,7 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
     if header.trim().is_empty() {
         return Ok(Accepted { pretty, ..Accepted::JSON });
     }
+    let mut transforms_refused = false;
     for clause in accept_clauses(header) {
         let media_type = match clause.name {
             "*/*" => MediaType::Json,
@@ -125,30 +128,32 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
         let transform = match parameter("as") {
             None | Some("") => None,
             Some(kind) => {
-                if offers == Offers::Plain {
-                    continue;
-                }
+                transforms_refused = offers != Offers::Plain;
                 let version = parameter("v").unwrap_or_default();
                 if parameter("g") != Some("meta.k8s.io") || !matches!(version, "v1" | "v1beta1") {
                     continue;
                 }
-                match kind {
-                    "Table" if media_type != MediaType::Protobuf => Some((Transform::Table, version.to_owned())),
-                    "PartialObjectMetadata" | "PartialObjectMetadataList" => {
-                        Some((Transform::PartialObjectMetadata, version.to_owned()))
+                let transform = match (kind, offers) {
+                    ("Table", Offers::Object | Offers::List) if media_type != MediaType::Protobuf => Transform::Table,
+                    ("PartialObjectMetadata", Offers::Object) | ("PartialObjectMetadataList", Offers::List) => {
+                        Transform::PartialObjectMetadata
                     }
                     _ => continue,
-                }
+                };
+                Some((transform, version.to_owned()))
             }
         };
         let pretty = pretty || parameter("pretty").is_some_and(|value| value == "1" || value == "true");
         return Ok(Accepted { media_type, transform, pretty });
     }
-    Err(not_acceptable(offers))
-}
-
-fn not_acceptable(_offers: Offers) -> Status {
-    not_acceptable_of(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])
+    let available = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+    match transforms_refused {
+        true => Err(Status::not_acceptable(format!(
+            "only the following media types are accepted: {}",
+            available.join(", ")
+        ))),
+        false => Err(not_acceptable_of(&available)),
+    }
 }
 
 /// 406 with the media types there are.
@@ -207,7 +212,7 @@ mod tests {
     fn negotiate(accept: &str) -> Result<Accepted, Status> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, accept.parse().unwrap());
-        accepted(&headers, None, Offers::Transforms)
+        accepted(&headers, None, Offers::Object)
     }
 
     #[test]

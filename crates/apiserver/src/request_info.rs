@@ -25,6 +25,8 @@ pub struct RequestInfo {
     pub subresource: String,
     /// The object's name, or "".
     pub name: String,
+    /// Whether the path names an object: a field selector for one name sets `name`, too.
+    pub is_named: bool,
     /// What follows the subresource in the path.
     pub rest: Vec<String>,
 }
@@ -79,6 +81,7 @@ impl RequestInfo {
         let mut rest = rest.iter();
         info.resource = rest.next().copied().unwrap_or_default().to_owned();
         info.name = rest.next().copied().unwrap_or_default().to_owned();
+        info.is_named = !info.name.is_empty();
         info.subresource = rest.next().copied().unwrap_or_default().to_owned();
         info.rest = rest.map(|part| (*part).to_owned()).collect();
         if info.name.is_empty() {

@@ -138,7 +138,7 @@ impl Front {
     fn metrics_text(&self) -> Response {
         (self.collect)();
         match self.metrics.text() {
-            Ok(text) => with_content_type(200, "text/plain; version=0.0.4; charset=utf-8", Body::from(text)),
+            Ok(text) => with_content_type(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", Body::from(text)),
             Err(error) => json_failure(&Status::internal_error(error)),
         }
     }

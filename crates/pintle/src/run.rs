@@ -126,7 +126,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), &EmbeddedOptions::default())?)
+            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), EmbeddedOptions::default())?)
         }
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
     };
@@ -217,7 +217,7 @@ fn watch_storage_health(
     });
     health.add(
         "etcd",
-        CheckScope::NotLive,
+        CheckScope::Always,
         Arc::new(move || match &*failed.borrow() {
             None => Ok(()),
             Some(why) => Err(why.clone()),

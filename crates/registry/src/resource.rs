@@ -124,6 +124,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// What lists and watches can select by, besides name and namespace.
     pub selectable_fields: Vec<SelectableField>,
+    /// What every request to a resource is warned of that will not be there for ever.
+    pub deprecation: Option<String>,
 }
 
 impl Resource {
@@ -158,6 +160,7 @@ impl Resource {
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),
             selectable_fields: Vec::new(),
+            deprecation: None,
         }
     }
 

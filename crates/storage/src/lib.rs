@@ -15,6 +15,8 @@ mod hub;
 mod key;
 mod key_index;
 mod memory;
+#[cfg(test)]
+mod model;
 mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};

@@ -119,8 +119,9 @@ impl State {
 
 impl Shared {
     fn expire_at(self: &Arc<Self>, state: &mut State, key: &Key, revision: Revision, ttl: Option<Duration>) {
-        let Some(ttl) = ttl else { return };
-        state.expirations.insert((Instant::now() + ttl, key.clone(), revision));
+        // A time beyond what the clock can tell never comes.
+        let Some(at) = ttl.and_then(|ttl| Instant::now().checked_add(ttl)) else { return };
+        state.expirations.insert((at, key.clone(), revision));
         self.expiry.notify_one();
         if !state.expiry_runs {
             state.expiry_runs = true;

@@ -1,4 +1,7 @@
-//! The addresses behind a service, all in one object.
+//! The addresses behind a service, all in one object. Endpoint slices have taken their place.
+
+mod strategy;
+mod table;
 
 use super::GROUP;
 use crate::declare::Declare;
@@ -6,5 +9,13 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("Endpoints", "endpoints").short_names(["ep"]).stored_at("services/endpoints")
+    let mut resource = GROUP
+        .namespaced("Endpoints", "endpoints")
+        .short_names(["ep"])
+        .prints(table::columns, table::cells)
+        .ruled(strategy::EndpointsStrategy)
+        .stored_at("services/endpoints");
+    let deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
+    resource.deprecation = Some(deprecation.to_owned());
+    resource
 }

@@ -24,7 +24,9 @@ mod warnings;
 pub use cluster_ip::{MANAGED_BY_IP_ALLOCATOR, ip_address_object, ip_addresses, service_cidrs};
 pub use network::{IpFamily, NetworkError, PortRange, ServiceNetwork};
 pub use node_port::{PortSet, RANGE_ALLOCATION_NAME, node_port_allocations, range_allocation_object};
+pub(crate) use validation::validate_ingress_hostname;
 pub use view::{allocated_cluster_ips, allocated_node_ports};
+pub(crate) use warnings::load_balancer_warnings;
 
 use super::GROUP;
 use crate::declare::{Declare, PROXY_VERBS};

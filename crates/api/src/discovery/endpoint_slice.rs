@@ -1,5 +1,7 @@
 //! Some of the addresses behind a service.
 
+mod strategy;
+
 use super::{
     GROUP,
     endpoint_slice_table::{cells, columns},
@@ -9,5 +11,8 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("EndpointSlice", "endpointslices").prints(columns, cells)
+    GROUP
+        .namespaced("EndpointSlice", "endpointslices")
+        .prints(columns, cells)
+        .ruled(strategy::EndpointSliceStrategy)
 }

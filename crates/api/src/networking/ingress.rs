@@ -1,11 +1,17 @@
 //! Routes from outside to services.
 
+mod backend;
+mod rules_validation;
+mod strategy;
+
+pub(super) use backend::validate_resource as validate_reference;
+
 use super::{
     GROUP,
     ingress_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -13,6 +19,7 @@ pub fn resource() -> Resource {
         .namespaced("Ingress", "ingresses")
         .prints(columns, cells)
         .short_names(["ing"])
-        .status(DefaultStrategy)
+        .ruled(strategy::IngressStrategy)
+        .status(strategy::IngressStatusStrategy)
         .stored_at("ingress")
 }

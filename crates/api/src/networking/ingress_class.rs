@@ -1,5 +1,7 @@
 //! Which controller serves an ingress.
 
+mod strategy;
+
 use super::{
     GROUP,
     ingress_class_table::{cells, columns},
@@ -9,5 +11,8 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("IngressClass", "ingressclasses").prints(columns, cells)
+    GROUP
+        .cluster("IngressClass", "ingressclasses")
+        .prints(columns, cells)
+        .ruled(strategy::IngressClassStrategy)
 }

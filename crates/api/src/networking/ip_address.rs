@@ -1,5 +1,7 @@
 //! Addresses that are taken.
 
+mod strategy;
+
 use super::{
     GROUP,
     ip_address_table::{cells, columns},
@@ -9,5 +11,9 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("IPAddress", "ipaddresses").prints(columns, cells).short_names(["ip"])
+    GROUP
+        .cluster("IPAddress", "ipaddresses")
+        .prints(columns, cells)
+        .ruled(strategy::IpAddressStrategy)
+        .short_names(["ip"])
 }

@@ -1,5 +1,7 @@
 //! Which traffic pods accept.
 
+mod strategy;
+
 use super::{
     GROUP,
     network_policy_table::{cells, columns},
@@ -9,5 +11,9 @@ use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("NetworkPolicy", "networkpolicies").prints(columns, cells).short_names(["netpol"])
+    GROUP
+        .namespaced("NetworkPolicy", "networkpolicies")
+        .prints(columns, cells)
+        .ruled(strategy::NetworkPolicyStrategy)
+        .short_names(["netpol"])
 }

@@ -1,13 +1,19 @@
 //! Ranges that services get their addresses from.
 
+mod strategy;
+
 use super::{
     GROUP,
     service_cidr_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ServiceCIDR", "servicecidrs").prints(columns, cells).status(DefaultStrategy)
+    GROUP
+        .cluster("ServiceCIDR", "servicecidrs")
+        .prints(columns, cells)
+        .ruled(strategy::ServiceCidrStrategy)
+        .status(strategy::ServiceCidrStatusStrategy)
 }

@@ -31,6 +31,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let object = decode(exchange, &body, &kind, schema, field_validation(&options))?;
     let mut object = exchange.resource.to_storage(object);
     prepare(exchange, &mut object)?;
+    dedup_owner_references(exchange, &mut object);
     let store = exchange.store()?;
     store.set_defaults(&mut object);
     let context = exchange.context(options.dry_run);
@@ -50,7 +51,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
 pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status> {
     Ok(Encoder {
         resource: exchange.resource,
-        accepted: exchange.accepted(Offers::Transforms)?,
+        accepted: exchange.accepted(Offers::Object)?,
         include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
         now: exchange.now,
     })
@@ -79,6 +80,32 @@ pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(),
         object.set("metadata.namespace", exchange.info.namespace.clone());
     }
     Ok(())
+}
+
+/// Takes out owner references that stand there more than once, and warns of them.
+pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value) {
+    let mut twice: Vec<String> = Vec::new();
+    let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else { return };
+    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    for reference in references.drain(..) {
+        let uid = reference.str_at("uid").to_owned();
+        if kept.contains(&reference) {
+            if !twice.contains(&uid) {
+                twice.push(uid);
+            }
+            continue;
+        }
+        kept.push(reference);
+    }
+    *references = kept;
+    if twice.is_empty() {
+        return;
+    }
+    exchange.warnings.add(format!(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please \
+         fix your requests; duplicate UID(s) observed: {}",
+        twice.join(", ")
+    ));
 }
 
 /// Answers with an object that was written.

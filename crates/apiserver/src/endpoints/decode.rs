@@ -21,18 +21,36 @@ pub(super) fn decode(
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    let media_type = content_type(exchange.headers)?;
-    decode_as(exchange, media_type, body, kind, schema, validation)
+    read(exchange, body, kind, schema, validation, false)
 }
 
-fn decode_as(
+/// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which every group and version has.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_meta_kind(
     exchange: &Exchange<'_>,
-    media_type: MediaType,
     body: &Bytes,
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
+    read(exchange, body, kind, schema, validation, true)
+}
+
+fn read(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+    any_version: bool,
+) -> Result<Value, Status> {
+    let media_type = content_type(exchange.headers)?;
+    let check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+        let api_version = if any_version && found == wanted.kind { String::new() } else { api_version };
+        check_type_meta((api_version, found), wanted)
+    };
     let decoded = match media_type {
         MediaType::Json => {
             let found = json::type_meta(body)

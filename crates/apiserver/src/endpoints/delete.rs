@@ -3,7 +3,7 @@
 use super::{
     Exchange,
     create::{AdmissionValidation, encoder},
-    decode::decode,
+    decode::decode_meta_kind,
     options::delete_options,
 };
 use crate::{
@@ -55,7 +55,7 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let tree = decode(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
+            let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
             Some(tree)
         }
     };

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
     let encoder = Encoder {
         resource: exchange.resource,
-        accepted: exchange.accepted(Offers::Transforms)?,
+        accepted: exchange.accepted(Offers::List)?,
         include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
         now: exchange.now,
     };

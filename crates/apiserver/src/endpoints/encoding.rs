@@ -42,7 +42,7 @@ impl IncludeObject {
             Some("None") => Ok(IncludeObject::None),
             Some("Object") => Ok(IncludeObject::Object),
             Some(other) => Err(Status::bad_request(format!(
-                "Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
                 pintle_machinery::error_list::quote(other)
             ))),
         }
@@ -293,15 +293,13 @@ impl<'a> TableWriter<'a> {
             self.bytes.put_slice(b",\"conditions\":");
             self.bytes.put_slice(Value::Array(conditions).to_string().as_bytes());
         }
-        let object: Option<Cow<'_, [u8]>> = match self.encoder.include_object {
-            IncludeObject::None => None,
-            IncludeObject::Metadata => Some(json::encode(&partial(tree, self.version), META_V1.partial).into()),
-            IncludeObject::Object => Some(json::encode(tree, self.encoder.resource.schema.get()).into()),
+        let object: Cow<'_, [u8]> = match self.encoder.include_object {
+            IncludeObject::None => b"null".as_slice().into(),
+            IncludeObject::Metadata => json::encode(&partial(tree, self.version), META_V1.partial).into(),
+            IncludeObject::Object => json::encode(tree, self.encoder.resource.schema.get()).into(),
         };
-        if let Some(object) = object {
-            self.bytes.put_slice(b",\"object\":");
-            self.bytes.put_slice(&object);
-        }
+        self.bytes.put_slice(b",\"object\":");
+        self.bytes.put_slice(&object);
         self.bytes.put_u8(b'}');
         Ok(())
     }

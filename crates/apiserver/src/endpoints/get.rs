@@ -18,7 +18,7 @@ use pintle_storage::Revision;
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Transforms)?;
+    let accepted = exchange.accepted(Offers::Object)?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let freshness = match exchange.query.first("resourceVersion").unwrap_or_default() {
         "" => Freshness::Consistent,

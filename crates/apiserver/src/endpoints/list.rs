@@ -35,7 +35,7 @@ const FRAME_BYTES: usize = 128 * 1024;
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Transforms)?;
+    let accepted = exchange.accepted(Offers::List)?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
     options.validate_list()?;

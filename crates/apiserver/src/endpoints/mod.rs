@@ -240,7 +240,7 @@ impl ApiEndpoints {
     }
 
     fn failure(&self, status: &Status, exchange: &Exchange<'_>) -> Response {
-        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Transforms) {
+        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Object) {
             Ok(accepted) => failure(status, &accepted),
             Err(_) => json_failure(status),
         }
@@ -267,7 +267,6 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
         true => Ok(()),
         false => Err(method_not_allowed()),
     };
-    let named = is_named(exchange);
     if !info.subresource.is_empty() {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
@@ -300,7 +299,7 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
             },
         };
     }
-    if named {
+    if info.is_named {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
         }
@@ -321,13 +320,6 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
         Method::DELETE if !everywhere => has(Verb::DeleteCollection).map(|()| Action::DeleteCollection),
         _ => Err(method_not_allowed()),
     }
-}
-
-/// Whether the path itself names an object (a field selector for one name does not).
-fn is_named(exchange: &Exchange<'_>) -> bool {
-    !exchange.info.name.is_empty()
-        && !matches!(exchange.info.verb.as_str(), "list" | "create" | "deletecollection")
-        && !(exchange.info.verb == "watch" && exchange.query.first("fieldSelector").is_some())
 }
 
 fn verb_of(method: &Method) -> Option<Verb> {

@@ -78,18 +78,17 @@ impl ListOptions {
         let mut errors = ErrorList::new();
         let path = FieldPath::new("resourceVersionMatch");
         match (&*self.resource_version_match, self.send_initial_events) {
-            ("", None) => {}
+            ("", None) | ("NotOlderThan", Some(_)) => {}
             (_, None) => errors.push(FieldError::forbidden(
                 &path,
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )),
-            ("NotOlderThan", Some(_)) => {}
-            ("", Some(_)) => errors.push(FieldError::forbidden(
-                &path,
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )),
             (other, Some(_)) => {
-                errors.push(FieldError::not_supported(&path, other, &["NotOlderThan"]));
+                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                errors.push(FieldError::forbidden(&path, detail));
+                if !other.is_empty() {
+                    errors.push(FieldError::not_supported(&path, other, &["NotOlderThan"]));
+                }
             }
         }
         if self.continue_token.is_some() && self.send_initial_events.is_some() {
@@ -179,7 +178,6 @@ impl WriteOptions {
                 _ => {}
             }
         }
-        dry_run.retain(|value| !value.is_empty());
         let mut errors = ErrorList::new();
         if force.is_some() {
             errors.push(FieldError::forbidden(&FieldPath::new("force"), "may not be specified for non-apply patch"));
@@ -227,7 +225,6 @@ pub(super) fn delete_options<'a>(
             }
         }
     }
-    dry_run.retain(|value| !value.is_empty());
     let mut errors = ErrorList::new();
     let path = FieldPath::new("propagationPolicy");
     if let (Some(policy), Some(_)) = (&policy, options.orphan_dependents) {

@@ -135,6 +135,7 @@ impl PatchTransform<'_> {
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
         super::create::prepare(self.exchange, &mut patched)?;
+        super::create::dedup_owner_references(self.exchange, &mut patched);
         self.exchange.store()?.set_defaults(&mut patched);
         Ok(patched)
     }
@@ -149,7 +150,9 @@ pub(super) fn read_patched(
     validation: FieldValidation,
 ) -> Result<Value, Status> {
     let group_version = kind.group_version().to_string();
-    if patched.str_at("kind") != kind.kind || patched.str_at("apiVersion") != group_version {
+    // What the patch took away is taken from the path again.
+    let other = |own: &str, wanted: &str| !own.is_empty() && own != wanted;
+    if other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version) {
         return Err(rejected());
     }
     let decoded = json::decode(patched.to_string().as_bytes(), schema).map_err(|error| {

@@ -4,6 +4,7 @@ use super::{Exchange, options::ListOptions};
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_machinery::{
     Status,
+    error_list::quote,
     selectors::{FieldOperator, FieldSelector, LabelSelector},
 };
 
@@ -52,11 +53,14 @@ impl Selection {
                         trigger: resource.selectable_fields.get(index).is_some_and(|field| field.trigger),
                     },
                     None => {
-                        return Err(Status::bad_request(format!(
-                            "Unable to find {} that match label selector \"{}\", field selector \"{}\": field label not supported: {name}",
-                            resource.resource.group_version().with_kind(resource.kind.clone()),
-                            options.label_selector, options.field_selector
-                        )));
+                        // Kinds that declare fields have words of their own for those they do not.
+                        return Err(Status::bad_request(match resource.selectable_fields.is_empty() {
+                            true => format!(
+                                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                                quote(name)
+                            ),
+                            false => format!("field label not supported: {name}"),
+                        }));
                     }
                 },
             };

@@ -3,7 +3,7 @@
 use super::{
     Exchange,
     options::WriteOptions,
-    create::{encoder, field_validation, prepare, respond},
+    create::{dedup_owner_references, encoder, field_validation, prepare, respond},
     decode::decode,
 };
 use crate::{
@@ -35,6 +35,7 @@ pub(super) async fn update(
     let mut object = exchange.resource.to_storage(object);
     check_name(&object, &exchange.info.name)?;
     prepare(exchange, &mut object)?;
+    dedup_owner_references(exchange, &mut object);
     let store = exchange.store()?;
     store.set_defaults(&mut object);
     let context = exchange.context(options.dry_run);

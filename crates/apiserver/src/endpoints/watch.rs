@@ -36,7 +36,7 @@ const BATCH: usize = 256;
 /// # Errors
 /// The `Status` for the client. What fails once the stream has begun is told in an ERROR event.
 pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Transforms)?;
+    let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
     options.validate_watch()?;

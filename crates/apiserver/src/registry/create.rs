@@ -10,6 +10,7 @@ use pintle_machinery::{
     validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext};
+use pintle_storage::{Key, WriteError};
 
 /// What else may refuse a write, after the object has passed validation: validating admission.
 pub trait Validation: Send + Sync {
@@ -39,6 +40,9 @@ impl Store {
         validate: &dyn Validation,
         warnings: &Warnings,
     ) -> Result<Written, Status> {
+        if !object.resource_version().is_empty() {
+            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+        }
         fill_system_metadata(&mut object, context.now);
         let generated = object.name().is_empty() && !object.str_at("metadata.generateName").is_empty();
         if generated {
@@ -71,15 +75,27 @@ impl Store {
         let stored = self.encode(&mut object);
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
-                Some(_) => Err(Status::already_exists(&self.group_resource, &name)),
+                Some(_) => Err(self.already_exists(&key, &name).await),
                 None => self.written(object, &stored, None),
             };
         }
         let ttl = self.resource.strategy.ttl(&object);
         match self.storage.create(&key, stored.clone(), ttl).await {
             Ok(revision) => self.written(object, &stored, Some(revision)),
+            Err(WriteError::KeyExists) => Err(self.already_exists(&key, &name).await),
             Err(error) => Err(errors::write(error, &self.group_resource, &name)),
         }
+    }
+
+    /// 409; a client that waits for the old object to end is told that it is ending.
+    async fn already_exists(&self, key: &Key, name: &str) -> Status {
+        let mut status = Status::already_exists(&self.group_resource, name);
+        let stored = self.storage.get(key).await.ok().and_then(|answer| answer.kv);
+        let terminating = stored.and_then(|kv| self.tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
+        if terminating {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        status
     }
 
     /// Brings a new object into shape and checks it: what every create does, also the one an update turns into.

@@ -7,7 +7,7 @@ use super::{
 };
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    Status, StatusDetails, Value, ValueExt,
+    GroupResource, Status, StatusDetails, Value, ValueExt,
     meta::{self, ObjectMeta},
 };
 use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
@@ -79,7 +79,8 @@ impl Store {
             uid: options.precondition_uid.clone(),
             resource_version: options.precondition_resource_version.clone(),
         };
-        self.check_preconditions(&preconditions, old)?;
+        let kind = GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+        self.check_preconditions(&preconditions, old, &kind)?;
         validate.validate(&Value::Null, Some(old)).await?;
         let answer = |object: Value, gone: bool, returns_object: bool| Deleted {
             object,

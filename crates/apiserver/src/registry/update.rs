@@ -10,9 +10,9 @@ use super::{
 use crate::{errors, warning::Warnings};
 use bytes::Bytes;
 use pintle_machinery::{
-    FieldError, FieldPath, Status, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     meta::ObjectMeta,
-    validation::validate_object_meta_update,
+    validation::{validate_object_meta_accessor, validate_object_meta_update, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use pintle_storage::{KeyValue, Revision, WriteError};
@@ -88,7 +88,7 @@ impl Store {
                 Some(current) => {
                     self.try_update(context, strategy, preconditions, transform, warnings, current).await
                 }
-                None => self.create_by_update(context, upsert, transform, warnings).await,
+                None => self.create_by_update(context, upsert, preconditions, transform, warnings).await,
             };
             match attempt {
                 Ok(updated) => return Ok(updated),
@@ -115,15 +115,17 @@ impl Store {
         current: &Current,
     ) -> Result<Updated, Failure> {
         let old = &current.object;
-        self.check_preconditions(preconditions, old)?;
+        self.check_preconditions(preconditions, old, &self.group_resource)?;
         let mut new = transform.apply(Some(old)).await?;
         self.check_namespace(&mut new, context.namespace)?;
         let version = new.resource_version();
         if version.is_empty() || version == "0" {
             if !strategy.allow_unconditional_update() {
                 let path = FieldPath::new("metadata").child("resourceVersion");
-                let error = FieldError::invalid(&path, zero_version(version), "must be specified for an update");
-                return Err(Status::invalid(&self.group_kind, context.name, &vec![error]).into());
+                let error = FieldError::invalid(&path, 0, "must be specified for an update");
+                let resource = &self.group_resource;
+                let kind = GroupKind::new(resource.group.clone(), resource.resource.clone());
+                return Err(Status::invalid(&kind, context.name, &vec![error]).into());
             }
             new.set("metadata.resourceVersion", old.resource_version());
         } else if version.parse::<u64>().is_err() {
@@ -189,12 +191,17 @@ impl Store {
         &self,
         context: &RequestContext<'_>,
         upsert: Upsert,
+        preconditions: &Preconditions,
         transform: &mut dyn Transform,
         warnings: &Warnings,
     ) -> Result<Updated, Failure> {
         let strategy = &*self.resource.strategy;
         if upsert == Upsert::Never || !strategy.allow_create_on_update() {
             return Err(Status::not_found(&self.group_resource, context.name).into());
+        }
+        if let Some(uid) = &preconditions.uid {
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Status::conflict(&self.group_resource, context.name, &why).into());
         }
         let mut new = transform.apply(None).await?;
         if let Some(metadata) = new.at_mut("metadata").and_then(Value::as_object_mut) {
@@ -250,7 +257,10 @@ impl Store {
             keep(new, old, "metadata.deletionGracePeriodSeconds");
         }
         new.remove_at("metadata.selfLink");
-        let mut errors = validate_object_meta_update(new, old, &metadata());
+        let namespaced = self.resource.is_namespaced();
+        let mut errors =
+            validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
+        errors.extend(validate_object_meta_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, new.name(), &errors));
@@ -260,21 +270,26 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn check_preconditions(&self, wanted: &Preconditions, object: &Value) -> Result<(), Status> {
-        let resource = pintle_machinery::GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+    /// `resource` is what the refusal calls the object: by its resource on update, by its kind on delete.
+    pub(super) fn check_preconditions(
+        &self,
+        wanted: &Preconditions,
+        object: &Value,
+        resource: &GroupResource,
+    ) -> Result<(), Status> {
         if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != object.uid()) {
             let why = format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
                 object.uid()
             );
-            return Err(Status::conflict(&resource, object.name(), &why));
+            return Err(Status::conflict(resource, object.name(), &why));
         }
         if let Some(version) = wanted.resource_version.as_deref().filter(|own| *own != object.resource_version()) {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
                 object.resource_version()
             );
-            return Err(Status::conflict(&resource, object.name(), &why));
+            return Err(Status::conflict(resource, object.name(), &why));
         }
         Ok(())
     }
@@ -337,11 +352,6 @@ fn invalid_resource_version(version: &str) -> Status {
         "strconv.ParseUint: parsing {}: invalid syntax",
         pintle_machinery::error_list::quote(version)
     ))
-}
-
-/// How the reference prints the absent version: as a number in hexadecimal.
-fn zero_version(_version: &str) -> Value {
-    Value::String("0x0".to_owned())
 }
 
 fn keep(new: &mut Value, old: &Value, path: &str) {

@@ -144,6 +144,30 @@ pub async fn concurrent_writers_get_distinct_ascending_revisions(factory: &dyn S
     assert_eq!(storage.get_list(request("/r/")).await.expect("list").items.len(), 8 * 25);
 }
 
+/// Of writes that wait for the same sync each sees those before it.
+pub async fn concurrent_writes_of_a_key_have_one_winner(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let name = key("/r/a");
+    let value = Bytes::from_static(b"1");
+    let create = || storage.create(&name, value.clone(), None);
+    let (a, b, c) = tokio::join!(create(), create(), create());
+    let created: Vec<_> =
+        [&a, &b, &c].into_iter().filter_map(|result| result.as_ref().ok().copied()).collect();
+    let [created] = *created else { panic!("{a:?} {b:?} {c:?}") };
+    assert!([a, b, c].iter().filter(|result| matches!(result, Err(WriteError::KeyExists))).count() == 2);
+
+    let (update, delete) =
+        tokio::join!(storage.update(&name, value.clone(), created, None), storage.delete(&name, created));
+    match (update, delete) {
+        (Ok(updated), Err(WriteError::Conflict { current: Some(kv) })) => {
+            assert_eq!(kv.mod_revision, updated);
+        }
+        (Err(WriteError::Conflict { current: None }), Ok(_)) => {}
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(current(&*storage).await.0, created.0 + 1);
+}
+
 /// Writers that retry on conflicts all get through, each exactly once.
 pub async fn concurrent_updates_of_a_key_lose_nothing(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
@@ -223,4 +247,14 @@ pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
         [event(EventKind::Delete, "/r/shorter", "1", Revision(updated.0 + 1))]
     );
     expect_list(&*storage, request("/r/"), &[("/r/kept", "1"), ("/r/longer", "1")]).await;
+}
+
+/// The longest time there is is accepted, and harms nobody.
+pub async fn a_ttl_beyond_all_time_never_comes(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let created = storage.create(&key("/r/a"), Bytes::from_static(b"1"), Some(Duration::MAX)).await;
+    let created = created.expect("create");
+    let value = Bytes::from_static(b"2");
+    storage.update(&key("/r/a"), value, created, Some(Duration::MAX)).await.expect("update");
+    expect_list(&*storage, request("/r/"), &[("/r/a", "2")]).await;
 }

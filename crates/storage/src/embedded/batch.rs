@@ -30,6 +30,14 @@ pub(super) enum WriteKind {
 }
 
 impl Write {
+    /// Bytes of the value, if there is one.
+    pub(super) fn size(&self) -> usize {
+        match &self.kind {
+            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => value.len(),
+            WriteKind::Delete { .. } => 0,
+        }
+    }
+
     pub(super) fn answer(self, outcome: Outcome) {
         if let Some((reply, _)) = self.reply {
             // The writer may have gone away; the write stays all the same.
@@ -125,7 +133,8 @@ impl<'connection> Batch<'connection> {
                 Err(error) => return Ok(Err(error.into())),
             },
         };
-        let expires = ttl.map_or(0, |ttl| milliseconds(SystemTime::now() + ttl));
+        // A time beyond what the clock can tell never comes.
+        let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
         let create_revision = if kind == EventKind::Create { revision } else { created };
         let key = write.key.clone();
         let entry = Entry { revision, kind, key, create_revision, previous, expires };

@@ -75,11 +75,12 @@ impl Committer {
         loop {
             let Taken { commands, closing } = self.shared.inbox.take(self.patience());
             let mut writes = self.due();
-            let mut compactions = Vec::new();
+            let (mut compactions, mut probes) = (Vec::new(), Vec::new());
             for command in commands {
                 match command {
                     Command::Write(write) => writes.push(write),
                     Command::Compact { revision, reply } => compactions.push((revision, reply)),
+                    Command::Probe { reply } => probes.push(reply),
                 }
             }
             while !writes.is_empty() {
@@ -88,6 +89,9 @@ impl Committer {
             }
             for (revision, reply) in compactions {
                 self.compact(revision, reply);
+            }
+            if !probes.is_empty() {
+                self.probe(probes);
             }
             self.collect_garbage();
             if self.logged >= self.log_bytes {
@@ -204,7 +208,9 @@ impl Committer {
         for command in self.shared.inbox.poison(&poison) {
             match command {
                 Command::Write(write) => write.answer(Err(poison.clone().into())),
-                Command::Compact { reply, .. } => drop(reply.send(Err(poison.clone()))),
+                Command::Compact { reply, .. } | Command::Probe { reply } => {
+                    let _ = reply.send(Err(poison.clone()));
+                }
             }
         }
         self.garbage.clear();
@@ -236,6 +242,29 @@ impl Committer {
             self.garbage = descending(std::mem::take(&mut self.garbage));
             self.compactions.push(reply);
         }
+    }
+
+    /// Writes something that changes nothing but needs space, and says how that went.
+    fn probe(&mut self, replies: Vec<Reply>) {
+        let result = match &self.poisoned {
+            Some(error) => Err(error.clone()),
+            None => self.try_space().map_err(|error| self.failed(error)),
+        };
+        if result.is_ok() {
+            *self.shared.failure.lock() = None;
+        }
+        for reply in replies {
+            let _ = reply.send(result.clone());
+        }
+    }
+
+    fn try_space(&self) -> rusqlite::Result<()> {
+        execute(&self.connection, "BEGIN IMMEDIATE")?;
+        execute(&self.connection, "CREATE TABLE probe (space BLOB)")?;
+        let space = "INSERT INTO probe VALUES (zeroblob(65536))";
+        execute(&self.connection, space)?;
+        execute(&self.connection, "DROP TABLE probe")?;
+        execute(&self.connection, "COMMIT")
     }
 
     /// The compaction is decided when this is on the disk; the rows go afterwards, after a restart if need be. The
@@ -352,10 +381,7 @@ fn refuse(writes: Vec<Write>, error: &StorageError) {
 fn batch_length(writes: &[Write]) -> usize {
     let mut bytes = 0;
     let fits = |write: &&Write| {
-        bytes += match &write.kind {
-            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => value.len(),
-            WriteKind::Delete { .. } => 0,
-        };
+        bytes += write.size();
         bytes <= MAX_BATCH_BYTES
     };
     writes.iter().take(MAX_BATCH_WRITES).take_while(fits).count().max(1)

@@ -6,6 +6,7 @@
 use super::{
     EmbeddedOptions,
     committer::Expirations,
+    log,
     row::{self, Entry},
 };
 use crate::{
@@ -80,18 +81,18 @@ pub(super) struct Opened {
     pub(super) garbage: Vec<Revision>,
 }
 
-pub(super) fn database(directory: &Path) -> PathBuf {
+pub(super) fn database_path(directory: &Path) -> PathBuf {
     directory.join("pintle.db")
 }
 
-pub(super) fn log(directory: &Path) -> PathBuf {
+pub(super) fn log_path(directory: &Path) -> PathBuf {
     directory.join("pintle.db-wal")
 }
 
 pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened, OpenError> {
     create_directory(directory)?;
     let lock = lock(&directory.join("LOCK"))?;
-    let path = database(directory);
+    let path = database_path(directory);
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory)?,
         Err(source) => return Err(OpenError::Io { path, source }),
@@ -101,8 +102,9 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened
         }
         Ok(_) => {}
     }
-    let connection = writer(&path, options.cache_bytes).map_err(|source| database_error(&path, source))?;
+    let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
     check_format(&path, &connection)?;
+    check_log(directory, &connection)?;
     load(&path, connection, lock)
 }
 
@@ -139,10 +141,10 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 
 /// Makes an empty database, all of it or none.
 fn create(directory: &Path) -> Result<(), OpenError> {
-    let path = database(directory);
-    if log(directory).exists() {
+    let path = database_path(directory);
+    if log_path(directory).exists() {
         let detail = "there is a log, but the database is gone".to_owned();
-        return Err(OpenError::Damaged { path: log(directory), detail });
+        return Err(OpenError::Damaged { path: log_path(directory), detail });
     }
     let new = directory.join("pintle.db.new");
     let made = fs::remove_file(&new).or_else(|error| match error.kind() {
@@ -179,8 +181,12 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
     Ok(connection)
 }
 
-fn writer(path: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, cache_bytes)?;
+fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
+    if let Some(bytes) = options.quota_bytes {
+        let pages = bytes / u64::from(row::PAGE_SIZE);
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
+    }
     connection.execute_batch(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
          PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;",
@@ -190,7 +196,7 @@ fn writer(path: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
 
 /// A connection that only reads.
 pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
-    connect(&database(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
+    connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
 }
 
 fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
@@ -215,6 +221,13 @@ fn check_format(path: &Path, connection: &Connection) -> Result<(), OpenError> {
         return Err(OpenError::UnknownFormat { path: path.to_owned(), found });
     }
     Ok(())
+}
+
+/// Looks for damage in the log, which SQLite has read by now.
+fn check_log(directory: &Path, connection: &Connection) -> Result<(), OpenError> {
+    let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1));
+    let frames = frames.map_err(|source| database_error(&database_path(directory), source))?;
+    log::check(&log_path(directory), u64::try_from(frames).unwrap_or_default())
 }
 
 /// Reads the index.

@@ -14,7 +14,14 @@ pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
 /// What callers ask of the commit thread.
 pub(super) enum Command {
     Write(Write),
-    Compact { revision: Revision, reply: Reply },
+    Compact {
+        revision: Revision,
+        reply: Reply,
+    },
+    /// Try whether the disk takes writes.
+    Probe {
+        reply: Reply,
+    },
 }
 
 /// What the commit thread takes.

@@ -8,7 +8,8 @@
 //! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
-//! - [`file`]: opening, creating, the lock and the format version. [`row`]: what a row is, and its checksums.
+//! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
+//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
 //! a revision through a read that a watch has not been handed yet, or the other way around.
@@ -17,6 +18,7 @@ mod batch;
 mod committer;
 mod file;
 mod inbox;
+mod log;
 mod read;
 mod row;
 mod watch;
@@ -51,6 +53,9 @@ use watch::EmbeddedWatch;
 /// So many writes may wait for the disk; more wait for their turn to wait.
 const MAX_WAITING_WRITES: usize = 4096;
 
+/// No value is larger, which SQLite could not store.
+const MAX_VALUE_BYTES: usize = 256 << 20;
+
 /// How an [`EmbeddedStorage`] uses memory and disk.
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
@@ -58,11 +63,13 @@ pub struct EmbeddedOptions {
     pub log_bytes: u64,
     /// Memory for pages of the database, for each connection (one writes, a few read).
     pub cache_bytes: u64,
+    /// The database refuses to grow beyond this, as if the disk were full.
+    pub quota_bytes: Option<u64>,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
-        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20 }
+        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20, quota_bytes: None }
     }
 }
 
@@ -106,18 +113,15 @@ impl EmbeddedStorage {
     /// # Errors
     /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
     /// says no. An existing store is never replaced by an empty one.
-    pub fn open(
-        directory: impl AsRef<Path>,
-        options: &EmbeddedOptions,
-    ) -> Result<EmbeddedStorage, OpenError> {
+    pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
         let file::Opened { lock, connection, index, revision, compacted, expirations, garbage } =
-            file::open(directory.as_ref(), options)?;
+            file::open(directory.as_ref(), &options)?;
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted }),
             hub: WatchHub::new(revision),
             inbox: Inbox::default(),
-            readers: Readers::new(directory.as_ref(), options),
+            readers: Readers::new(directory.as_ref(), &options),
             waiting: Arc::new(Semaphore::new(MAX_WAITING_WRITES)),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
@@ -138,7 +142,12 @@ impl EmbeddedStorage {
             let permit = permit.map_err(|_| StorageError::Closed)?;
             let (reply, answer) = oneshot::channel();
             let reply = Some((reply, permit));
-            self.shared.inbox.push(Command::Write(Write { key, kind, reply }))?;
+            let write = Write { key, kind, reply };
+            if write.size() > MAX_VALUE_BYTES {
+                let error = format!("the value has more than {MAX_VALUE_BYTES} bytes");
+                return Err(StorageError::Engine(error).into());
+            }
+            self.shared.inbox.push(Command::Write(write))?;
             answer.await.unwrap_or_else(|_| Err(ended().into()))
         })
     }
@@ -246,14 +255,24 @@ impl Storage for EmbeddedStorage {
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
             self.shared.open()?;
-            self.shared.failure.lock().clone().map_or(Ok(()), Err)
+            let failure = self.shared.failure.lock().clone();
+            match failure {
+                None => Ok(()),
+                Some(error @ StorageError::Poisoned(_)) => Err(error),
+                // The disk was full. Nobody may write again before this says that it is not.
+                Some(_) => {
+                    let (reply, answer) = oneshot::channel();
+                    self.shared.inbox.push(Command::Probe { reply })?;
+                    answer.await.unwrap_or_else(|_| Err(ended()))
+                }
+            }
         })
     }
 
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         Box::pin(self.blocking(|shared| {
             let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
-            Ok(length(file::database(&shared.directory)) + length(file::log(&shared.directory)))
+            Ok(length(file::database_path(&shared.directory)) + length(file::log_path(&shared.directory)))
         }))
     }
 

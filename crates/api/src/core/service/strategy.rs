@@ -127,7 +127,7 @@ impl Strategy for ServiceStatusStrategy {
     }
 
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
-        warnings::status_warnings(object, "status.loadBalancer.ingress")
+        warnings::load_balancer_warnings(object, "status.loadBalancer.ingress")
     }
 
     fn canonicalize(&self, object: &mut Value) {

@@ -9,7 +9,7 @@ pub(super) use addresses::validate_cluster_ips;
 
 use super::affinity;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, NODE_PORT, Service};
-use crate::{ip_rules, rules};
+use crate::{field_checks, ip_rules, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -79,7 +79,7 @@ pub(crate) fn validate_ingress_hostname(ingress: &Value, path: &FieldPath) -> Er
         return ErrorList::new();
     }
     let path = path.child("hostname");
-    let mut errors = rules::invalid(&path, hostname, is_dns1123_subdomain(hostname));
+    let mut errors = field_checks::invalid_each(&path, hostname, is_dns1123_subdomain(hostname));
     if parse_ip_sloppy(hostname).is_some() {
         errors.push(FieldError::invalid(&path, hostname, "must be a DNS name, not an IP address"));
     }
@@ -139,7 +139,7 @@ fn validate_for_type(service: &Value, spec: &FieldPath) -> ErrorList {
             // A final dot makes the name fully qualified.
             match name.strip_suffix('.').unwrap_or(name) {
                 "" => errors.push(FieldError::required(&path, "")),
-                name => errors.extend(rules::invalid(&path, name, is_dns1123_subdomain(name))),
+                name => errors.extend(field_checks::invalid_each(&path, name, is_dns1123_subdomain(name))),
             }
         }
         _ => {}

@@ -64,7 +64,7 @@ pub(super) fn warnings(service: &Value) -> Vec<String> {
 }
 
 /// Addresses of load balancers that are oddly written.
-pub(super) fn status_warnings(object: &Value, path: &str) -> Vec<String> {
+pub(crate) fn load_balancer_warnings(object: &Value, path: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, ingress) in object.items_at(path).iter().enumerate() {
         let ip = ingress.str_at("ip");

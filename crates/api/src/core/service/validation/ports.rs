@@ -1,7 +1,7 @@
 //! The ports of a service.
 
 use crate::core::service::view::{CLUSTER_IP, Service, node_port};
-use crate::rules;
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_dns1123_label, is_qualified_name, is_valid_port_name, is_valid_port_num},
@@ -21,7 +21,7 @@ pub(super) fn validate(service: &Value) -> ErrorList {
         if name.is_empty() && ports.len() > 1 {
             errors.push(FieldError::required(&name_path, ""));
         } else if !name.is_empty() {
-            errors.extend(rules::invalid(&name_path, name, is_dns1123_label(name)));
+            errors.extend(field_checks::invalid_each(&name_path, name, is_dns1123_label(name)));
             match names.contains(&name) {
                 true => errors.push(FieldError::duplicate(&name_path, name)),
                 false => names.push(name),
@@ -32,7 +32,7 @@ pub(super) fn validate(service: &Value) -> ErrorList {
         errors.extend(validate_target(rules::value_at(port, "targetPort"), &path.child("targetPort")));
         if let Some(app_protocol) = port.at("appProtocol").and_then(Value::as_str) {
             let path = path.child("appProtocol");
-            errors.extend(rules::invalid(&path, app_protocol, is_qualified_name(app_protocol)));
+            errors.extend(field_checks::invalid_each(&path, app_protocol, is_qualified_name(app_protocol)));
         }
     }
     errors
@@ -89,7 +89,7 @@ pub(super) fn validate_protocol(protocol: &str, path: &FieldPath) -> ErrorList {
 
 fn validate_target(target: &Value, path: &FieldPath) -> ErrorList {
     match target.as_str() {
-        Some(name) => rules::invalid(path, name, is_valid_port_name(name)),
+        Some(name) => field_checks::invalid_each(path, name, is_valid_port_name(name)),
         None => validate_number(target.as_i64().unwrap_or_default(), path),
     }
 }

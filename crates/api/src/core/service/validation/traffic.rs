@@ -1,7 +1,7 @@
 //! Where traffic may come from and goes to.
 
 use crate::core::service::view::{CLUSTER_IP, LOAD_BALANCER, NODE_PORT, Service};
-use crate::rules;
+use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -66,7 +66,7 @@ pub(super) fn validate_class(service: &Value) -> ErrorList {
     let path = FieldPath::new("spec").child("loadBalancerClass");
     match (service.at("spec.loadBalancerClass").and_then(Value::as_str), service.service_type()) {
         (None, _) => ErrorList::new(),
-        (Some(class), LOAD_BALANCER) => rules::invalid(&path, class, is_qualified_name(class)),
+        (Some(class), LOAD_BALANCER) => field_checks::invalid_each(&path, class, is_qualified_name(class)),
         (Some(_), _) => vec![FieldError::forbidden(&path, ONLY_LOAD_BALANCER)],
     }
 }

@@ -1,0 +1,23 @@
+//! What the controllers have to know.
+
+use pintle_api::core::service::ServiceNetwork;
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+/// What the server tells about itself in the cluster's objects.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where services get their addresses and ports from; the same as the services' strategy has.
+    pub service_network: Arc<ServiceNetwork>,
+    /// The address at which others reach the server (`--advertise-address`).
+    pub advertise_address: IpAddr,
+    /// The port at which others reach the server (`--secure-port`).
+    pub secure_port: u16,
+    /// Whether the server puts its address behind the `kubernetes` service
+    /// (`--endpoint-reconciler-type` is not `none`).
+    pub publish_endpoints: bool,
+    /// The name of the machine, from which the server's identity is made.
+    pub hostname: String,
+    /// How extension servers authenticate what this server forwards to them: the data of the config map
+    /// `extension-apiserver-authentication`, such as `client-ca-file`. Empty values are left out.
+    pub cluster_authentication: BTreeMap<String, String>,
+}

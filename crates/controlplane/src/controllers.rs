@@ -1,0 +1,86 @@
+//! The loops that keep the objects.
+
+use crate::repair::{self, NodePortRepair};
+use crate::{
+    Config, cluster_authentication, identity_lease, kubernetes_service, priority_classes, service_cidr,
+    system_namespaces,
+};
+use jiff::Timestamp;
+use pintle_machinery::Status;
+use pintle_registry::Registry;
+use std::{future::Future, time::Duration};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// How often the address behind the `kubernetes` service is looked at: a client in the cluster is lost without it.
+const ENDPOINTS_INTERVAL: Duration = Duration::from_secs(10);
+/// How often objects are looked at that somebody may have deleted.
+const OBJECTS_INTERVAL: Duration = Duration::from_secs(60);
+/// How often leaks of addresses and ports are looked for: it lists all services.
+const REPAIR_INTERVAL: Duration = Duration::from_secs(180);
+/// How often the identity lease is renewed, a fraction of its duration: a renewal is a write.
+const IDENTITY_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Keeps the objects that [`crate::bootstrap()`] made until `shutdown` ends. A failure is logged and tried again at
+/// the next turn; unchanged objects are read and not written.
+pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future<Output = ()>) {
+    let loops = async {
+        tokio::join!(
+            every(ENDPOINTS_INTERVAL, "kubernetes service", || kubernetes_service::reconcile(
+                registry, config
+            )),
+            every(OBJECTS_INTERVAL, "system objects", || system_objects(registry, config)),
+            every(IDENTITY_INTERVAL, "identity lease", || async {
+                identity_lease::renew(registry, config, Timestamp::now()).await?;
+                identity_lease::collect_expired(registry, Timestamp::now()).await
+            }),
+            repair_loop(registry, config),
+        )
+    };
+    tokio::select! {
+        _ = loops => {}
+        () = shutdown => {}
+    }
+}
+
+async fn system_objects(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+    let now = Timestamp::now();
+    system_namespaces::reconcile(registry).await?;
+    service_cidr::reconcile(registry, config, now).await?;
+    priority_classes::reconcile(registry).await?;
+    cluster_authentication::reconcile(registry, config, now).await
+}
+
+async fn repair_loop(registry: &dyn Registry, config: &Config) {
+    let mut node_ports = NodePortRepair::default();
+    let mut ticks = ticks(REPAIR_INTERVAL);
+    loop {
+        ticks.tick().await;
+        log("cluster IP repair", repair::cluster_ips(registry, Timestamp::now()).await);
+        let range = config.service_network.node_ports();
+        log("node port repair", node_ports.run_once(registry, range).await);
+    }
+}
+
+async fn every<F: Future<Output = Result<(), Status>>>(
+    interval: Duration,
+    name: &str,
+    mut reconcile: impl FnMut() -> F,
+) {
+    let mut ticks = ticks(interval);
+    loop {
+        ticks.tick().await;
+        log(name, reconcile().await);
+    }
+}
+
+fn ticks(interval: Duration) -> tokio::time::Interval {
+    let mut ticks = interval_at(Instant::now() + interval, interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+fn log(name: &str, result: Result<(), Status>) {
+    if let Err(status) = result {
+        tracing::warn!(controller = name, error = %status, "reconciliation failed, it is tried again later");
+    }
+}

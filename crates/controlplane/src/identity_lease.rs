@@ -1,0 +1,130 @@
+//! The lease by which a server says that it lives
+//! (<https://kubernetes.io/docs/concepts/architecture/leases/#api-server-identity>).
+
+use crate::Config;
+use crate::objects::create_or_change;
+use crate::system_namespaces::KUBE_SYSTEM;
+use jiff::{SignedDuration, Timestamp};
+use pintle_machinery::{
+    GroupResource, Status, Value, ValueExt,
+    meta::{ObjectMeta, parse_time},
+};
+use pintle_registry::{DeleteOptions, Registry};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+use uuid::Uuid;
+
+const COMPONENT: &str = "kube-apiserver";
+const COMPONENT_LABEL: &str = "apiserver.kubernetes.io/identity";
+const DURATION_SECONDS: i64 = 3600;
+
+/// Tells one life of the server from the next.
+static INCARNATION: LazyLock<Uuid> = LazyLock::new(Uuid::new_v4);
+
+fn leases() -> GroupResource {
+    GroupResource::new("coordination.k8s.io", "leases")
+}
+
+/// Says that the server lives now.
+pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timestamp) -> Result<(), Status> {
+    let name = identity(&config.hostname);
+    let holder = format!("{name}_{}", *INCARNATION);
+    let time = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+    let object = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": name,
+            "namespace": KUBE_SYSTEM,
+            "labels": {COMPONENT_LABEL: COMPONENT, "kubernetes.io/hostname": config.hostname},
+        },
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": DURATION_SECONDS,
+            "renewTime": time,
+        },
+    });
+    create_or_change(registry, &leases(), KUBE_SYSTEM, object, |lease| {
+        lease.set("spec.holderIdentity", holder.as_str());
+        lease.set("spec.leaseDurationSeconds", DURATION_SECONDS);
+        lease.set("spec.renewTime", time.as_str());
+    })
+    .await
+}
+
+/// Deletes the leases of servers that are gone.
+pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+    for lease in registry.list(&leases(), KUBE_SYSTEM).await? {
+        if lease.label(COMPONENT_LABEL) == Some(COMPONENT) && is_expired(&lease, now) {
+            let options = DeleteOptions {
+                precondition_resource_version: Some(lease.resource_version().to_owned()),
+                ..DeleteOptions::default()
+            };
+            registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await?;
+            tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone");
+        }
+    }
+    Ok(())
+}
+
+fn is_expired(lease: &Value, now: Timestamp) -> bool {
+    let duration = SignedDuration::from_secs(lease.i64_at("spec.leaseDurationSeconds").unwrap_or_default());
+    parse_time(lease.str_at("spec.renewTime")).is_none_or(|renewed| now.duration_since(renewed) > duration)
+}
+
+/// `apiserver-` and a hash of the host's and the component's name, each after its length.
+fn identity(hostname: &str) -> String {
+    let mut hash = Sha256::new();
+    for text in [hostname, COMPONENT] {
+        hash.update(u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes());
+        hash.update(text);
+    }
+    let hash = hash.finalize();
+    format!("apiserver-{}", base32(hash.get(..16).unwrap_or_default()))
+}
+
+/// RFC 4648 without padding, in lower case.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bit = |index: usize| bytes.get(index / 8).map_or(0, |byte| byte >> (7 - index % 8) & 1);
+    let groups = (0..bytes.len() * 8).step_by(5);
+    let digits = groups
+        .map(|start| (start..start + 5).fold(0usize, |digit, index| digit << 1 | usize::from(bit(index))));
+    digits.filter_map(|digit| ALPHABET.get(digit)).map(|byte| char::from(*byte)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::{
+        WriteOptions,
+        testing::{MemoryRegistry, now},
+    };
+
+    #[test]
+    fn names_are_base32() {
+        assert_eq!(base32(b"foobar"), "mzxw6ytboi");
+        assert_eq!(base32(b"f"), "my");
+        assert_eq!(identity("host").len(), "apiserver-".len() + 26);
+        assert_ne!(identity("host"), identity("hos"));
+    }
+
+    #[test]
+    fn leases_of_dead_servers_go() {
+        let registry = MemoryRegistry::default();
+        let put = |name: &str, component: &str, renewed: &str| {
+            let lease = json!({
+                "metadata": {"name": name, "labels": {COMPONENT_LABEL: component}},
+                "spec": {"leaseDurationSeconds": 3600, "renewTime": renewed}
+            });
+            now(registry.create(&leases(), KUBE_SYSTEM, lease, WriteOptions::default())).unwrap();
+        };
+        put("old", COMPONENT, "2026-01-01T00:00:00.000000Z");
+        put("live", COMPONENT, "2026-01-01T02:00:00.000000Z");
+        put("other", "sample-apiserver", "2026-01-01T00:00:00.000000Z");
+        now(collect_expired(&registry, "2026-01-01T02:30:00Z".parse().unwrap())).unwrap();
+        let left = now(registry.list(&leases(), "")).unwrap();
+        assert_eq!(left.iter().map(|lease| lease.name()).collect::<Vec<_>>(), ["live", "other"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! `IPAddress` objects against services.
+
+use crate::objects::{core, create_if_missing};
+use jiff::{SignedDuration, Timestamp};
+use pintle_api::core::service::{
+    MANAGED_BY_IP_ALLOCATOR, allocated_cluster_ips, ip_address_object, ip_addresses,
+};
+use pintle_machinery::{
+    Status, StatusReason, Value, ValueExt,
+    meta::{ObjectMeta, parse_time},
+    validation::parse_ip_sloppy,
+};
+use pintle_registry::{DeleteOptions, Registry};
+use std::{collections::BTreeMap, net::IpAddr};
+
+/// So long a write may be between taking an address and storing its service.
+const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
+
+/// Claims the addresses that services hold unclaimed, and gives back those that none holds.
+pub(crate) async fn repair(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+    let services = registry.list(&core("services"), "").await?;
+    let mut held: BTreeMap<IpAddr, &Value> = BTreeMap::new();
+    for service in &services {
+        for address in allocated_cluster_ips(service).into_iter().filter_map(parse_ip_sloppy) {
+            if let Some(other) = held.insert(address, service) {
+                tracing::error!(
+                    %address,
+                    service = format!("{}/{}", service.namespace(), service.name()),
+                    other = format!("{}/{}", other.namespace(), other.name()),
+                    "two services hold one cluster IP; one of them should be recreated"
+                );
+            }
+        }
+    }
+    let mut unclaimed = held.clone();
+    for object in registry.list(&ip_addresses(), "").await? {
+        let Some(address) = parse_ip_sloppy(object.name()) else { continue };
+        unclaimed.remove(&address);
+        let is_ours = object.label("ipaddress.kubernetes.io/managed-by") == Some(MANAGED_BY_IP_ALLOCATOR);
+        let is_held = held.get(&address).is_some_and(|service| is_claimed_by(&object, service));
+        if is_ours && !is_held && is_old(&object, now) {
+            release(registry, &object).await?;
+        }
+    }
+    for (address, service) in unclaimed {
+        claim(registry, address, service).await?;
+    }
+    Ok(())
+}
+
+fn is_claimed_by(object: &Value, service: &Value) -> bool {
+    object.str_at("spec.parentRef.namespace") == service.namespace()
+        && object.str_at("spec.parentRef.name") == service.name()
+}
+
+fn is_old(object: &Value, now: Timestamp) -> bool {
+    parse_time(object.str_at("metadata.creationTimestamp"))
+        .is_some_and(|created| now.duration_since(created) > GRACE_PERIOD)
+}
+
+async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> {
+    let options = DeleteOptions {
+        precondition_uid: Some(object.uid().to_owned()),
+        precondition_resource_version: Some(object.resource_version().to_owned()),
+        ..DeleteOptions::default()
+    };
+    match registry.delete(&ip_addresses(), "", object.name(), options).await {
+        Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => Ok(()),
+        result => result.map(|_| tracing::info!(address = object.name(), "released a leaked cluster IP")),
+    }
+}
+
+async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Result<(), Status> {
+    let (namespace, name) = (service.namespace(), service.name());
+    // The service may have gone since it was listed, and its address with it.
+    match registry.get(&core("services"), namespace, name).await {
+        Ok(current) if current.uid() == service.uid() => {}
+        _ => return Ok(()),
+    }
+    let object = ip_address_object(address, namespace, name);
+    if create_if_missing(registry, &ip_addresses(), "", object).await? {
+        tracing::info!(%address, service = format!("{namespace}/{name}"), "claimed a cluster IP anew");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::{
+        WriteOptions,
+        testing::{MemoryRegistry, now},
+    };
+    use serde_json::json;
+
+    #[test]
+    fn leaks_are_released_and_lost_claims_made_again() {
+        let registry = MemoryRegistry::default();
+        let service = |name: &str, ip: &str| {
+            let service = json!({
+                "metadata": {"name": name}, "spec": {"type": "ClusterIP", "clusterIP": ip, "clusterIPs": [ip]}
+            });
+            now(registry.create(&core("services"), "n", service, WriteOptions::default())).unwrap();
+        };
+        let address = |ip: &str, name: &str, created: &str| {
+            let mut object = ip_address_object(ip.parse().unwrap(), "n", name);
+            object.set("metadata.creationTimestamp", created);
+            now(registry.create(&ip_addresses(), "", object, WriteOptions::default())).unwrap();
+        };
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
+        service("held", "10.0.0.2");
+        address("10.0.0.2", "held", old);
+        service("lost", "10.0.0.3");
+        service("headless", "None");
+        address("10.0.0.4", "gone", old);
+        address("10.0.0.5", "coming", new);
+        address("10.0.0.6", "held", old);
+        let mut foreign = ip_address_object("10.0.0.7".parse().unwrap(), "n", "gone");
+        foreign.set("metadata", json!({"name": "10.0.0.7", "creationTimestamp": old}));
+        now(registry.create(&ip_addresses(), "", foreign, WriteOptions::default())).unwrap();
+
+        now(repair(&registry, "2026-01-01T01:00:30Z".parse().unwrap())).unwrap();
+        let left = now(registry.list(&ip_addresses(), "")).unwrap();
+        let names: Vec<&str> = left.iter().map(|object| object.name()).collect();
+        assert_eq!(names, ["10.0.0.2", "10.0.0.3", "10.0.0.5", "10.0.0.7"]);
+        assert_eq!(left[1].str_at("spec.parentRef.name"), "lost");
+    }
+}

@@ -1,0 +1,114 @@
+//! The node ports that are taken against services.
+
+use crate::objects::{core, create_if_missing, write_options};
+use pintle_api::core::service::{
+    PortRange, PortSet, RANGE_ALLOCATION_NAME, allocated_node_ports, node_port_allocations,
+    range_allocation_object,
+};
+use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
+use pintle_registry::Registry;
+use std::collections::BTreeMap;
+
+/// After so many looks a port that no service holds is given back.
+const LOOKS_BEFORE_RELEASE: u32 = 3;
+
+/// Remembers which ports looked leaked, and how often.
+#[derive(Debug, Default)]
+pub(crate) struct NodePortRepair {
+    looks: BTreeMap<i64, u32>,
+}
+
+impl NodePortRepair {
+    /// Takes the ports that services hold untaken, and gives back those that no service has held for a while.
+    pub(crate) async fn run_once(&mut self, registry: &dyn Registry, range: PortRange) -> Result<(), Status> {
+        let resource = node_port_allocations();
+        let empty = range_allocation_object(&PortSet::new(range));
+        create_if_missing(registry, &resource, "", empty).await?;
+        // Read before the services: a port that is taken meanwhile makes the write below a conflict.
+        let stored = registry.get(&resource, "", RANGE_ALLOCATION_NAME).await?;
+        let services = registry.list(&core("services"), "").await?;
+
+        let taken = PortSet::decode(range, &stored);
+        let mut rebuilt = PortSet::new(range);
+        for service in &services {
+            for port in allocated_node_ports(service) {
+                if range.offset(port).is_none() {
+                    tracing::warn!(
+                        port,
+                        service = format!("{}/{}", service.namespace(), service.name()),
+                        %range,
+                        "a node port is outside the range of this server"
+                    );
+                }
+                rebuilt.set(port, true);
+            }
+        }
+        let mut looks = BTreeMap::new();
+        for port in taken.iter().filter(|port| !rebuilt.contains(*port)).collect::<Vec<_>>() {
+            let count = self.looks.get(&port).copied().unwrap_or_default() + 1;
+            if count < LOOKS_BEFORE_RELEASE {
+                rebuilt.set(port, true);
+                looks.insert(port, count);
+            } else {
+                tracing::info!(port, "released a leaked node port");
+            }
+        }
+        self.looks = looks;
+
+        let wanted = range_allocation_object(&rebuilt);
+        let seen = stored.resource_version().to_owned();
+        let replace = |mut object: Value| {
+            if object.resource_version() != seen {
+                let why = "ports were taken during the repair";
+                return Err(Status::conflict(&node_port_allocations(), RANGE_ALLOCATION_NAME, why));
+            }
+            for member in ["range", "data"] {
+                object.set(member, wanted.str_at(member));
+            }
+            Ok(object)
+        };
+        let result =
+            registry.update(&resource, "", RANGE_ALLOCATION_NAME, Box::new(replace), write_options()).await;
+        match result {
+            // The next look sees the new state.
+            Err(status) if status.reason == StatusReason::Conflict => Ok(()),
+            result => result.map(|_| ()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::{
+        WriteOptions,
+        testing::{MemoryRegistry, now},
+    };
+    use serde_json::json;
+
+    #[test]
+    fn held_ports_are_taken_at_once_and_leaks_released_after_a_while() {
+        let (registry, range) = (MemoryRegistry::default(), PortRange::default());
+        let mut leaked = PortSet::new(range);
+        leaked.set(30100, true);
+        let object = range_allocation_object(&leaked);
+        now(registry.create(&node_port_allocations(), "", object, WriteOptions::default())).unwrap();
+        let service = json!({
+            "metadata": {"name": "a"}, "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30007}]}
+        });
+        now(registry.create(&core("services"), "n", service, WriteOptions::default())).unwrap();
+
+        let taken = || {
+            let stored = registry.stored(&node_port_allocations(), "", RANGE_ALLOCATION_NAME).unwrap();
+            PortSet::decode(range, &stored).iter().collect::<Vec<_>>()
+        };
+        let mut repair = NodePortRepair::default();
+        for expected in [vec![30007, 30100], vec![30007, 30100], vec![30007]] {
+            now(repair.run_once(&registry, range)).unwrap();
+            assert_eq!(taken(), expected);
+        }
+        let revision = registry.revision();
+        now(repair.run_once(&registry, range)).unwrap();
+        assert_eq!(registry.revision(), revision);
+    }
+}

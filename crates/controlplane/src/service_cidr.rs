@@ -1,0 +1,55 @@
+//! The block of service addresses that the server was started with, as an object
+//! (<https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/>).
+
+use crate::Config;
+use crate::objects::{create_if_missing, write_options};
+use jiff::Timestamp;
+use pintle_api::core::service::service_cidrs;
+use pintle_machinery::{
+    Status, Value, ValueExt,
+    meta::{ObjectMeta, format_time},
+};
+use pintle_registry::{Registry, WriteOptions};
+use serde_json::json;
+
+const NAME: &str = "kubernetes";
+
+/// Creates the object, and says that it is ready unless somebody said something else or it ends. An object of other
+/// blocks is left alone: the cluster's addresses are from there.
+pub(crate) async fn reconcile(
+    registry: &dyn Registry,
+    config: &Config,
+    now: Timestamp,
+) -> Result<(), Status> {
+    let cidrs = config.service_network.cidrs();
+    let object = json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": NAME},
+        "spec": {"cidrs": cidrs},
+    });
+    create_if_missing(registry, &service_cidrs(), "", object).await?;
+    let wanted = json!(cidrs);
+    let mark_ready = |mut object: Value| {
+        let conditions = object.items_at("status.conditions");
+        let ready = conditions.iter().find(|condition| condition.str_at("type") == "Ready");
+        let is_said = ready.is_some_and(|condition| condition.str_at("status") != "Unknown");
+        if object.at("spec.cidrs") != Some(&wanted) || object.is_terminating() || is_said {
+            return Ok(object);
+        }
+        let mut conditions: Vec<Value> =
+            conditions.iter().filter(|condition| condition.str_at("type") != "Ready").cloned().collect();
+        conditions.push(json!({
+            "type": "Ready",
+            "status": "True",
+            "reason": "",
+            "message": "Kubernetes default Service CIDR is ready",
+            "lastTransitionTime": format_time(now),
+        }));
+        object.set("status.conditions", conditions);
+        Ok(object)
+    };
+    let options = WriteOptions { subresource: "status", ..write_options() };
+    registry.update(&service_cidrs(), "", NAME, Box::new(mark_ready), options).await?;
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! The namespaces that every cluster has
+//! (<https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#initial-namespaces>).
+
+use crate::objects::{core, create_if_missing};
+use pintle_machinery::Status;
+use pintle_registry::Registry;
+use serde_json::json;
+
+pub(crate) const KUBE_SYSTEM: &str = "kube-system";
+
+const NAMESPACES: [&str; 4] = ["default", KUBE_SYSTEM, "kube-public", "kube-node-lease"];
+
+pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
+    for name in NAMESPACES {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        create_if_missing(registry, &core("namespaces"), "", object).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Durable writes of 3 KB objects to the embedded engine, by one writer and by many that share syncs: how long one
+//! takes (`wall`), and what it costs in user and system time of the process (`cpu`).
+
+use bytes::Bytes;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, Key, Storage};
+use rustix::time::{ClockId, clock_gettime};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+fn commit(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
+    let storage = EmbeddedStorage::open(directory.path(), EmbeddedOptions::default()).expect("open");
+    let storage: Arc<dyn Storage> = Arc::new(storage);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+    let runtime = runtime.expect("a runtime");
+    let next = Arc::new(AtomicU64::new(0));
+
+    let mut group = criterion.benchmark_group("commit");
+    group.throughput(Throughput::Elements(1)).sample_size(10).measurement_time(Duration::from_secs(3));
+    for writers in [1, 16, 64] {
+        group.bench_function(BenchmarkId::new("wall", writers), |bencher| {
+            bencher.iter_custom(|writes| {
+                let started = Instant::now();
+                runtime.block_on(create(&storage, &next, writers, writes));
+                started.elapsed()
+            });
+        });
+        group.bench_function(BenchmarkId::new("cpu", writers), |bencher| {
+            bencher.iter_custom(|writes| {
+                let before = process_time();
+                runtime.block_on(create(&storage, &next, writers, writes));
+                process_time() - before
+            });
+        });
+    }
+    group.finish();
+    runtime.block_on(storage.close()).expect("close");
+}
+
+/// Creates `writes` keys from so many tasks, each of which waits for its write to be durable.
+async fn create(storage: &Arc<dyn Storage>, next: &Arc<AtomicU64>, writers: u64, writes: u64) {
+    let value = Bytes::from(vec![b'x'; 3_000]);
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let (storage, next, value) = (Arc::clone(storage), Arc::clone(next), value.clone());
+            let share = writes / writers + u64::from(writer < writes % writers);
+            tokio::spawn(async move {
+                for _ in 0..share {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
+                    storage.create(&key, value.clone(), None).await.expect("create");
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("a writer");
+    }
+}
+
+fn process_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+criterion_group!(benches, commit);
+criterion_main!(benches);

@@ -1,0 +1,119 @@
+//! Telling a damaged log from one that ends where the power was cut.
+//!
+//! SQLite uses its [log](https://www.sqlite.org/fileformat.html#the_write_ahead_log) up to the first frame that fails
+//! its checksum, and takes what follows for never written. That is right after a power cut: the last transaction may
+//! be there in part. But each transaction is synced before the next begins, so there is at most one such. If frames of
+//! two transactions or more follow the failing one, it had been on the disk whole, and acknowledged writes would be
+//! dropped in silence.
+//!
+//! Damage in the very last transaction cannot be told from a cut, and loses that transaction.
+
+use super::file::OpenError;
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+const HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+/// The first word of a log; the lowest bit says that checksums are of big-endian words.
+const MAGIC: u32 = 0x377f_0682;
+
+/// Checks a log of which SQLite found the first `frames` frames good, and removes the rest of a transaction that was
+/// cut off, so that it is not found behind later ones.
+pub(super) fn check(path: &Path, frames: u64) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = match File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file.map_err(failed)?,
+    };
+    let damaged = |offset: u64, what: &str| OpenError::Damaged {
+        path: path.to_owned(),
+        detail: format!("at offset {offset}: {what}"),
+    };
+    let Some(header) = Header::read(&file).map_err(failed)? else { return Ok(()) };
+    if !header.intact() {
+        return Err(damaged(0, "the header of the log fails its checksum"));
+    }
+    let end = HEADER as u64 + frames * header.frame_length();
+    let rest = header.rest(&file, end).map_err(failed)?;
+    if rest.transactions > 1 {
+        return Err(damaged(end, "frames of the log fail their checksums, but good ones follow"));
+    }
+    if rest.frames > 0 {
+        file.set_len(end).and_then(|()| file.sync_all()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+struct Header {
+    words: [u32; HEADER / 4],
+}
+
+/// What follows the good part of a log, as far as it was written after the log was started last.
+#[derive(Default)]
+struct Rest {
+    frames: u64,
+    /// Frames that end a transaction.
+    transactions: u64,
+}
+
+impl Header {
+    /// The header, or `None` when the log was never written.
+    fn read(mut file: &File) -> io::Result<Option<Header>> {
+        let mut bytes = [0; HEADER];
+        match file.read_exact(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        Ok((bytes != [0; HEADER]).then_some(Header { words: big_endian_words(&bytes) }))
+    }
+
+    fn intact(&self) -> bool {
+        let [magic, _, _, _, _, _, expected_0, expected_1] = self.words;
+        let (mut sum_0, mut sum_1) = (0_u32, 0_u32);
+        let (summed, _) = self.words.split_at(6);
+        for pair in summed.chunks_exact(2) {
+            if let [a, b] = *pair {
+                let (a, b) = if magic == MAGIC { (a.swap_bytes(), b.swap_bytes()) } else { (a, b) };
+                sum_0 = sum_0.wrapping_add(a).wrapping_add(sum_1);
+                sum_1 = sum_1.wrapping_add(b).wrapping_add(sum_0);
+            }
+        }
+        magic & !1 == MAGIC && (sum_0, sum_1) == (expected_0, expected_1)
+    }
+
+    fn frame_length(&self) -> u64 {
+        let [_, _, page_size, ..] = self.words;
+        FRAME_HEADER as u64 + u64::from(page_size)
+    }
+
+    /// Looks at the frames from `offset` on. Those of an earlier round have other salts.
+    fn rest(&self, mut file: &File, mut offset: u64) -> io::Result<Rest> {
+        let [_, _, _, _, salt_1, salt_2, ..] = self.words;
+        let length = file.metadata()?.len();
+        let mut rest = Rest::default();
+        while offset + FRAME_HEADER as u64 <= length {
+            let mut bytes = [0; FRAME_HEADER];
+            file.seek(SeekFrom::Start(offset))?;
+            file.read_exact(&mut bytes)?;
+            let words: [u32; FRAME_HEADER / 4] = big_endian_words(&bytes);
+            let [_, pages_after_commit, frame_salt_1, frame_salt_2, ..] = words;
+            if (frame_salt_1, frame_salt_2) == (salt_1, salt_2) {
+                rest.frames += 1;
+                rest.transactions += u64::from(pages_after_commit != 0);
+            }
+            offset += self.frame_length();
+        }
+        Ok(rest)
+    }
+}
+
+fn big_endian_words<const WORDS: usize>(bytes: &[u8]) -> [u32; WORDS] {
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = u32::from_be_bytes(*bytes);
+    }
+    words
+}

@@ -1,0 +1,153 @@
+use super::*;
+use crate::{contract::StorageFactory, contract_tests};
+use std::fs;
+
+mod crash;
+mod damage;
+mod full;
+mod power;
+
+struct Embedded(tempfile::TempDir);
+
+impl Embedded {
+    fn new() -> Embedded {
+        Embedded(tempfile::tempdir().unwrap())
+    }
+}
+
+impl StorageFactory for Embedded {
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
+        Box::pin(async { Arc::new(open(self.0.path())) as Arc<dyn Storage> })
+    }
+}
+
+fn open(directory: &Path) -> EmbeddedStorage {
+    EmbeddedStorage::open(directory, EmbeddedOptions::default()).unwrap()
+}
+
+/// A new key with a value of so many bytes.
+async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Revision, WriteError> {
+    storage.create(&Key::new(name), Bytes::from(vec![b'x'; size]), None).await
+}
+
+fn list_all() -> ListRequest {
+    ListRequest { prefix: String::new(), start_after: None, limit: 0, revision: None }
+}
+
+mod contract {
+    use super::*;
+
+    crate::storage_contract!(Embedded::new());
+    crate::durable_storage_contract!(Embedded::new());
+}
+
+/// The same with everything as small as it goes: a checkpoint after every commit, hardly any cache.
+mod contract_with_checkpoints {
+    use super::*;
+
+    struct Small(Embedded);
+
+    impl StorageFactory for Small {
+        fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
+            let options =
+                EmbeddedOptions { log_bytes: 1, cache_bytes: 16 * 1024, ..EmbeddedOptions::default() };
+            let storage = EmbeddedStorage::open(self.0.0.path(), options).unwrap();
+            Box::pin(async { Arc::new(storage) as Arc<dyn Storage> })
+        }
+    }
+
+    contract_tests!(
+        Small(Embedded::new());
+        values_come_back_byte_for_byte,
+        list_pages_at_a_revision_ignore_later_writes,
+        watch_started_among_writes_misses_none,
+        compaction_reduces_what_was_rewritten,
+        reopen_keeps_history,
+        reopen_keeps_compaction,
+    );
+}
+
+#[tokio::test]
+async fn long_history_is_replayed_in_pieces_and_then_goes_live() {
+    let factory = Embedded::new();
+    let storage = Arc::new(open(factory.0.path()));
+    let writers: Vec<_> = (0..50)
+        .map(|writer| {
+            let storage = Arc::clone(&storage);
+            tokio::spawn(async move {
+                for object in 0..60 {
+                    create(&storage, &format!("/r/{}/{writer}-{object}", object % 2), 10).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for (prefix, expected) in [("", 3_001), ("/r/0/", 1_500), ("/r/1/", 1_500)] {
+        let request = WatchRequest { prefix: prefix.to_owned(), after: Revision(1) };
+        let mut stream = storage.watch(request).await.unwrap();
+        let last = create(&storage, &format!("/live{prefix}"), 10).await.unwrap();
+        let (mut count, mut batches, mut newest) = (0, 0, Revision(1));
+        storage.request_progress().await.unwrap();
+        'events: loop {
+            batches += 1;
+            for event in stream.next_batch().await.unwrap() {
+                match event {
+                    crate::StorageEvent::Write { revision, .. } => {
+                        assert!(revision > newest, "{revision} after {newest}");
+                        newest = revision;
+                        count += 1;
+                    }
+                    crate::StorageEvent::Progress(revision) if revision >= last => break 'events,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(count, expected, "{prefix}");
+        assert!(batches >= 3, "{prefix}: history of {count} events came in {batches} batches");
+    }
+}
+
+#[tokio::test]
+async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
+    let factory = Embedded::new();
+    let directory = factory.0.path();
+    let storage = open(directory);
+    let first = create(&storage, "/r/a", 10).await.unwrap();
+    storage.delete(&Key::new("/r/a"), first).await.unwrap();
+    let last = create(&storage, "/r/b", 10).await.unwrap();
+    drop(storage);
+
+    // As if the process had died after it had decided to compact, and after it had deleted the oldest row.
+    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
+    connection.execute("UPDATE meta SET number = ? WHERE name = 'compacted'", (row::integer(last),)).unwrap();
+    row::delete(&connection, first, first).unwrap();
+    drop(connection);
+
+    let storage = open(directory);
+    assert_eq!(storage.get_list(list_all()).await.unwrap().items.len(), 1);
+    let older = storage.get_list(ListRequest { revision: Some(first), ..list_all() }).await;
+    assert!(matches!(older, Err(StorageError::Compacted { compacted }) if compacted == last), "{older:?}");
+    storage.close().await.unwrap();
+    drop(storage);
+    let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
+    let rows: i64 = connection.query_row("SELECT count(*) FROM writes", (), |row| row.get(0)).unwrap();
+    assert_eq!(rows, 1, "the tombstone is gone");
+}
+
+#[tokio::test]
+async fn a_directory_is_open_once() {
+    let factory = Embedded::new();
+    let directory = factory.0.path().join("not/there/yet");
+    let storage = open(&directory);
+    let again = EmbeddedStorage::open(&directory, EmbeddedOptions::default()).map(drop);
+    assert!(
+        matches!(&again, Err(OpenError::Locked { path }) if *path == directory.join("LOCK")),
+        "{again:?}"
+    );
+    storage.close().await.unwrap();
+    // Closing is enough; the handle may still be held.
+    open(&directory);
+    assert!(fs::exists(file::database_path(&directory)).unwrap());
+}
