@@ -5,10 +5,8 @@ mod decode;
 mod delete;
 mod delete_collection;
 pub mod encoding;
-mod continue_token;
 mod get;
 mod list;
-mod options;
 mod patch;
 mod scale;
 mod selection;
@@ -201,6 +199,7 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
         };
+        exchange.warnings.extend(resource.resource.deprecation.clone());
         let result = match action(&exchange, &parts.method) {
             Err(status) => Err(status),
             Ok(_) if query.first("export").is_some_and(|value| !value.is_empty()) && parts.method == Method::GET => {
