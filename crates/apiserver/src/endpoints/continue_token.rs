@@ -40,7 +40,8 @@ impl ContinueToken {
     /// # Errors
     /// Why it is none, in the words clients see.
     pub(super) fn decode(text: &str, prefix: &str) -> Result<ContinueToken, String> {
-        let bytes = BASE64.decode(text.trim_end_matches('=')).map_err(|_| "illegal base64 data".to_owned())?;
+        let bytes =
+            BASE64.decode(text.trim_end_matches('=')).map_err(|_| "illegal base64 data".to_owned())?;
         let wire: Wire = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
         if wire.v != VERSION {
             return Err(format!(
@@ -71,8 +72,7 @@ mod tests {
 
     #[test]
     fn tokens_come_back() {
-        let token =
-            ContinueToken { resource_version: Some(7), start_key: "/registry/pods/a/b\0".to_owned() };
+        let token = ContinueToken { resource_version: Some(7), start_key: "/registry/pods/a/b\0".to_owned() };
         let text = token.encode("/registry/pods/");
         assert_eq!(ContinueToken::decode(&text, "/registry/pods/"), Ok(token));
     }

@@ -18,11 +18,8 @@ use crate::{
     response::{Response, with_content_type},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use pintle_cacher::{CacherError, CachedObject, Freshness, Snapshot};
-use pintle_machinery::{
-    Status, Value,
-    codec::protobuf,
-};
+use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
+use pintle_machinery::{Status, Value, codec::protobuf};
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::sync::Arc;
@@ -96,9 +93,8 @@ pub(super) async fn select(
     let mut after = None;
     let snapshot = if let Some(token) = &options.continue_token {
         let base = store.key_prefix(&exchange.info.namespace);
-        let token = ContinueToken::decode(token, &base).map_err(|error| {
-            Status::bad_request(format!("continue key is not valid: {error}"))
-        })?;
+        let token = ContinueToken::decode(token, &base)
+            .map_err(|error| Status::bad_request(format!("continue key is not valid: {error}")))?;
         after = Some(Key::new(token.start_key.trim_end_matches('\0')));
         match token.resource_version {
             // Begun again after the history was gone: the newest state, from the same place on.
@@ -114,15 +110,25 @@ pub(super) async fn select(
         match (version, options.is_exact()) {
             (None, _) => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
             (Some(revision), true) => exact(store, revision).await?,
-            (Some(Revision(0)), _) => store.cacher().snapshot(Freshness::Any).await.map_err(errors::cacher)?,
-            (Some(revision), false) if options.limit > 0 && options.has_no_match() => exact(store, revision).await?,
+            (Some(Revision(0)), _) => {
+                store.cacher().snapshot(Freshness::Any).await.map_err(errors::cacher)?
+            }
+            (Some(revision), false) if options.limit > 0 && options.has_no_match() => {
+                exact(store, revision).await?
+            }
             (Some(revision), _) => {
                 store.cacher().snapshot(Freshness::NotOlderThan(revision)).await.map_err(errors::cacher)?
             }
         }
     };
-    let mut page =
-        Page { metadata: json!({"resourceVersion": snapshot.revision().to_string()}), snapshot, prefix, after, selection, last: None };
+    let mut page = Page {
+        metadata: json!({"resourceVersion": snapshot.revision().to_string()}),
+        snapshot,
+        prefix,
+        after,
+        selection,
+        last: None,
+    };
     // The reference serves a list from its cache whole, whatever the limit.
     let whole = version == Some(Revision(0)) && options.continue_token.is_none();
     if options.limit > 0 && !whole {
@@ -150,10 +156,8 @@ fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) 
         return;
     }
     let base = store.key_prefix(&exchange.info.namespace);
-    let token = ContinueToken {
-        resource_version: Some(page.snapshot.revision().0),
-        start_key: format!("{last}\0"),
-    };
+    let token =
+        ContinueToken { resource_version: Some(page.snapshot.revision().0), start_key: format!("{last}\0") };
     let mut metadata = json!({
         "resourceVersion": page.snapshot.revision().to_string(),
         "continue": token.encode(&base),

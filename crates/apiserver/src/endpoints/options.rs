@@ -44,7 +44,9 @@ impl ListOptions {
                 "resourceVersionMatch" => options.resource_version_match = value.to_owned(),
                 "timeoutSeconds" => options.timeout_seconds = Some(integer(value)?),
                 "limit" => options.limit = usize::try_from(integer(value)?).unwrap_or_default(),
-                "continue" => options.continue_token = Some(value.to_owned()).filter(|token| !token.is_empty()),
+                "continue" => {
+                    options.continue_token = Some(value.to_owned()).filter(|token| !token.is_empty())
+                }
                 "sendInitialEvents" => options.send_initial_events = Some(boolean(value)),
                 _ => {}
             }
@@ -172,19 +174,27 @@ impl WriteOptions {
         for (name, value) in pairs {
             match name {
                 "dryRun" => dry_run.push(value.to_owned()),
-                "fieldValidation" if options.field_validation.is_empty() => value.clone_into(&mut options.field_validation),
-                "fieldManager" if options.field_manager.is_empty() => value.clone_into(&mut options.field_manager),
+                "fieldValidation" if options.field_validation.is_empty() => {
+                    value.clone_into(&mut options.field_validation)
+                }
+                "fieldManager" if options.field_manager.is_empty() => {
+                    value.clone_into(&mut options.field_manager)
+                }
                 "force" if kind == "PatchOptions" => force = Some(boolean(value)),
                 _ => {}
             }
         }
         let mut errors = ErrorList::new();
         if force.is_some() {
-            errors.push(FieldError::forbidden(&FieldPath::new("force"), "may not be specified for non-apply patch"));
+            errors.push(FieldError::forbidden(
+                &FieldPath::new("force"),
+                "may not be specified for non-apply patch",
+            ));
         }
         errors.extend(validate_field_manager(&options.field_manager, &FieldPath::new("fieldManager")));
         errors.extend(validate_dry_run(&dry_run, &FieldPath::new("dryRun")));
-        errors.extend(validate_field_validation(&options.field_validation, &FieldPath::new("fieldValidation")));
+        errors
+            .extend(validate_field_validation(&options.field_validation, &FieldPath::new("fieldValidation")));
         refuse(kind, errors)?;
         options.dry_run = !dry_run.is_empty();
         Ok(options)

@@ -3,9 +3,9 @@
 
 use super::{
     Exchange,
-    options::WriteOptions,
     create::{encoder, field_validation, respond},
     media_type,
+    options::WriteOptions,
     update::check_name,
 };
 use crate::{

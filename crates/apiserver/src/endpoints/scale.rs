@@ -3,10 +3,10 @@
 
 use super::{
     Exchange,
-    options::WriteOptions,
     create::field_validation,
     decode::decode,
     encoding::encode,
+    options::WriteOptions,
     patch::{Patch, read_patched},
     update::check_name,
 };
@@ -20,8 +20,7 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    options::FieldValidation,
+    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt, options::FieldValidation,
     selectors::format_label_selector,
 };
 use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
@@ -86,8 +85,14 @@ async fn write(
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
     let kind = scale_kind();
-    let mut transform =
-        ScaleTransform { exchange, kind: &kind, context: &context, change, validation, paths: paths(exchange)? };
+    let mut transform = ScaleTransform {
+        exchange,
+        kind: &kind,
+        context: &context,
+        change,
+        validation,
+        paths: paths(exchange)?,
+    };
     let updated = store
         .update(
             &context,
@@ -125,10 +130,8 @@ impl Transform for ScaleTransform<'_> {
                     patched
                 }
             };
-            let scale = self
-                .exchange
-                .admit(Operation::Update, self.kind, self.context, scale, Some(&before))
-                .await?;
+            let scale =
+                self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
             let replicas = scale.i64_at("spec.replicas").unwrap_or_default();
             if replicas < 0 {
                 let path = FieldPath::new("spec").child("replicas");
@@ -167,13 +170,17 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     if let Some(selector) = paths.selector.as_deref().and_then(|path| object.at(path)) {
         let text = match selector {
             Value::String(text) => text.clone(),
-            selector if selector.field("matchLabels").is_some() || selector.field("matchExpressions").is_some() => {
+            selector
+                if selector.field("matchLabels").is_some()
+                    || selector.field("matchExpressions").is_some() =>
+            {
                 format_label_selector(Some(selector))
             }
             selector => {
                 let pairs = selector.as_object().into_iter().flatten();
-                let pairs: Vec<String> =
-                    pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+                let pairs: Vec<String> = pairs
+                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                    .collect();
                 pairs.join(",")
             }
         };

@@ -64,7 +64,11 @@ impl Selection {
                     }
                 },
             };
-            fields.push(FieldTerm { field, equal: term.operator == FieldOperator::Equals, value: term.value.clone() });
+            fields.push(FieldTerm {
+                field,
+                equal: term.operator == FieldOperator::Equals,
+                value: term.value.clone(),
+            });
         }
         let named = fields.iter().find(|term| term.equal && matches!(term.field, Field::Name));
         let name = named.map(|term| term.value.clone());

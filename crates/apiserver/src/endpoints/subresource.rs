@@ -1,12 +1,8 @@
 //! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
 
 use super::{
-    Exchange,
+    Exchange, create::field_validation, decode::decode, encoding::encode, method_not_allowed,
     options::WriteOptions,
-    create::field_validation,
-    decode::decode,
-    encoding::encode,
-    method_not_allowed,
 };
 use crate::{
     body::{Body, RequestBody},

@@ -1,8 +1,6 @@
 //! All stores of a server, and what code inside the server sees of them.
 
-use super::{
-    AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated,
-};
+use super::{AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_admission::Lister;
@@ -12,7 +10,8 @@ use pintle_machinery::{
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{
-    BoxFuture, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind,
+    WriteOptions,
 };
 use pintle_storage::Storage;
 use std::{
@@ -80,7 +79,11 @@ impl Stores {
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
-        for resource in resources.iter().chain(&internal).filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
+        for resource in resources
+            .iter()
+            .chain(&internal)
+            .filter(|resource| is_stored(resource) && resource.conversion.is_none())
+        {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
@@ -219,7 +222,8 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             let key = store.key(namespace, name);
-            let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+            let (object, _) =
+                store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
             let object = object.ok_or_else(|| Status::not_found(resource, name))?;
             store.tree(object.json())
         })
@@ -321,7 +325,7 @@ impl Store {
     /// The rules for a write of the object ("") or through a subresource of it.
     ///
     /// # Errors
-    /// 404 when there is no such subresource that is a part of the object.
+    /// 404 when there is no such subresource that writes the object.
     pub fn strategy(&self, subresource: &str) -> Result<&dyn Strategy, Status> {
         if subresource.is_empty() {
             return Ok(&*self.resource().strategy);
@@ -329,6 +333,8 @@ impl Store {
         match self.resource().subresource(subresource).map(|subresource| &subresource.kind) {
             Some(SubresourceKind::Part { strategy, .. }) => Ok(&**strategy),
             Some(SubresourceKind::Scale(_)) => Ok(&*self.resource().strategy),
+            // What a creater does to the object is its own rule (binding sets what no update may change).
+            Some(SubresourceKind::Create { .. }) => Ok(&DefaultStrategy),
             _ => Err(Status::no_such_resource()),
         }
     }
