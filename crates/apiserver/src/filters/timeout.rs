@@ -1,6 +1,9 @@
 //! Ends requests that take too long. Watches and streams are excepted: their handlers watch the clock.
 
-use super::{Filter, Next, request_info::{info_of, query_of}};
+use super::{
+    Filter, Next,
+    request_info::{info_of, query_of},
+};
 use crate::{
     request::Request,
     response::{Response, json_failure},
@@ -26,16 +29,17 @@ impl Filter for RequestTimeout {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    return json_failure(&Status::bad_request("invalid timeout specified in the request URL"));
+                    return json_failure(&Status::bad_request(
+                        "invalid timeout specified in the request URL",
+                    ));
                 }
             }
         }
         match tokio::time::timeout(limit, next.call(request)).await {
             Ok(response) => response,
-            Err(_) => json_failure(&Status::timeout(
-                "request did not complete within the allotted timeout",
-                0,
-            )),
+            Err(_) => {
+                json_failure(&Status::timeout("request did not complete within the allotted timeout", 0))
+            }
         }
     }
 }
