@@ -2,8 +2,6 @@
 
 use super::{
     Exchange,
-    options::WriteOptions,
-    create::field_validation,
     decode::decode,
     encoding::encode,
     method_not_allowed,
@@ -15,7 +13,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, default_by_schema};
 
@@ -44,7 +42,7 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object = decode(exchange, &body, kind, schema, field_validation(&options))?;
+    let mut object = decode(exchange, &body, kind, schema, options.field_validation)?;
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {

@@ -2,8 +2,7 @@
 
 use super::{
     Exchange,
-    options::WriteOptions,
-    create::{dedup_owner_references, encoder, field_validation, prepare, respond},
+    create::{dedup_owner_references, encoder, prepare, respond},
     decode::decode,
 };
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta,
+    GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta, options::WriteOptions,
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
@@ -31,7 +30,7 @@ pub(super) async fn update(
     let body = body.read().await?;
     let kind = exchange.resource.resource.group_version_kind();
     let object =
-        decode(exchange, &body, &kind, exchange.resource.schema.get(), field_validation(&options))?;
+        decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
     let mut object = exchange.resource.to_storage(object);
     check_name(&object, &exchange.info.name)?;
     prepare(exchange, &mut object)?;
