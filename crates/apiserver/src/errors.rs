@@ -13,10 +13,12 @@ pub fn internal(error: impl Display) -> Status {
 /// A failed read of the store.
 pub fn storage(error: StorageError) -> Status {
     match error {
-        StorageError::Compacted { .. } => Status::expired(
-            "The resourceVersion for the provided list is too old.",
-        ),
-        StorageError::FutureRevision { requested, current } => too_large_resource_version(requested.0, current.0),
+        StorageError::Compacted { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
+        }
+        StorageError::FutureRevision { requested, current } => {
+            too_large_resource_version(requested.0, current.0)
+        }
         error => Status::internal_error(error),
     }
 }

@@ -113,8 +113,6 @@ fn asks(root: &str, scope: CheckScope) -> bool {
 
 fn ok_text(body: String) -> Response {
     let mut response = text(200, body);
-    response
-        .headers_mut()
-        .insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

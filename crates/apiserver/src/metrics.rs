@@ -2,7 +2,9 @@
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use crate::request_info::RequestInfo;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 use std::time::Duration;
 
 /// All counters of a server.
@@ -17,8 +19,8 @@ pub struct Metrics {
 }
 
 const DURATION_BUCKETS: &[f64] = &[
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
-    45.0, 60.0,
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
 ];
 
 impl Metrics {
@@ -48,7 +50,10 @@ impl Metrics {
             &["request_kind"],
         )?;
         let longrunning = IntGaugeVec::new(
-            Opts::new("apiserver_longrunning_requests", "Long-running requests, by verb, group, version and resource."),
+            Opts::new(
+                "apiserver_longrunning_requests",
+                "Long-running requests, by verb, group, version and resource.",
+            ),
             &["verb", "group", "version", "resource", "subresource", "scope", "component"],
         )?;
         let watches = IntGauge::new("apiserver_registered_watchers", "Watches that are open.")?;
@@ -81,7 +86,17 @@ impl Metrics {
         let mut digits = itoa::Buffer::new();
         let code = digits.format(code);
         self.requests
-            .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT, code])
+            .with_label_values(&[
+                verb,
+                dry_run,
+                group,
+                version,
+                resource,
+                subresource,
+                scope,
+                COMPONENT,
+                code,
+            ])
             .inc();
         self.duration
             .with_label_values(&[verb, dry_run, group, version, resource, subresource, scope, COMPONENT])

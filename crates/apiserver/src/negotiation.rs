@@ -124,7 +124,8 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
                 None => continue,
             },
         };
-        let parameter = |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+        let parameter =
+            |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
         let transform = match parameter("as") {
             None | Some("") => None,
             Some(kind) => {
@@ -134,10 +135,11 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
                     continue;
                 }
                 let transform = match (kind, offers) {
-                    ("Table", Offers::Object | Offers::List) if media_type != MediaType::Protobuf => Transform::Table,
-                    ("PartialObjectMetadata", Offers::Object) | ("PartialObjectMetadataList", Offers::List) => {
-                        Transform::PartialObjectMetadata
+                    ("Table", Offers::Object | Offers::List) if media_type != MediaType::Protobuf => {
+                        Transform::Table
                     }
+                    ("PartialObjectMetadata", Offers::Object)
+                    | ("PartialObjectMetadataList", Offers::List) => Transform::PartialObjectMetadata,
                     _ => continue,
                 };
                 Some((transform, version.to_owned()))
@@ -183,7 +185,11 @@ pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
         return Ok(MediaType::Json);
     }
     MediaType::parse(name).ok_or_else(|| {
-        unsupported_media_type(&["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"])
+        unsupported_media_type(&[
+            "application/json",
+            "application/yaml",
+            "application/vnd.kubernetes.protobuf",
+        ])
     })
 }
 

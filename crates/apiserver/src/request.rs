@@ -4,4 +4,3 @@ use crate::body::RequestBody;
 
 /// What every filter and handler gets.
 pub type Request = http::Request<RequestBody>;
-

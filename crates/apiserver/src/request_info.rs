@@ -146,11 +146,26 @@ mod tests {
             ("GET", "/api/v1/pods", "watch=1", ("watch", "", "v1", "", "pods", "", "")),
             ("GET", "/api/v1/pods", "watch=false", ("list", "", "v1", "", "pods", "", "")),
             ("GET", "/api/v1/namespaces/a", "", ("get", "", "v1", "a", "namespaces", "a", "")),
-            ("PUT", "/api/v1/namespaces/a/finalize", "", ("update", "", "v1", "a", "namespaces", "a", "finalize")),
+            (
+                "PUT",
+                "/api/v1/namespaces/a/finalize",
+                "",
+                ("update", "", "v1", "a", "namespaces", "a", "finalize"),
+            ),
             ("GET", "/api/v1/namespaces/a/pods/b/log", "", ("get", "", "v1", "a", "pods", "b", "log")),
-            ("DELETE", "/apis/apps/v1/namespaces/a/deployments", "", ("deletecollection", "apps", "v1", "a", "deployments", "", "")),
+            (
+                "DELETE",
+                "/apis/apps/v1/namespaces/a/deployments",
+                "",
+                ("deletecollection", "apps", "v1", "a", "deployments", "", ""),
+            ),
             ("GET", "/api/v1/watch/pods", "", ("watch", "", "v1", "", "pods", "", "")),
-            ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dx", ("list", "", "v1", "", "pods", "x", "")),
+            (
+                "GET",
+                "/api/v1/pods",
+                "fieldSelector=metadata.name%3Dx",
+                ("list", "", "v1", "", "pods", "x", ""),
+            ),
         ];
         for (method, path, query, want) in rows {
             let info = RequestInfo::parse(&method.parse().unwrap(), path, &Query::parse(query));

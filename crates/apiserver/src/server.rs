@@ -117,7 +117,11 @@ impl Front {
             "" => Some(self.root(request)),
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
             "/metrics" => Some(self.only_get(request, |_| self.metrics_text())),
-            path if path == "/api" || path == "/apis" || path.starts_with("/api/") || path.starts_with("/apis/") => {
+            path if path == "/api"
+                || path == "/apis"
+                || path.starts_with("/api/")
+                || path.starts_with("/apis/") =>
+            {
                 let response = self.discovery.serve(path, request.headers())?;
                 match *request.method() {
                     Method::GET => Some(response),
@@ -138,7 +142,11 @@ impl Front {
     fn metrics_text(&self) -> Response {
         (self.collect)();
         match self.metrics.text() {
-            Ok(text) => with_content_type(200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", Body::from(text)),
+            Ok(text) => with_content_type(
+                200,
+                "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+                Body::from(text),
+            ),
             Err(error) => json_failure(&Status::internal_error(error)),
         }
     }

@@ -228,7 +228,7 @@ impl Definitions<'_> {
             Type::Int32 => json!({"type": "integer", "format": "int32"}),
             Type::Int64 => json!({"type": "integer", "format": "int64"}),
             Type::Float64 => json!({"type": "number", "format": "double"}),
-            Type::String => json!({"type": "string"}),
+            Type::String => text(schema),
             Type::Bytes => json!({"type": "string", "format": "byte"}),
             Type::Time => self.dialect.reference_to(&meta("Time")),
             Type::MicroTime => self.dialect.reference_to(&meta("MicroTime")),
@@ -244,6 +244,16 @@ impl Definitions<'_> {
             Type::Map => json!({"type": "object", "additionalProperties": self.value(schema.value())}),
         }
     }
+}
+
+/// Text, or one of the values of an enum.
+fn text(schema: SchemaRef<'_>) -> Value {
+    let mut values: Vec<&str> = schema.enum_values().collect();
+    if values.is_empty() {
+        return json!({"type": "string"});
+    }
+    values.sort_unstable();
+    json!({"type": "string", "enum": values})
 }
 
 /// What server-side apply is told about a list or map, where the type says it.

@@ -33,6 +33,11 @@ impl Document {
         Document { gzip, hash }
     }
 
+    /// The same document in another form has the same hash.
+    pub(crate) fn with_hash_of(self, other: &Document) -> Document {
+        Document { hash: other.hash.clone(), ..self }
+    }
+
     /// The document compressed by gzip, for clients that accept it.
     pub fn gzip(&self) -> Bytes {
         self.gzip.clone()

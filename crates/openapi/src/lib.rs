@@ -8,15 +8,17 @@
 mod definitions;
 mod descriptions;
 mod document;
-mod gnostic;
 mod json;
 mod names;
 mod operation;
 mod parameters;
 mod paths;
+mod protobuf;
 mod resource_paths;
 mod v2;
+mod v2_protobuf;
 mod v3;
+mod v3_protobuf;
 
 pub use document::Document;
 
@@ -24,6 +26,7 @@ use bytes::Bytes;
 use descriptions::Descriptions;
 use document::DocumentWriter;
 use operation::Operation;
+use parking_lot::Mutex;
 use pintle_machinery::{GroupVersion, Map, Value};
 use pintle_registry::Resource;
 use serde_json::json;
@@ -35,20 +38,22 @@ use std::{
 
 /// The documents about a set of resources.
 pub struct OpenApi {
-    resources: Vec<Resource>,
+    resources: Vec<Arc<Resource>>,
     server_version: String,
     documents: OnceLock<BTreeMap<String, Arc<Document>>>,
+    v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
     v2: OnceLock<Arc<Document>>,
     v2_protobuf: OnceLock<Arc<Document>>,
 }
 
 impl OpenApi {
     /// The documents about these resources. `server_version` is the server's version, such as `v1.36.2`.
-    pub fn new(resources: Vec<Resource>, server_version: impl Into<String>) -> OpenApi {
+    pub fn new(resources: Vec<Arc<Resource>>, server_version: impl Into<String>) -> OpenApi {
         OpenApi {
             resources,
             server_version: server_version.into(),
             documents: OnceLock::new(),
+            v3_protobuf: Mutex::new(BTreeMap::new()),
             v2: OnceLock::new(),
             v2_protobuf: OnceLock::new(),
         }
@@ -72,18 +77,42 @@ impl OpenApi {
         self.v3_documents().get(key).cloned()
     }
 
+    /// The same in protobuf (`application/com.github.proto-openapi.spec.v3@v1.0+protobuf`), with the same hash.
+    pub fn v3_document_protobuf(&self, key: &str) -> Option<Arc<Document>> {
+        let json = self.v3_document(key)?;
+        let mut made = self.v3_protobuf.lock();
+        if let Some(document) = made.get(key) {
+            return Some(document.clone());
+        }
+        let (documents, versions) = (paths::documents(&self.resources), self.versions_by_key());
+        let source = v3::Source {
+            paths: documents.get(key)?,
+            version: versions.get(key),
+            server_version: &self.server_version,
+            descriptions: &Descriptions::load(),
+        };
+        let bytes = v3_protobuf::encode(&source);
+        let document = Document::written_by(|out| out.write_all(&bytes)).with_hash_of(&json);
+        let document = Arc::new(document);
+        made.insert(key.to_owned(), document.clone());
+        Some(document)
+    }
+
     /// All documents of `/openapi/v3`, by key. The index needs the hash of each, so that they are made together.
     pub fn v3_documents(&self) -> &BTreeMap<String, Arc<Document>> {
         self.documents.get_or_init(|| {
             let descriptions = Descriptions::load();
-            let versions: BTreeMap<String, GroupVersion> =
-                self.versions().into_iter().map(|version| (key_of(&version), version)).collect();
+            let versions = self.versions_by_key();
             paths::documents(&self.resources)
-                .into_iter()
+                .iter()
                 .map(|(key, paths)| {
-                    let version = versions.get(&key);
-                    let document = Document::written_by(|out| v3::write(out, &paths, version, &descriptions));
-                    (key, Arc::new(document))
+                    let source = v3::Source {
+                        paths,
+                        version: versions.get(key),
+                        server_version: &self.server_version,
+                        descriptions: &descriptions,
+                    };
+                    (key.clone(), Arc::new(Document::written_by(|out| source.write(out))))
                 })
                 .collect()
         })
@@ -96,10 +125,11 @@ impl OpenApi {
     }
 
     /// The answer to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
-    /// Go clients ask for.
+    /// Go clients ask for. It has the hash of the JSON form.
     pub fn v2_protobuf(&self) -> Arc<Document> {
         let document = self.v2_protobuf.get_or_init(|| {
-            Arc::new(self.v2_document(|source, out| out.write_all(&gnostic::encode(source))))
+            let document = self.v2_document(|source, out| out.write_all(&v2_protobuf::encode(source)));
+            Arc::new(document.with_hash_of(&self.v2()))
         });
         document.clone()
     }
@@ -116,6 +146,10 @@ impl OpenApi {
             descriptions: &Descriptions::load(),
         };
         Document::written_by(|out| write(&source, out))
+    }
+
+    fn versions_by_key(&self) -> BTreeMap<String, GroupVersion> {
+        self.versions().into_iter().map(|version| (key_of(&version), version)).collect()
     }
 
     fn versions(&self) -> Vec<GroupVersion> {

@@ -6,39 +6,27 @@ use std::collections::BTreeMap;
 
 /// The media types of objects.
 pub(crate) const OBJECT_MEDIA: &[&str] =
-    &["application/cbor", "application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// The media types of lists, which may be watched.
 pub(crate) const LIST_MEDIA: &[&str] = &[
-    "application/cbor",
-    "application/cbor-seq",
     "application/json",
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf",
-    "application/vnd.kubernetes.protobuf;stream=watch",
     "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
 ];
-
-/// The media types of discovery above the versions.
-pub(crate) const DISCOVERY_MEDIA: &[&str] =
-    &["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
 
 /// The media types of logs.
-pub(crate) const LOG_MEDIA: &[&str] = &[
-    "application/cbor",
-    "application/json",
-    "application/vnd.kubernetes.protobuf",
-    "application/yaml",
-    "text/plain",
-];
+pub(crate) const LOG_MEDIA: &[&str] =
+    &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// The media types of patches.
 pub(crate) const PATCH_MEDIA: &[&str] = &[
-    "application/apply-patch+cbor",
-    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
 ];
 
 /// Whatever there is.

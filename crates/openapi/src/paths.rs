@@ -3,12 +3,12 @@
 
 use crate::{
     names::{definition, group_in_id, group_in_tag, meta},
-    operation::{DISCOVERY_MEDIA, OBJECT_MEDIA, Operation, Paths, Payload},
+    operation::{OBJECT_MEDIA, Operation, Paths, Payload},
     resource_paths,
 };
 use pintle_machinery::GroupVersion;
 use pintle_registry::Resource;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// The path that all paths of a version start with.
 pub(crate) fn root(group_version: &GroupVersion) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn root(group_version: &GroupVersion) -> String {
 }
 
 /// All documents: what `/openapi/v3/<key>` describes, by key.
-pub(crate) fn documents(resources: &[Resource]) -> BTreeMap<String, Paths> {
+pub(crate) fn documents(resources: &[Arc<Resource>]) -> BTreeMap<String, Paths> {
     let mut documents: BTreeMap<String, Paths> = BTreeMap::new();
     for resource in resources {
         let group_version = resource.resource.group_version();
@@ -35,7 +35,6 @@ pub(crate) fn documents(resources: &[Resource]) -> BTreeMap<String, Paths> {
                 description: "list the resources of the version".to_owned(),
                 tag: format!("{}_{}", group_in_tag(&group_version.group), group_version.version),
                 answer: Payload::Definition(meta("APIResourceList")),
-                media: OBJECT_MEDIA,
                 ..plain()
             },
         );
@@ -133,6 +132,6 @@ fn plain() -> Operation {
         body: None,
         codes: &[200],
         answer: Payload::Text,
-        media: DISCOVERY_MEDIA,
+        media: OBJECT_MEDIA,
     }
 }

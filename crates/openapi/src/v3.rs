@@ -10,38 +10,72 @@ use crate::{
 use pintle_machinery::{GroupVersion, Map, Value};
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     io::{self, Write},
 };
 
-/// Writes the document of some paths. `version` is the API version that they belong to.
-pub(crate) fn write(
-    out: &mut impl Write,
-    paths: &Paths,
-    version: Option<&GroupVersion>,
-    descriptions: &Descriptions,
-) -> io::Result<()> {
-    let mut document = Members::start(out)?;
-    document.member("openapi", &json!("3.0.0"))?;
-    document.member("info", &json!({"title": "Kubernetes", "version": "unversioned"}))?;
-    let mut items = document.object("paths")?;
-    for (path, operations) in paths {
-        items.member(path, &path_item(operations))?;
+/// The version of OpenAPI.
+pub(crate) const VERSION: &str = "3.0.0";
+
+/// What a document is made from.
+pub(crate) struct Source<'a> {
+    pub(crate) paths: &'a Paths,
+    /// The API version that the paths belong to.
+    pub(crate) version: Option<&'a GroupVersion>,
+    pub(crate) server_version: &'a str,
+    pub(crate) descriptions: &'a Descriptions,
+}
+
+impl Source<'_> {
+    /// What the document is.
+    pub(crate) fn info(&self) -> Value {
+        json!({"title": "Kubernetes", "version": self.server_version})
     }
-    items.end()?;
-    let mut components = document.object("components")?;
-    let needed: BTreeSet<&str> =
-        paths.values().flat_map(BTreeMap::values).flat_map(Operation::definitions).collect();
-    if !needed.is_empty() {
-        let versions = version.map(std::slice::from_ref).unwrap_or_default();
-        let definitions = Definitions { dialect: Dialect::V3, descriptions, versions };
-        let mut schemas = components.object("schemas")?;
-        definitions.visit(needed.into_iter(), |name, definition| schemas.member(name, definition))?;
-        schemas.end()?;
+
+    /// The paths with their operations.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.paths.iter().map(|(path, operations)| (path.as_str(), path_item(operations)))
     }
-    components.member("securitySchemes", &json!({"BearerToken": crate::bearer_token()}))?;
-    components.end()?;
-    document.end()
+
+    /// Visits the definitions that the operations need.
+    pub(crate) fn visit_definitions<E>(
+        &self,
+        visit: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let versions = self.version.map(std::slice::from_ref).unwrap_or_default();
+        let definitions = Definitions { dialect: Dialect::V3, descriptions: self.descriptions, versions };
+        definitions.visit(self.needed(), visit)
+    }
+
+    /// The ways to authenticate.
+    pub(crate) fn security_schemes(&self) -> Value {
+        json!({"BearerToken": crate::bearer_token()})
+    }
+
+    fn needed(&self) -> impl Iterator<Item = &str> {
+        self.paths.values().flat_map(BTreeMap::values).flat_map(Operation::definitions)
+    }
+
+    /// Writes the document in JSON.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut document = Members::start(out)?;
+        document.member("openapi", &json!(VERSION))?;
+        document.member("info", &self.info())?;
+        let mut paths = document.object("paths")?;
+        for (path, item) in self.paths() {
+            paths.member(path, &item)?;
+        }
+        paths.end()?;
+        let mut components = document.object("components")?;
+        if self.needed().next().is_some() {
+            let mut schemas = components.object("schemas")?;
+            self.visit_definitions(|name, definition| schemas.member(name, definition))?;
+            schemas.end()?;
+        }
+        components.member("securitySchemes", &self.security_schemes())?;
+        components.end()?;
+        document.end()
+    }
 }
 
 fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {

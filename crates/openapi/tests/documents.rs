@@ -2,10 +2,11 @@
 
 use pintle_openapi::OpenApi;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 fn open_api() -> OpenApi {
-    OpenApi::new(pintle_api::resources(), "v1.36.2")
+    let resources = pintle_api::resources(&pintle_api::Config::default());
+    OpenApi::new(resources.into_iter().map(Arc::new).collect(), "v1.36.2")
 }
 
 fn json(text: &[u8]) -> Value {

@@ -6,12 +6,12 @@ use crate::{
     chain,
     kubeconfig::kubeconfig,
 };
+use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
     filters::ChainConfig,
     health::CheckScope,
     serving::{ServingConfig, serve, stopped},
 };
-use pintle_api::core::service::ServiceNetwork;
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};

@@ -14,7 +14,8 @@ pub struct WriteOptions {
     pub user: Option<UserInfo>,
     /// The manager for `metadata.managedFields`.
     pub field_manager: String,
-    /// The subresource written through, or "".
+    /// The subresource written through, or "": through a part the part's rules hold, through a create (`binding`) only
+    /// those of metadata.
     pub subresource: &'static str,
 }
 

@@ -74,8 +74,11 @@ impl Discovery {
                 version.resources.sort_by(|a, b| a.resource.resource.cmp(&b.resource.resource));
             }
         }
-        let first = |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
-        groups.sort_by_key(|group| (std::cmp::Reverse(priority(&group.name, &first(group)).0), group.name.clone()));
+        let first =
+            |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+        groups.sort_by_key(|group| {
+            (std::cmp::Reverse(priority(&group.name, &first(group)).0), group.name.clone())
+        });
         Discovery { groups, server_address }
     }
 
@@ -116,7 +119,9 @@ impl Discovery {
                 continue;
             }
             paths.push(format!("/apis/{}", group.name));
-            paths.extend(group.versions.iter().map(|version| format!("/apis/{}/{}", group.name, version.name)));
+            paths.extend(
+                group.versions.iter().map(|version| format!("/apis/{}/{}", group.name, version.name)),
+            );
         }
         paths
     }
@@ -133,7 +138,8 @@ impl Discovery {
             *response.status_mut() = http::StatusCode::NOT_MODIFIED;
             return Some(response);
         }
-        let content_type = format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
+        let content_type =
+            format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
         let mut response = with_content_type(200, &content_type, bytes);
         if let Ok(value) = HeaderValue::from_str(&etag) {
             response.headers_mut().insert(header::ETAG, value);
@@ -156,10 +162,13 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
             "*/*" => return None,
             _ => continue,
         };
-        let parameter = |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+        let parameter =
+            |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
         match (parameter("g"), parameter("v"), parameter("as")) {
             (None, None, None) => return None,
-            (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => return Some(media_type),
+            (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => {
+                return Some(media_type);
+            }
             _ => {}
         }
     }

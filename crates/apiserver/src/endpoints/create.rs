@@ -76,7 +76,9 @@ pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(),
 /// Takes out owner references that stand there more than once, and warns of them.
 pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value) {
     let mut twice: Vec<String> = Vec::new();
-    let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else { return };
+    let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
     let mut kept: Vec<Value> = Vec::with_capacity(references.len());
     for reference in references.drain(..) {
         let uid = reference.str_at("uid").to_owned();
@@ -121,7 +123,11 @@ pub(super) struct AdmissionValidation<'a> {
 }
 
 impl Validation for AdmissionValidation<'_> {
-    fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>> {
+    fn validate<'a>(
+        &'a self,
+        object: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(self.exchange.validate(self.operation, self.kind, self.context, object, old))
     }
 }

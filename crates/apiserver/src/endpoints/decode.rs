@@ -5,8 +5,8 @@ use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    options::FieldValidation,
     codec::{Decoded, json, protobuf, yaml},
+    options::FieldValidation,
 };
 use pintle_schema::SchemaRef;
 
@@ -53,8 +53,9 @@ fn read(
     };
     let decoded = match media_type {
         MediaType::Json => {
-            let found = json::type_meta(body)
-                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            let found = json::type_meta(body).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             json::decode(body, schema)
         }
@@ -62,8 +63,9 @@ fn read(
             let converted = yaml::to_json(body).map_err(|error| {
                 Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
             })?;
-            let found = json::type_meta(&converted.json)
-                .map_err(|error| Status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;
+            let found = json::type_meta(&converted.json).map_err(|error| {
+                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
@@ -106,7 +108,8 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
     };
     if !kind.is_empty() && kind != wanted.kind {
         let found = version.with_kind(kind);
-        let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+        let known =
+            pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
         let why = match known {
             true => format!(
                 "converting ({}.{}) to ({}.{}): unknown conversion",
@@ -115,7 +118,10 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
                 internal_package(&wanted.group),
                 wanted.kind
             ),
-            false => format!("no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"", found.kind),
+            false => format!(
+                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                found.kind
+            ),
         };
         return Err(cannot_be_handled(&found, wanted, &why));
     }
@@ -146,4 +152,3 @@ pub(super) fn cannot_be_handled(
         found.kind, found.version, wanted.kind
     ))
 }
-

@@ -13,7 +13,8 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, options::{FieldValidation, delete_options_from},
+    GroupVersionKind, Status, Value,
+    options::{FieldValidation, delete_options_from},
 };
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;
@@ -29,7 +30,8 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let kind = exchange.resource.resource.group_version_kind();
     let context = exchange.context(options.dry_run);
     exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
-    let validation = AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
+    let validation =
+        AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };
     let deleted = store.delete(&context, &options, &validation).await?;
     let code = match !deleted.gone && options.orphan_dependents == Some(false) {
         true => 202,

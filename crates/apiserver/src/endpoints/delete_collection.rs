@@ -17,7 +17,10 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The `Status` for the client; objects deleted before a failure stay deleted.
-pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
+pub(super) async fn delete_collection(
+    exchange: &Exchange<'_>,
+    body: RequestBody,
+) -> Result<Response, Status> {
     let encoder = Encoder {
         resource: exchange.resource,
         accepted: exchange.accepted(Offers::List)?,
@@ -32,8 +35,11 @@ pub(super) async fn delete_collection(exchange: &Exchange<'_>, body: RequestBody
     let kind = exchange.resource.resource.group_version_kind();
     let mut items = Vec::new();
     for object in page.objects(None) {
-        let context =
-            RequestContext { name: object.name(), namespace: object.namespace(), ..exchange.context(options.dry_run) };
+        let context = RequestContext {
+            name: object.name(),
+            namespace: object.namespace(),
+            ..exchange.context(options.dry_run)
+        };
         exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;
         let validation =
             AdmissionValidation { exchange, operation: Operation::Delete, kind: &kind, context: &context };

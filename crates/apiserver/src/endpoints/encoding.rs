@@ -207,9 +207,7 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
                 false => bytes.into(),
             }
         }
-        MediaType::Yaml => {
-            yaml::encode(tree, schema).into()
-        }
+        MediaType::Yaml => yaml::encode(tree, schema).into(),
         MediaType::Protobuf => protobuf::encode(tree, schema).ok_or_else(no_protobuf)?.into(),
     })
 }

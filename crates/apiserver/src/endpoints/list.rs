@@ -16,7 +16,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use bytes::{BufMut, Bytes, BytesMut};
-use pintle_cacher::{CacherError, CachedObject, Freshness, Snapshot};
+use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
     Status, Value,
     codec::protobuf,
@@ -118,8 +118,14 @@ pub(super) async fn select(
             }
         }
     };
-    let mut page =
-        Page { metadata: json!({"resourceVersion": snapshot.revision().to_string()}), snapshot, prefix, after, selection, last: None };
+    let mut page = Page {
+        metadata: json!({"resourceVersion": snapshot.revision().to_string()}),
+        snapshot,
+        prefix,
+        after,
+        selection,
+        last: None,
+    };
     // The reference serves a list from its cache whole, whatever the limit.
     if options.limit > 0 && start != ListStart::Any {
         limit(store, exchange, &mut page, options.limit);
@@ -146,10 +152,8 @@ fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) 
         return;
     }
     let base = store.key_prefix(&exchange.info.namespace);
-    let token = ContinueToken {
-        resource_version: Some(page.snapshot.revision().0),
-        start_key: format!("{last}\0"),
-    };
+    let token =
+        ContinueToken { resource_version: Some(page.snapshot.revision().0), start_key: format!("{last}\0") };
     let mut metadata = json!({
         "resourceVersion": page.snapshot.revision().to_string(),
         "continue": token.encode(&base),

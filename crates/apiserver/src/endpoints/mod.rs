@@ -184,7 +184,13 @@ impl ApiEndpoints {
     }
 
     /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
-    pub async fn serve(&self, request: Request, info: &RequestInfo, user: &UserInfo, query: &Query) -> Response {
+    pub async fn serve(
+        &self,
+        request: Request,
+        info: &RequestInfo,
+        user: &UserInfo,
+        query: &Query,
+    ) -> Response {
         let (parts, body) = request.into_parts();
         let gvr = GroupVersionResource::new(&*info.api_group, &*info.api_version, &*info.resource);
         let Some(resource) = self.stores.find(&gvr) else { return self.no_such_resource(&parts.headers) };
@@ -202,8 +208,13 @@ impl ApiEndpoints {
         exchange.warnings.extend(resource.resource.deprecation.clone());
         let result = match action(&exchange, &parts.method) {
             Err(status) => Err(status),
-            Ok(_) if query.first("export").is_some_and(|value| !value.is_empty()) && parts.method == Method::GET => {
-                Err(Status::bad_request("the export parameter, deprecated since v1.14, is no longer supported"))
+            Ok(_)
+                if query.first("export").is_some_and(|value| !value.is_empty())
+                    && parts.method == Method::GET =>
+            {
+                Err(Status::bad_request(
+                    "the export parameter, deprecated since v1.14, is no longer supported",
+                ))
             }
             Ok(action) => match action {
                 Action::Get => get::get(&exchange).await,

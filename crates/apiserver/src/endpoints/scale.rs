@@ -84,8 +84,14 @@ async fn write(
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
     let kind = scale_kind();
-    let mut transform =
-        ScaleTransform { exchange, kind: &kind, context: &context, change, validation, paths: paths(exchange)? };
+    let mut transform = ScaleTransform {
+        exchange,
+        kind: &kind,
+        context: &context,
+        change,
+        validation,
+        paths: paths(exchange)?,
+    };
     let updated = store
         .update(
             &context,
@@ -123,10 +129,8 @@ impl Transform for ScaleTransform<'_> {
                     patched
                 }
             };
-            let scale = self
-                .exchange
-                .admit(Operation::Update, self.kind, self.context, scale, Some(&before))
-                .await?;
+            let scale =
+                self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
             let replicas = scale.i64_at("spec.replicas").unwrap_or_default();
             if replicas < 0 {
                 let path = FieldPath::new("spec").child("replicas");
@@ -165,13 +169,17 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
     if let Some(selector) = paths.selector.as_deref().and_then(|path| object.at(path)) {
         let text = match selector {
             Value::String(text) => text.clone(),
-            selector if selector.field("matchLabels").is_some() || selector.field("matchExpressions").is_some() => {
+            selector
+                if selector.field("matchLabels").is_some()
+                    || selector.field("matchExpressions").is_some() =>
+            {
                 format_label_selector(Some(selector))
             }
             selector => {
                 let pairs = selector.as_object().into_iter().flatten();
-                let pairs: Vec<String> =
-                    pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+                let pairs: Vec<String> = pairs
+                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                    .collect();
                 pairs.join(",")
             }
         };

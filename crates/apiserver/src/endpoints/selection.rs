@@ -40,8 +40,7 @@ impl Selection {
         let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
         // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
-        let is_plain =
-            resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
+        let is_plain = resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
         let mut fields = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {
@@ -64,7 +63,11 @@ impl Selection {
                     }
                 },
             };
-            fields.push(FieldTerm { field, equal: term.operator == FieldOperator::Equals, value: term.value.clone() });
+            fields.push(FieldTerm {
+                field,
+                equal: term.operator == FieldOperator::Equals,
+                value: term.value.clone(),
+            });
         }
         let named = fields.iter().find(|term| term.equal && matches!(term.field, Field::Name));
         let name = named.map(|term| term.value.clone());

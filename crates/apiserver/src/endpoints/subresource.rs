@@ -1,11 +1,6 @@
 //! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
 
-use super::{
-    Exchange,
-    decode::decode,
-    encoding::encode,
-    method_not_allowed,
-};
+use super::{Exchange, decode::decode, encoding::encode, method_not_allowed};
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,

@@ -66,7 +66,12 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let media_type = accepted.media_type;
     let content_type = match media_type {
         MediaType::Json => "application/json",
-        MediaType::Yaml => return Err(crate::negotiation::not_acceptable_of(&["application/json", "application/vnd.kubernetes.protobuf;stream=watch"])),
+        MediaType::Yaml => {
+            return Err(crate::negotiation::not_acceptable_of(&[
+                "application/json",
+                "application/vnd.kubernetes.protobuf;stream=watch",
+            ]));
+        }
         MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
     };
     let mut stream = WatchStream {
@@ -87,10 +92,11 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     }
     exchange.server.metrics.watches.inc();
     let guard = WatchGuard(exchange.server.metrics.watches.clone());
-    let body = Body::stream(futures_util::stream::unfold((stream, guard), |(mut stream, guard)| async move {
-        let frame = stream.next().await?;
-        Some((frame, (stream, guard)))
-    }));
+    let body =
+        Body::stream(futures_util::stream::unfold((stream, guard), |(mut stream, guard)| async move {
+            let frame = stream.next().await?;
+            Some((frame, (stream, guard)))
+        }));
     Ok(with_content_type(200, content_type, body))
 }
 
@@ -191,7 +197,8 @@ impl WatchStream {
                 Some((Transform::PartialObjectMetadata, version)) => {
                     let object = event_object(event, *event_type)?;
                     let tree = partial(&encoder.tree(object)?, version);
-                    let bytes = super::encoding::encode(&tree, super::encoding::partial_schema(), &encoder.accepted)?;
+                    let bytes =
+                        super::encoding::encode(&tree, super::encoding::partial_schema(), &encoder.accepted)?;
                     encoder.event(event_type.as_str(), bytes)
                 }
                 Some((Transform::Table, version)) => {

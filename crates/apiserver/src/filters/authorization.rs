@@ -51,10 +51,11 @@ fn refusal(user: &UserInfo, info: &RequestInfo, path: &str) -> Status {
     if !info.subresource.is_empty() {
         resource = format!("{resource}/{}", info.subresource);
     }
-    let place = match info.namespace.is_empty() || info.resource == "namespaces" && info.name == info.namespace {
-        true if info.namespace.is_empty() => "at the cluster scope".to_owned(),
-        _ => format!("in the namespace \"{}\"", info.namespace),
-    };
+    let place =
+        match info.namespace.is_empty() || info.resource == "namespaces" && info.name == info.namespace {
+            true if info.namespace.is_empty() => "at the cluster scope".to_owned(),
+            _ => format!("in the namespace \"{}\"", info.namespace),
+        };
     let why = format!(
         "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\" {place}",
         user.name, info.verb, info.api_group

@@ -70,7 +70,8 @@ impl Filter for Impersonation {
 
 /// Who the headers ask for.
 fn wanted_user(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
-    let one = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let one =
+        |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let name = one("impersonate-user");
     let uid = one("impersonate-uid");
     let groups: Vec<String> = headers
@@ -100,9 +101,10 @@ fn wanted_user(headers: &HeaderMap) -> Result<Option<UserInfo>, Status> {
 
 /// Everybody is authenticated or not, also when the headers do not say so.
 fn with_implied_group(mut user: UserInfo) -> UserInfo {
-    if let (true, Some((namespace, _))) =
-        (user.groups.is_empty(), user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')))
-    {
+    if let (true, Some((namespace, _))) = (
+        user.groups.is_empty(),
+        user.name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')),
+    ) {
         user.groups.push("system:serviceaccounts".to_owned());
         user.groups.push(format!("system:serviceaccounts:{namespace}"));
     }

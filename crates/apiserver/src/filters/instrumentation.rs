@@ -1,6 +1,9 @@
 //! Counts and times requests, and gives each an audit id.
 
-use super::{Filter, Next, request_info::{info_of, query_of}};
+use super::{
+    Filter, Next,
+    request_info::{info_of, query_of},
+};
 use crate::{metrics::Metrics, request::Request, response::Response};
 use http::{HeaderName, HeaderValue};
 use std::{sync::Arc, time::Instant};

@@ -30,10 +30,7 @@ impl Filter for MaxInFlight {
         let reads = matches!(info.verb.as_str(), "get" | "list" | "watch");
         let permits = if reads { &self.reads } else { &self.writes };
         let Ok(_permit) = permits.try_acquire() else {
-            return json_failure(&Status::too_many_requests(
-                "Too many requests, please try again later.",
-                1,
-            ));
+            return json_failure(&Status::too_many_requests("Too many requests, please try again later.", 1));
         };
         next.call(request).await
     }

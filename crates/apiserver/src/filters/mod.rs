@@ -57,11 +57,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
 
 /// One filter: looks at a request and answers it, or hands it on.
 trait Filter: Send + Sync + 'static {
-    fn handle(
-        self: Arc<Self>,
-        request: Request,
-        next: impl Next,
-    ) -> impl Future<Output = Response> + Send;
+    fn handle(self: Arc<Self>, request: Request, next: impl Next) -> impl Future<Output = Response> + Send;
 }
 
 /// The rest of the chain.

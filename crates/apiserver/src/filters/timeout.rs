@@ -3,7 +3,10 @@
 //! A write that was begun is finished, also when its time is over or its client gone: it may have taken things for an
 //! object that is not stored yet, such as an address, and has to keep them or give them back.
 
-use super::{Filter, Next, request_info::{info_of, query_of}};
+use super::{
+    Filter, Next,
+    request_info::{info_of, query_of},
+};
 use crate::{
     request::Request,
     response::{Response, json_failure},
@@ -30,7 +33,9 @@ impl Filter for RequestTimeout {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    return json_failure(&Status::bad_request("invalid timeout specified in the request URL"));
+                    return json_failure(&Status::bad_request(
+                        "invalid timeout specified in the request URL",
+                    ));
                 }
             }
         }
@@ -38,10 +43,9 @@ impl Filter for RequestTimeout {
         let answer = async move { if is_read { next.call(request).await } else { finish(next, request).await } };
         match tokio::time::timeout(limit, answer).await {
             Ok(response) => response,
-            Err(_) => json_failure(&Status::timeout(
-                "request did not complete within the allotted timeout",
-                0,
-            )),
+            Err(_) => {
+                json_failure(&Status::timeout("request did not complete within the allotted timeout", 0))
+            }
         }
     }
 }

@@ -80,7 +80,8 @@ impl ObjectCodec {
 impl ObjectDecoder for ObjectCodec {
     fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError> {
         let failed = |error: &dyn std::fmt::Display| DecodeError(error.to_string());
-        let path = key.as_str().strip_prefix(&*self.prefix).ok_or_else(|| failed(&"key outside the resource"))?;
+        let path =
+            key.as_str().strip_prefix(&*self.prefix).ok_or_else(|| failed(&"key outside the resource"))?;
         let (namespace, name) = match self.namespaced {
             true => path.split_once('/').ok_or_else(|| failed(&"key without a namespace"))?,
             false => ("", path),
@@ -96,7 +97,8 @@ impl ObjectDecoder for ObjectCodec {
         } else {
             let tree = self.decode_tree(value).map_err(|error| failed(&error))?;
             let mut interned = self.interned.lock();
-            let pairs = tree.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
+            let pairs =
+                tree.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
             labels = pairs
                 .into_iter()
                 .flatten()
@@ -106,7 +108,8 @@ impl ObjectDecoder for ObjectCodec {
                 self.fields.iter().map(|field| interned.get(&(field.value)(&tree, &field.name))).collect();
         }
         Ok(DecodedObject {
-            json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata.uid"))?,
+            json: splice_revision(value, mod_revision)
+                .ok_or_else(|| failed(&"object without metadata.uid"))?,
             namespace: self.interned.lock().get(namespace),
             name: Arc::from(name),
             labels,
@@ -115,7 +118,9 @@ impl ObjectDecoder for ObjectCodec {
     }
 
     fn rewrite_revision(&self, json: &Bytes, revision: Revision) -> Bytes {
-        remove_revision(json).and_then(|bare| splice_revision(&bare, revision)).unwrap_or_else(|| json.clone())
+        remove_revision(json)
+            .and_then(|bare| splice_revision(&bare, revision))
+            .unwrap_or_else(|| json.clone())
     }
 }
 

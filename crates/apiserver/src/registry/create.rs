@@ -5,8 +5,8 @@ use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_machinery::{
     FieldPath, Status, Value, ValueExt,
-    meta::{self, ObjectMeta},
     generate_name::generate_name,
+    meta::{self, ObjectMeta},
     validation::{validate_object_meta_accessor, validate_path_segment_name},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext};
@@ -15,7 +15,8 @@ use pintle_storage::{Key, WriteError};
 /// What else may refuse a write, after the object has passed validation: validating admission.
 pub trait Validation: Send + Sync {
     /// Whether the object may be stored (on delete: may go, with `object` null).
-    fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>) -> BoxFuture<'a, Result<(), Status>>;
+    fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>)
+    -> BoxFuture<'a, Result<(), Status>>;
 }
 
 /// Refuses nothing: for writes from inside the server.
@@ -91,7 +92,8 @@ impl Store {
     async fn already_exists(&self, key: &Key, name: &str) -> Status {
         let mut status = Status::already_exists(&self.group_resource, name);
         let stored = self.storage.get(key).await.ok().and_then(|answer| answer.kv);
-        let terminating = stored.and_then(|kv| self.tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
+        let terminating =
+            stored.and_then(|kv| self.tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
         if terminating {
             status.message = format!("object is being deleted: {}", status.message);
         }
@@ -115,7 +117,8 @@ impl Store {
         if errors.is_empty() {
             // What holds for every kind, also for one that takes its own names lightly.
             let namespaced = self.resource.is_namespaced();
-            errors = validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
+            errors =
+                validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
         }
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, object.name(), &errors));

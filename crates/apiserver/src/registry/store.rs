@@ -50,8 +50,9 @@ impl Store {
     /// When the declaration names a type that the schema does not have.
     pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
         let StoreConfig { resource, storage, storage_prefix } = config;
-        let schema = TypeSchema::builtin(&resource.type_name)
-            .ok_or_else(|| format!("no schema for {} of {}", resource.type_name, resource.resource.resource))?;
+        let schema = TypeSchema::builtin(&resource.type_name).ok_or_else(|| {
+            format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
+        })?;
         let prefix: Arc<str> = format!("{storage_prefix}/{}/", resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let group_resource = resource.group_resource();
@@ -148,7 +149,12 @@ impl Store {
     }
 
     /// What a write made of the tree.
-    pub(super) fn written(&self, mut object: Value, stored: &Bytes, revision: Option<Revision>) -> Result<Written, Status> {
+    pub(super) fn written(
+        &self,
+        mut object: Value,
+        stored: &Bytes,
+        revision: Option<Revision>,
+    ) -> Result<Written, Status> {
         let json = match revision {
             Some(revision) => {
                 object.set("metadata.resourceVersion", revision.to_string());

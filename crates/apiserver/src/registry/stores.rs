@@ -1,8 +1,6 @@
 //! All stores of a server, and what code inside the server sees of them.
 
-use super::{
-    AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated,
-};
+use super::{AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_admission::Lister;
@@ -80,7 +78,11 @@ impl Stores {
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
-        for resource in resources.iter().chain(&internal).filter(|resource| is_stored(resource) && resource.conversion.is_none()) {
+        for resource in resources
+            .iter()
+            .chain(&internal)
+            .filter(|resource| is_stored(resource) && resource.conversion.is_none())
+        {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
@@ -219,7 +221,8 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             let key = store.key(namespace, name);
-            let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+            let (object, _) =
+                store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
             let object = object.ok_or_else(|| Status::not_found(resource, name))?;
             store.tree(object.json())
         })

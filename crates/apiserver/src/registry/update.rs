@@ -155,7 +155,11 @@ impl Store {
         let stored = self.encode(&mut new);
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
-            return match self.storage.delete(&self.key(context.namespace, context.name), current.revision).await {
+            return match self
+                .storage
+                .delete(&self.key(context.namespace, context.name), current.revision)
+                .await
+            {
                 Ok(revision) => {
                     self.resource.strategy.after_delete(context, &new).await;
                     Ok(updated(self.written(new, &stored, Some(revision))?))
@@ -168,7 +172,12 @@ impl Store {
                 return Ok(updated(self.written(new, &stored, Some(current.revision))?));
             }
             // The guess may be old, and then the change is none only by accident.
-            let kv = self.storage.get(&self.key(context.namespace, context.name)).await.map_err(errors::storage)?.kv;
+            let kv = self
+                .storage
+                .get(&self.key(context.namespace, context.name))
+                .await
+                .map_err(errors::storage)?
+                .kv;
             return match kv {
                 Some(kv) if kv.mod_revision == current.revision => {
                     Ok(updated(self.written(new, &stored, Some(current.revision))?))
@@ -284,7 +293,9 @@ impl Store {
             );
             return Err(Status::conflict(resource, object.name(), &why));
         }
-        if let Some(version) = wanted.resource_version.as_deref().filter(|own| *own != object.resource_version()) {
+        if let Some(version) =
+            wanted.resource_version.as_deref().filter(|own| *own != object.resource_version())
+        {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
                 object.resource_version()
@@ -297,7 +308,8 @@ impl Store {
     /// What the cache believes to be stored; when it has nothing, what is stored.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let key = self.key(namespace, name);
-        let (cached, _) = self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
+        let (cached, _) =
+            self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {
             Some(cached) => {
                 let stored = super::remove_revision(cached.json())

@@ -91,11 +91,9 @@ async fn connection(
         .await
         .map_err(|_| "TLS handshake timed out".to_owned())?
         .map_err(|error| error.to_string())?;
-    let certificates = stream
-        .get_ref()
-        .1
-        .peer_certificates()
-        .map(|certificates| PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect()));
+    let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {
+        PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
+    });
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(RequestBody::Incoming);
         if let Some(certificates) = &certificates {

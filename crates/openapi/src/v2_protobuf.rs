@@ -3,7 +3,7 @@
 //! Only members that this crate writes are known. Members whose name starts with `x-` are extensions: names with a text
 //! in YAML, of which JSON is a part.
 
-use crate::v2;
+use crate::{protobuf::Message, v2};
 use pintle_machinery::{Map, Value, ValueExt};
 use std::convert::Infallible;
 
@@ -130,6 +130,7 @@ fn schema(value: &Value) -> Message {
     let mut message = Message::default();
     message.texts_of(value, &[(1, "$ref"), (2, "format"), (4, "description")]);
     message.list_of(value, 19, "required");
+    message.anys_of(value, 20, "enum");
     if let Some(values) = value.field("additionalProperties") {
         message.within(21, 1, &schema(values));
     }
@@ -150,83 +151,6 @@ fn schema(value: &Value) -> Message {
     }
     message.extensions(value, 31);
     message
-}
-
-/// A protobuf message being written.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value as u8) | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn bytes(&mut self, number: u32, bytes: &[u8]) {
-        self.varint(u64::from(number) << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    /// A string; an empty one is not written.
-    fn text(&mut self, number: u32, text: &str) {
-        if !text.is_empty() {
-            self.bytes(number, text.as_bytes());
-        }
-    }
-
-    fn boolean(&mut self, number: u32, value: bool) {
-        if value {
-            self.varint(u64::from(number) << 3);
-            self.varint(1);
-        }
-    }
-
-    fn message(&mut self, number: u32, message: &Message) {
-        self.bytes(number, &message.0);
-    }
-
-    /// A message that is the only field of another.
-    fn within(&mut self, number: u32, inner: u32, message: &Message) {
-        let mut outer = Message::default();
-        outer.message(inner, message);
-        self.message(number, &outer);
-    }
-
-    /// One entry of a map.
-    fn named(&mut self, number: u32, name: &str, message: &Message) {
-        let mut entry = Message::default();
-        entry.text(1, name);
-        entry.message(2, message);
-        self.message(number, &entry);
-    }
-
-    /// String members of an object.
-    fn texts_of(&mut self, object: &Value, members: &[(u32, &str)]) {
-        for (number, member) in members {
-            let text = object.field(member).and_then(Value::as_str);
-            self.text(*number, text.unwrap_or_default());
-        }
-    }
-
-    /// A member of an object that is a list of strings.
-    fn list_of(&mut self, object: &Value, number: u32, member: &str) {
-        for item in object.items_at(member) {
-            self.bytes(number, item.as_str().unwrap_or_default().as_bytes());
-        }
-    }
-
-    fn extensions(&mut self, object: &Value, number: u32) {
-        let members: Option<&Map> = object.as_object();
-        for (name, value) in members.into_iter().flatten().filter(|(name, _)| name.starts_with("x-")) {
-            let mut any = Message::default();
-            any.text(2, &value.to_string());
-            self.named(number, name, &any);
-        }
-    }
 }
 
 #[cfg(test)]
