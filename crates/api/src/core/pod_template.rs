@@ -120,6 +120,10 @@ impl Strategy for PodTemplateStrategy {
         let template = object.at("template").unwrap_or(&Value::Null);
         warnings(template, old.at("template"), &FieldPath::new("template"))
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 fn columns() -> Vec<Column> {
