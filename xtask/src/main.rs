@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 mod codegen;
+mod openapi;
 mod roundtrip;
 mod shared;
 
@@ -12,6 +13,7 @@ Usage: cargo xtask <task>
 
 Tasks:
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
+  openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
   roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
 ";
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),
+        ["openapi", "--check"] => openapi::run(root),
         ["roundtrip"] => roundtrip::run(root),
         ["-h" | "--help" | "help"] | [] => {
             print!("{HELP}");

@@ -55,8 +55,12 @@ impl TokenFile {
                 return Err(TokenFileError::Line { path: name, line: index + 1 });
             }
             let groups = rest.first().map(String::as_str).unwrap_or_default();
-            let mut groups: Vec<String> =
-                groups.split(',').map(str::trim).filter(|group| !group.is_empty()).map(str::to_owned).collect();
+            let mut groups: Vec<String> = groups
+                .split(',')
+                .map(str::trim)
+                .filter(|group| !group.is_empty())
+                .map(str::to_owned)
+                .collect();
             groups.push(AUTHENTICATED.to_owned());
             let user = UserInfo { name: user.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
             users.insert(token.clone(), Arc::new(user));

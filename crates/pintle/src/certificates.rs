@@ -5,8 +5,8 @@
 
 use crate::Options;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
 };
 use rustls::{
     RootCertStore, ServerConfig,
@@ -65,7 +65,10 @@ pub(crate) struct Certificates {
 
 impl Certificates {
     /// Loads what there is and makes what is missing.
-    pub(crate) fn load_or_make(options: &Options, service_ip: Option<IpAddr>) -> Result<Certificates, CertificateError> {
+    pub(crate) fn load_or_make(
+        options: &Options,
+        service_ip: Option<IpAddr>,
+    ) -> Result<Certificates, CertificateError> {
         let dir = options.certificates_dir();
         fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
         let ca = Authority::load_or_make(&dir)?;
@@ -89,7 +92,11 @@ impl Certificates {
     }
 }
 
-fn server_config(cert_pem: &str, key_pem: &str, client_ca_pem: &str) -> Result<Arc<ServerConfig>, CertificateError> {
+fn server_config(
+    cert_pem: &str,
+    key_pem: &str,
+    client_ca_pem: &str,
+) -> Result<Arc<ServerConfig>, CertificateError> {
     let tls = |error: &dyn std::fmt::Display| CertificateError::Tls(error.to_string());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -194,7 +201,8 @@ fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, "pintle-ca");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
 }
 
@@ -211,7 +219,9 @@ fn serving_names(options: &Options, service_ip: Option<IpAddr>) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    names.extend([Some(options.advertised()), service_ip].into_iter().flatten().map(|address| address.to_string()));
+    names.extend(
+        [Some(options.advertised()), service_ip].into_iter().flatten().map(|address| address.to_string()),
+    );
     if !options.bind_address.is_unspecified() {
         names.push(options.bind_address.to_string());
     }

@@ -1,6 +1,6 @@
 //! The chain of servers, assembled.
 
-use crate::{Options, run::RunError};
+use crate::{Options, openapi_endpoints::OpenApiEndpoints, run::RunError};
 use pintle_admission::AdmissionChain;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
@@ -11,6 +11,7 @@ use pintle_apiserver::{
     registry::Stores,
     server::{Front, GenericApiServer},
 };
+use pintle_openapi::OpenApi;
 use pintle_storage::Storage;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -36,7 +37,8 @@ pub(crate) fn build(
     let runtime = Handle::current();
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let start = |resources, internal| {
-        Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime).map_err(RunError::Assemble)
+        Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime)
+            .map_err(RunError::Assemble)
     };
     let config = pintle_api::Config { service_network: network };
     let kube = start(pintle_api::resources(&config), pintle_api::internal_resources())?;
@@ -77,12 +79,15 @@ pub(crate) fn build(
             true => Err("process is shutting down".to_owned()),
         }),
     );
+    let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
+    let open_api = OpenApi::new(declared, server_version);
     let front = Front {
         discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
         health: health.clone(),
         metrics: metrics.clone(),
         collect: Arc::new(|| {}),
-        documents: Vec::new(),
+        documents: vec![Arc::new(OpenApiEndpoints(open_api))],
     };
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);

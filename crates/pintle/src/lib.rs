@@ -6,6 +6,7 @@
 mod certificates;
 mod chain;
 mod kubeconfig;
+mod openapi_endpoints;
 mod options;
 mod run;
 

@@ -34,7 +34,8 @@ async fn run(flags: flags::Flags) -> Result<(), RunError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_error)?;
     let running = pintle::start(flags.options).await?;
     tracing::info!(address = %running.address(), "serving");
-    let kubeconfig = std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
+    let kubeconfig =
+        std::fs::canonicalize(running.kubeconfig()).unwrap_or_else(|_| running.kubeconfig().clone());
     println!("export KUBECONFIG={}", kubeconfig.display());
     tokio::select! {
         _ = terminate.recv() => {}

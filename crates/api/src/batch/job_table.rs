@@ -1,7 +1,7 @@
 //! How jobs print.
 
 use crate::printing::{
-    age, column, container_cells, container_columns, human_duration, label_selector, name, selector_column,
+    age, column, container_cells, container_columns, label_selector, name, selector_column,
 };
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
@@ -70,7 +70,7 @@ fn duration(job: &Value, now: Timestamp) -> String {
     let [start, end] =
         ["status.startTime", "status.completionTime"].map(|path| meta::parse_time(job.str_at(path)));
     match start {
-        Some(start) => human_duration(end.unwrap_or(now).duration_since(start)),
+        Some(start) => meta::human_duration(end.unwrap_or(now).duration_since(start).as_secs()),
         None => String::new(),
     }
 }

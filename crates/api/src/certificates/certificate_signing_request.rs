@@ -2,9 +2,9 @@
 
 use super::GROUP;
 use crate::declare::Declare;
-use crate::printing::{NONE, age, column, human_duration, name, text};
-use jiff::{SignedDuration, Timestamp};
-use pintle_machinery::{Value, ValueExt};
+use crate::printing::{NONE, age, column, name, text};
+use jiff::Timestamp;
+use pintle_machinery::{Value, ValueExt, meta};
 use pintle_registry::{Cell, Column, DefaultStrategy, Resource, SelectableField};
 
 /// The declaration.
@@ -30,14 +30,14 @@ fn columns() -> Vec<Column> {
 }
 
 fn cells(request: &Value, now: Timestamp) -> Vec<Cell> {
-    let duration = request.i64_at("spec.expirationSeconds").map(SignedDuration::from_secs);
+    let duration = request.i64_at("spec.expirationSeconds");
     let signer = request.str_at("spec.signerName");
     vec![
         name(request),
         age(request, now),
         if signer.is_empty() { NONE } else { signer }.into(),
         text(request, "spec.username"),
-        duration.map_or_else(|| NONE.to_owned(), human_duration).into(),
+        duration.map_or_else(|| NONE.to_owned(), meta::human_duration).into(),
         condition(request).into(),
     ]
 }

@@ -13,6 +13,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("PersistentVolume", "persistentvolumes")
         .prints(columns, cells)
+        .answers_deleted_object()
         .short_names(["pv"])
         .status(DefaultStrategy)
 }

@@ -13,6 +13,7 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("PersistentVolumeClaim", "persistentvolumeclaims")
         .prints(columns, cells)
+        .answers_deleted_object()
         .short_names(["pvc"])
         .status(DefaultStrategy)
 }

@@ -12,6 +12,7 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceQuota", "resourcequotas")
         .prints(columns, cells)
+        .answers_deleted_object()
         .short_names(["quota"])
         .status(DefaultStrategy)
 }

@@ -9,7 +9,11 @@ use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ResourceClaim", "resourceclaims").prints(columns, cells).status(DefaultStrategy)
+    GROUP
+        .namespaced("ResourceClaim", "resourceclaims")
+        .prints(columns, cells)
+        .answers_deleted_object()
+        .status(DefaultStrategy)
 }
 
 fn columns() -> Vec<Column> {

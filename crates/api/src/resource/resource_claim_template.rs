@@ -9,7 +9,10 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("ResourceClaimTemplate", "resourceclaimtemplates").prints(columns, cells)
+    GROUP
+        .namespaced("ResourceClaimTemplate", "resourceclaimtemplates")
+        .prints(columns, cells)
+        .answers_deleted_object()
 }
 
 fn columns() -> Vec<Column> {

@@ -9,10 +9,14 @@ use pintle_registry::{Cell, Column, Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ResourceSlice", "resourceslices").prints(columns, cells).selectable([
-        SelectableField::new("spec.nodeName").with_trigger(),
-        SelectableField::new("spec.driver"),
-    ])
+    GROUP
+        .cluster("ResourceSlice", "resourceslices")
+        .prints(columns, cells)
+        .answers_deleted_object()
+        .selectable([
+            SelectableField::new("spec.nodeName").with_trigger(),
+            SelectableField::new("spec.driver"),
+        ])
 }
 
 fn columns() -> Vec<Column> {

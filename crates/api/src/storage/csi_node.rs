@@ -9,7 +9,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSINode", "csinodes").prints(columns, cells)
+    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).answers_deleted_object()
 }
 
 fn columns() -> Vec<Column> {

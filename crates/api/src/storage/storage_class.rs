@@ -9,7 +9,11 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("StorageClass", "storageclasses").prints(columns, cells).short_names(["sc"])
+    GROUP
+        .cluster("StorageClass", "storageclasses")
+        .prints(columns, cells)
+        .answers_deleted_object()
+        .short_names(["sc"])
 }
 
 fn columns() -> Vec<Column> {

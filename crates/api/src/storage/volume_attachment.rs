@@ -9,7 +9,11 @@ use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("VolumeAttachment", "volumeattachments").prints(columns, cells).status(DefaultStrategy)
+    GROUP
+        .cluster("VolumeAttachment", "volumeattachments")
+        .prints(columns, cells)
+        .answers_deleted_object()
+        .status(DefaultStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -12,6 +12,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttributesClass", "volumeattributesclasses")
         .prints(columns, cells)
+        .answers_deleted_object()
         .short_names(["vac"])
 }
 

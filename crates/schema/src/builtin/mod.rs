@@ -53,7 +53,7 @@ struct NamedType {
 struct Override {
     id: NodeId,
     target: NodeId,
-    map_type: MapType,
+    usage: Usage,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -139,9 +139,15 @@ impl Loader {
         for index in 0..self.types.len() {
             self.fill(index);
         }
-        for Override { id, target, map_type } in std::mem::take(&mut self.overrides) {
+        for Override { id, target, usage } in std::mem::take(&mut self.overrides) {
             self.builder.set_copy(id, target);
-            self.builder.set_map_type(id, map_type);
+            if let Some(map_type) = usage.map_type {
+                self.builder.set_map_type(id, map_type);
+            }
+            if usage.list_type != ListType::Atomic {
+                let keys: Vec<&str> = usage.keys.into_iter().flat_map(|keys| keys.split(',')).collect();
+                self.builder.set_list_type(id, usage.list_type, &keys);
+            }
         }
         let root = self.builder.scalar(Type::Any);
         self.builder.finish_declared(root)
@@ -241,6 +247,7 @@ impl Loader {
         let mut spec = FieldSpec { name, number, default, ..FieldSpec::default() };
         let mut usage = Usage::default();
         for word in words {
+            spec.topology_marked |= word.starts_with("list=") || word.starts_with("map=");
             match word.split_once('=') {
                 None => match word {
                     "*" => spec.pointer = true,
@@ -301,14 +308,12 @@ impl Loader {
             return self.builder.scalar(Type::Any);
         };
         let target = target.id;
-        match usage.map_type {
-            None => target,
-            Some(map_type) => {
-                let id = self.builder.reserve();
-                self.overrides.push(Override { id, target, map_type });
-                id
-            }
+        if usage.map_type.is_none() && usage.list_type == ListType::Atomic {
+            return target;
         }
+        let id = self.builder.reserve();
+        self.overrides.push(Override { id, target, usage });
+        id
     }
 }
 

@@ -11,8 +11,8 @@ mod wire;
 
 pub use decode::{decode, decode_message};
 pub use encode::{encode, encode_message};
-pub use wire::write_bytes as write_field;
 pub use envelope::{PREFIX, Unknown, frame, open, seal, watch_event};
+pub use wire::write_bytes as write_field;
 
 #[cfg(test)]
 mod tests;

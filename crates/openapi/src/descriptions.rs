@@ -1,0 +1,66 @@
+//! The descriptions of types and fields, which the build script took from a dependency that carries them.
+//!
+//! They are kept deflated and unpacked for as long as a document is being made: a server that nobody asks for OpenAPI
+//! pays nothing for them.
+
+use flate2::read::DeflateDecoder;
+use serde_json::Value;
+use std::{collections::HashMap, io::Read as _};
+
+static DEFLATED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));
+
+/// What each definition and its fields are.
+#[derive(Debug)]
+pub(crate) struct Descriptions {
+    text: String,
+    /// Where in the text the lines of a definition are.
+    definitions: HashMap<String, (usize, usize)>,
+}
+
+impl Descriptions {
+    /// Unpacks them.
+    pub(crate) fn load() -> Descriptions {
+        let mut text = String::new();
+        let unpacked = DeflateDecoder::new(DEFLATED).read_to_string(&mut text);
+        debug_assert!(unpacked.is_ok(), "the build script wrote it");
+        let mut definitions = HashMap::new();
+        let mut offset = 0;
+        for block in text.split_inclusive("\n=") {
+            let start = offset;
+            offset += block.len();
+            let name_end = block.find('\n').unwrap_or(block.len());
+            let name = block.get(..name_end).unwrap_or_default().trim_start_matches('=');
+            definitions.insert(name.to_owned(), (start + name_end, offset));
+        }
+        Descriptions { text, definitions }
+    }
+
+    /// The description of a definition.
+    pub(crate) fn definition(&self, definition: &str) -> Option<Value> {
+        self.field(definition, "")
+    }
+
+    /// The description of a field of a definition.
+    pub(crate) fn field(&self, definition: &str, field: &str) -> Option<Value> {
+        let &(start, end) = self.definitions.get(definition)?;
+        let lines = self.text.get(start..end)?.lines();
+        let (_, description) =
+            lines.filter_map(|line| line.split_once('\t')).find(|(name, _)| *name == field)?;
+        serde_json::from_str(description).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_and_fields_are_described() {
+        let descriptions = Descriptions::load();
+        let pod = descriptions.definition("io.k8s.api.core.v1.Pod");
+        assert!(pod.is_some_and(|text| text.as_str().is_some_and(|text| text.starts_with("Pod is"))));
+        assert!(descriptions.field("io.k8s.api.core.v1.PodSpec", "nodeName").is_some());
+        assert_eq!(descriptions.field("io.k8s.api.core.v1.PodSpec", "nodeNames"), None);
+        assert_eq!(descriptions.definition("io.k8s.api.core.v1.Nothing"), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! OpenAPI documents, made from what resources declare and what the schema says of their types.
+//!
+//! `/openapi/v3` is an index of documents, one an API version, one a group and a few more; `/openapi/v2` is everything in
+//! one. Documents are made when they are first asked for and kept compressed: an idle server keeps none. Their shape is
+//! that of the Kubernetes API server, which clients rely on to explain, validate and merge objects
+//! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition>).
+
+mod definitions;
+mod descriptions;
+mod document;
+mod json;
+mod names;
+mod operation;
+mod parameters;
+mod paths;
+mod protobuf;
+mod resource_paths;
+mod v2;
+mod v2_protobuf;
+mod v3;
+mod v3_protobuf;
+
+pub use document::Document;
+
+use bytes::Bytes;
+use descriptions::Descriptions;
+use document::DocumentWriter;
+use operation::Operation;
+use parking_lot::Mutex;
+use pintle_machinery::{GroupVersion, Map, Value};
+use pintle_registry::Resource;
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write as _},
+    sync::{Arc, OnceLock},
+};
+
+/// The documents about a set of resources.
+pub struct OpenApi {
+    resources: Vec<Arc<Resource>>,
+    server_version: String,
+    documents: OnceLock<BTreeMap<String, Arc<Document>>>,
+    v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
+    v2: OnceLock<Arc<Document>>,
+    v2_protobuf: OnceLock<Arc<Document>>,
+}
+
+impl OpenApi {
+    /// The documents about these resources. `server_version` is the server's version, such as `v1.36.2`.
+    pub fn new(resources: Vec<Arc<Resource>>, server_version: impl Into<String>) -> OpenApi {
+        OpenApi {
+            resources,
+            server_version: server_version.into(),
+            documents: OnceLock::new(),
+            v3_protobuf: Mutex::new(BTreeMap::new()),
+            v2: OnceLock::new(),
+            v2_protobuf: OnceLock::new(),
+        }
+    }
+
+    /// The answer to `/openapi/v3`: where each document is, with its hash.
+    pub fn v3_index(&self) -> Bytes {
+        let paths: Map = self
+            .v3_documents()
+            .iter()
+            .map(|(key, document)| {
+                let url = format!("/openapi/v3/{key}?hash={}", document.hash());
+                (key.clone(), json!({"serverRelativeURL": url}))
+            })
+            .collect();
+        json!({"paths": paths}).to_string().into()
+    }
+
+    /// The document at `/openapi/v3/<key>`: `apis/apps/v1`, `api/v1`, `apis/apps`, `version`, …
+    pub fn v3_document(&self, key: &str) -> Option<Arc<Document>> {
+        self.v3_documents().get(key).cloned()
+    }
+
+    /// The same in protobuf (`application/com.github.proto-openapi.spec.v3@v1.0+protobuf`), with the same hash.
+    pub fn v3_document_protobuf(&self, key: &str) -> Option<Arc<Document>> {
+        let json = self.v3_document(key)?;
+        let mut made = self.v3_protobuf.lock();
+        if let Some(document) = made.get(key) {
+            return Some(document.clone());
+        }
+        let (documents, versions) = (paths::documents(&self.resources), self.versions_by_key());
+        let source = v3::Source {
+            paths: documents.get(key)?,
+            version: versions.get(key),
+            server_version: &self.server_version,
+            descriptions: &Descriptions::load(),
+        };
+        let bytes = v3_protobuf::encode(&source);
+        let document = Document::written_by(|out| out.write_all(&bytes)).with_hash_of(&json);
+        let document = Arc::new(document);
+        made.insert(key.to_owned(), document.clone());
+        Some(document)
+    }
+
+    /// All documents of `/openapi/v3`, by key. The index needs the hash of each, so that they are made together.
+    pub fn v3_documents(&self) -> &BTreeMap<String, Arc<Document>> {
+        self.documents.get_or_init(|| {
+            let descriptions = Descriptions::load();
+            let versions = self.versions_by_key();
+            paths::documents(&self.resources)
+                .iter()
+                .map(|(key, paths)| {
+                    let source = v3::Source {
+                        paths,
+                        version: versions.get(key),
+                        server_version: &self.server_version,
+                        descriptions: &descriptions,
+                    };
+                    (key.clone(), Arc::new(Document::written_by(|out| source.write(out))))
+                })
+                .collect()
+        })
+    }
+
+    /// The answer to `/openapi/v2` in JSON.
+    pub fn v2(&self) -> Arc<Document> {
+        let document = self.v2.get_or_init(|| Arc::new(self.v2_document(|source, out| source.write(out))));
+        document.clone()
+    }
+
+    /// The answer to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
+    /// Go clients ask for. It has the hash of the JSON form.
+    pub fn v2_protobuf(&self) -> Arc<Document> {
+        let document = self.v2_protobuf.get_or_init(|| {
+            let document = self.v2_document(|source, out| out.write_all(&v2_protobuf::encode(source)));
+            Arc::new(document.with_hash_of(&self.v2()))
+        });
+        document.clone()
+    }
+
+    fn v2_document(
+        &self,
+        write: impl FnOnce(&v2::Source<'_>, &mut DocumentWriter) -> io::Result<()>,
+    ) -> Document {
+        let documents = paths::documents(&self.resources);
+        let source = v2::Source {
+            documents: &documents.values().collect::<Vec<_>>(),
+            versions: &self.versions(),
+            server_version: &self.server_version,
+            descriptions: &Descriptions::load(),
+        };
+        Document::written_by(|out| write(&source, out))
+    }
+
+    fn versions_by_key(&self) -> BTreeMap<String, GroupVersion> {
+        self.versions().into_iter().map(|version| (key_of(&version), version)).collect()
+    }
+
+    fn versions(&self) -> Vec<GroupVersion> {
+        let mut versions: Vec<GroupVersion> =
+            self.resources.iter().map(|resource| resource.resource.group_version()).collect();
+        versions.sort();
+        versions.dedup();
+        versions
+    }
+}
+
+fn key_of(version: &GroupVersion) -> String {
+    paths::root(version).trim_start_matches('/').to_owned()
+}
+
+/// How clients say who they are.
+fn bearer_token() -> Value {
+    json!({
+        "type": "apiKey",
+        "name": "authorization",
+        "in": "header",
+        "description": "A bearer token in the authorization header",
+    })
+}
+
+/// What Kubernetes' clients want to know of an operation.
+fn add_extensions(operation: &Operation, value: &mut Map) {
+    if let Some(action) = operation.action {
+        value.insert("x-kubernetes-action".to_owned(), json!(action));
+    }
+    if let Some(kind) = &operation.kind {
+        let kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+        value.insert("x-kubernetes-group-version-kind".to_owned(), kind);
+    }
+}

@@ -1,0 +1,107 @@
+//! Writing gnostic's protobuf messages for OpenAPI.
+
+use pintle_machinery::{Map, Value, ValueExt};
+
+/// A message being written.
+#[derive(Default)]
+pub(crate) struct Message(pub(crate) Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push((value as u8) | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// Bytes, or a string that is written even when empty.
+    pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+        self.varint(u64::from(number) << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// A string; an empty one is not written.
+    pub(crate) fn text(&mut self, number: u32, text: &str) {
+        if !text.is_empty() {
+            self.bytes(number, text.as_bytes());
+        }
+    }
+
+    /// A boolean; false is not written.
+    pub(crate) fn boolean(&mut self, number: u32, value: bool) {
+        if value {
+            self.boolean_always(number, value);
+        }
+    }
+
+    /// A boolean that is written even when false: one of several that may be set.
+    pub(crate) fn boolean_always(&mut self, number: u32, value: bool) {
+        self.varint(u64::from(number) << 3);
+        self.varint(u64::from(value));
+    }
+
+    /// A double, written even when zero: one of several that may be set.
+    pub(crate) fn double(&mut self, number: u32, value: f64) {
+        self.varint(u64::from(number) << 3 | 1);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A message as a field.
+    pub(crate) fn message(&mut self, number: u32, message: &Message) {
+        self.bytes(number, &message.0);
+    }
+
+    /// A message that is the only field of another.
+    pub(crate) fn within(&mut self, number: u32, inner: u32, message: &Message) {
+        let mut outer = Message::default();
+        outer.message(inner, message);
+        self.message(number, &outer);
+    }
+
+    /// One entry of a map.
+    pub(crate) fn named(&mut self, number: u32, name: &str, message: &Message) {
+        let mut entry = Message::default();
+        entry.text(1, name);
+        entry.message(2, message);
+        self.message(number, &entry);
+    }
+
+    /// String members of an object.
+    pub(crate) fn texts_of(&mut self, object: &Value, members: &[(u32, &str)]) {
+        for (number, member) in members {
+            let text = object.field(member).and_then(Value::as_str);
+            self.text(*number, text.unwrap_or_default());
+        }
+    }
+
+    /// A member of an object that is a list of strings.
+    pub(crate) fn list_of(&mut self, object: &Value, number: u32, member: &str) {
+        for item in object.items_at(member) {
+            self.bytes(number, item.as_str().unwrap_or_default().as_bytes());
+        }
+    }
+
+    /// A member of an object that is a list of any values.
+    pub(crate) fn anys_of(&mut self, object: &Value, number: u32, member: &str) {
+        for item in object.items_at(member) {
+            self.message(number, &any(item));
+        }
+    }
+
+    /// The members whose name starts with `x-`.
+    pub(crate) fn extensions(&mut self, object: &Value, number: u32) {
+        let members: Option<&Map> = object.as_object();
+        for (name, value) in members.into_iter().flatten().filter(|(name, _)| name.starts_with("x-")) {
+            self.named(number, name, &any(value));
+        }
+    }
+}
+
+/// Any value: a text in YAML, of which JSON is a part.
+fn any(value: &Value) -> Message {
+    let mut any = Message::default();
+    any.text(2, &value.to_string());
+    any
+}

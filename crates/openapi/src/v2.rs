@@ -1,0 +1,138 @@
+//! The OpenAPI 2 document: all paths in one.
+
+use crate::{
+    definitions::{Definitions, Dialect},
+    descriptions::Descriptions,
+    json::Members,
+    operation::{Operation, PATCH_MEDIA, Paths, Payload, common_parameters, meaning, own_parameters},
+    parameters::Parameter,
+};
+use pintle_machinery::{GroupVersion, Map, Value};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+/// What the document is made from.
+pub(crate) struct Source<'a> {
+    pub(crate) documents: &'a [&'a Paths],
+    /// The API versions that the paths belong to.
+    pub(crate) versions: &'a [GroupVersion],
+    pub(crate) server_version: &'a str,
+    pub(crate) descriptions: &'a Descriptions,
+}
+
+impl Source<'_> {
+    /// Everything but paths and definitions.
+    pub(crate) fn head(&self) -> [(&'static str, Value); 4] {
+        [
+            ("swagger", json!("2.0")),
+            ("info", json!({"title": "Kubernetes", "version": self.server_version})),
+            ("securityDefinitions", json!({"BearerToken": crate::bearer_token()})),
+            ("security", json!([{"BearerToken": []}])),
+        ]
+    }
+
+    /// The paths with their operations.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        let paths = self.documents.iter().flat_map(|paths| paths.iter());
+        paths.map(|(path, operations)| (path.as_str(), path_item(operations)))
+    }
+
+    /// Visits the definitions that the operations need.
+    pub(crate) fn visit_definitions<E>(
+        &self,
+        visit: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let definitions =
+            Definitions { dialect: Dialect::V2, descriptions: self.descriptions, versions: self.versions };
+        let items = self.documents.iter().flat_map(|paths| paths.values());
+        definitions.visit(items.flat_map(BTreeMap::values).flat_map(Operation::definitions), visit)
+    }
+
+    /// Writes the document in JSON.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut document = Members::start(out)?;
+        for (name, value) in self.head() {
+            document.member(name, &value)?;
+        }
+        let mut paths = document.object("paths")?;
+        for (path, item) in self.paths() {
+            paths.member(path, &item)?;
+        }
+        paths.end()?;
+        let mut definitions = document.object("definitions")?;
+        self.visit_definitions(|name, definition| definitions.member(name, definition))?;
+        definitions.end()?;
+        document.end()
+    }
+}
+
+fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+    let common = common_parameters(operations);
+    let mut item: Map = operations
+        .iter()
+        .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
+        .collect();
+    if !common.is_empty() {
+        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+    }
+    item.into()
+}
+
+fn operation(operation: &Operation, common: &[Parameter]) -> Value {
+    let consumes = match &operation.body {
+        Some(body) if body.media == PATCH_MEDIA => PATCH_MEDIA,
+        _ => &["*/*"],
+    };
+    let mut parameters: Vec<Value> = own_parameters(operation, common).iter().map(parameter).collect();
+    if let Some(body) = &operation.body {
+        let mut value = Map::new();
+        value.insert("name".to_owned(), json!("body"));
+        value.insert("in".to_owned(), json!("body"));
+        if body.required {
+            value.insert("required".to_owned(), json!(true));
+        }
+        value.insert("schema".to_owned(), Dialect::V2.reference_to(&body.definition));
+        parameters.insert(0, value.into());
+    }
+    let schema = match &operation.answer {
+        Payload::Definition(definition) => Dialect::V2.reference_to(definition),
+        Payload::Text => json!({"type": "string"}),
+    };
+    let mut responses: Map = operation
+        .codes
+        .iter()
+        .map(|code| (code.to_string(), json!({"description": meaning(*code), "schema": schema})))
+        .collect();
+    responses.insert("401".to_owned(), json!({"description": meaning(401)}));
+    let mut value = Map::new();
+    value.insert("tags".to_owned(), json!([operation.tag]));
+    value.insert("description".to_owned(), json!(operation.description));
+    value.insert("operationId".to_owned(), json!(operation.id));
+    value.insert("schemes".to_owned(), json!(["https"]));
+    value.insert("consumes".to_owned(), json!(consumes));
+    value.insert("produces".to_owned(), json!(operation.media));
+    if !parameters.is_empty() {
+        value.insert("parameters".to_owned(), parameters.into());
+    }
+    value.insert("responses".to_owned(), responses.into());
+    crate::add_extensions(operation, &mut value);
+    value.into()
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let mut value = Map::new();
+    value.insert("name".to_owned(), json!(parameter.name));
+    value.insert("in".to_owned(), json!(if parameter.in_path { "path" } else { "query" }));
+    value.insert("type".to_owned(), json!(parameter.json_type));
+    value.insert("uniqueItems".to_owned(), json!(true));
+    if !parameter.description.is_empty() {
+        value.insert("description".to_owned(), json!(parameter.description));
+    }
+    if parameter.in_path {
+        value.insert("required".to_owned(), json!(true));
+    }
+    value.into()
+}

@@ -1,0 +1,145 @@
+//! OpenAPI 3 documents.
+
+use crate::{
+    definitions::{Definitions, Dialect},
+    descriptions::Descriptions,
+    json::Members,
+    operation::{Operation, Paths, Payload, common_parameters, meaning, own_parameters},
+    parameters::Parameter,
+};
+use pintle_machinery::{GroupVersion, Map, Value};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+/// The version of OpenAPI.
+pub(crate) const VERSION: &str = "3.0.0";
+
+/// What a document is made from.
+pub(crate) struct Source<'a> {
+    pub(crate) paths: &'a Paths,
+    /// The API version that the paths belong to.
+    pub(crate) version: Option<&'a GroupVersion>,
+    pub(crate) server_version: &'a str,
+    pub(crate) descriptions: &'a Descriptions,
+}
+
+impl Source<'_> {
+    /// What the document is.
+    pub(crate) fn info(&self) -> Value {
+        json!({"title": "Kubernetes", "version": self.server_version})
+    }
+
+    /// The paths with their operations.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, Value)> {
+        self.paths.iter().map(|(path, operations)| (path.as_str(), path_item(operations)))
+    }
+
+    /// Visits the definitions that the operations need.
+    pub(crate) fn visit_definitions<E>(
+        &self,
+        visit: impl FnMut(&str, &Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let versions = self.version.map(std::slice::from_ref).unwrap_or_default();
+        let definitions = Definitions { dialect: Dialect::V3, descriptions: self.descriptions, versions };
+        definitions.visit(self.needed(), visit)
+    }
+
+    /// The ways to authenticate.
+    pub(crate) fn security_schemes(&self) -> Value {
+        json!({"BearerToken": crate::bearer_token()})
+    }
+
+    fn needed(&self) -> impl Iterator<Item = &str> {
+        self.paths.values().flat_map(BTreeMap::values).flat_map(Operation::definitions)
+    }
+
+    /// Writes the document in JSON.
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut document = Members::start(out)?;
+        document.member("openapi", &json!(VERSION))?;
+        document.member("info", &self.info())?;
+        let mut paths = document.object("paths")?;
+        for (path, item) in self.paths() {
+            paths.member(path, &item)?;
+        }
+        paths.end()?;
+        let mut components = document.object("components")?;
+        if self.needed().next().is_some() {
+            let mut schemas = components.object("schemas")?;
+            self.visit_definitions(|name, definition| schemas.member(name, definition))?;
+            schemas.end()?;
+        }
+        components.member("securitySchemes", &self.security_schemes())?;
+        components.end()?;
+        document.end()
+    }
+}
+
+fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+    let common = common_parameters(operations);
+    let mut item: Map = operations
+        .iter()
+        .map(|(method, written)| ((*method).to_owned(), operation(written, &common)))
+        .collect();
+    if !common.is_empty() {
+        item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
+    }
+    item.into()
+}
+
+fn operation(operation: &Operation, common: &[Parameter]) -> Value {
+    let mut value = Map::new();
+    value.insert("tags".to_owned(), json!([operation.tag]));
+    value.insert("description".to_owned(), json!(operation.description));
+    value.insert("operationId".to_owned(), json!(operation.id));
+    let own = own_parameters(operation, common);
+    if !own.is_empty() {
+        value.insert("parameters".to_owned(), own.iter().map(parameter).collect());
+    }
+    if let Some(body) = &operation.body {
+        let schema = Dialect::V3.reference_to(&body.definition);
+        let mut request = Map::from_iter([("content".to_owned(), content(body.media, &schema))]);
+        if body.required {
+            request.insert("required".to_owned(), json!(true));
+        }
+        value.insert("requestBody".to_owned(), request.into());
+    }
+    let schema = match &operation.answer {
+        Payload::Definition(definition) => Dialect::V3.reference_to(definition),
+        Payload::Text => json!({"type": "string"}),
+    };
+    let mut responses: Map = operation
+        .codes
+        .iter()
+        .map(|code| {
+            let response =
+                json!({"description": meaning(*code), "content": content(operation.media, &schema)});
+            (code.to_string(), response)
+        })
+        .collect();
+    responses.insert("401".to_owned(), json!({"description": meaning(401)}));
+    value.insert("responses".to_owned(), responses.into());
+    crate::add_extensions(operation, &mut value);
+    value.into()
+}
+
+fn content(media: &[&str], schema: &Value) -> Value {
+    media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect::<Map>().into()
+}
+
+fn parameter(parameter: &Parameter) -> Value {
+    let mut value = Map::new();
+    value.insert("name".to_owned(), json!(parameter.name));
+    value.insert("in".to_owned(), json!(if parameter.in_path { "path" } else { "query" }));
+    if !parameter.description.is_empty() {
+        value.insert("description".to_owned(), json!(parameter.description));
+    }
+    if parameter.in_path {
+        value.insert("required".to_owned(), json!(true));
+    }
+    value.insert("schema".to_owned(), json!({"type": parameter.json_type, "uniqueItems": true}));
+    value.into()
+}

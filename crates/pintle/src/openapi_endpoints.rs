@@ -1,0 +1,147 @@
+//! OpenAPI documents over HTTP: `/openapi/v2`, `/openapi/v3` and the documents below it.
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use jiff::{SignedDuration, Timestamp};
+use pintle_apiserver::{
+    body::Body,
+    negotiation::accept_clauses,
+    query::Query,
+    request::Request,
+    response::{Response, with_content_type},
+    server::PlainEndpoints,
+};
+use pintle_openapi::{Document, OpenApi};
+use std::sync::Arc;
+
+const JSON: &str = "application/json";
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
+/// How long a document may be cached that was asked for by its hash.
+const A_YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
+
+/// Answers with the documents of an [`OpenApi`].
+pub(crate) struct OpenApiEndpoints(pub(crate) OpenApi);
+
+/// The forms of a document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Protobuf,
+}
+
+impl PlainEndpoints for OpenApiEndpoints {
+    fn serve(&self, request: &Request) -> Option<Response> {
+        let path = request.uri().path().strip_prefix("/openapi/")?;
+        let (headers, method) = (request.headers(), request.method());
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Some(plain(StatusCode::METHOD_NOT_ALLOWED));
+        }
+        Some(match path {
+            "v2" | "v2/" => self.v2(headers),
+            // The index has always been sent as plain text.
+            "v3" | "v3/" => {
+                with_content_type(200, "text/plain; charset=utf-8", Body::from(self.0.v3_index()))
+            }
+            _ => {
+                let key = path.strip_prefix("v3/")?;
+                let query = Query::parse(request.uri().query().unwrap_or_default());
+                self.v3(key, query.first("hash").filter(|hash| !hash.is_empty()), headers)
+            }
+        })
+    }
+
+    fn paths(&self) -> Vec<String> {
+        ["/openapi/v2", "/openapi/v3", "/openapi/v3/"].map(str::to_owned).into()
+    }
+}
+
+impl OpenApiEndpoints {
+    fn v2(&self, headers: &HeaderMap) -> Response {
+        match wanted_form(headers, "v2") {
+            None => plain(StatusCode::NOT_ACCEPTABLE),
+            Some(Form::Json) => document(&self.0.v2(), JSON, headers),
+            Some(Form::Protobuf) => document(&self.0.v2_protobuf(), V2_PROTOBUF, headers),
+        }
+    }
+
+    fn v3(&self, key: &str, hash: Option<&str>, headers: &HeaderMap) -> Response {
+        let Some(form) = wanted_form(headers, "v3") else { return plain(StatusCode::NOT_ACCEPTABLE) };
+        let (found, content_type) = match form {
+            Form::Json => (self.0.v3_document(key), JSON),
+            Form::Protobuf => (self.0.v3_document_protobuf(key), V3_PROTOBUF),
+        };
+        let Some(found) = found else { return plain(StatusCode::NOT_FOUND) };
+        match hash {
+            None => document(&found, content_type, headers),
+            Some(hash) if hash == found.hash() => {
+                let mut response = document(&found, content_type, headers);
+                let forever = HeaderValue::from_static("public, immutable");
+                response.headers_mut().insert(header::CACHE_CONTROL, forever);
+                insert(response.headers_mut(), header::EXPIRES, &expiry());
+                response
+            }
+            // The document has changed since the client read the index.
+            Some(_) => {
+                let mut response = plain(StatusCode::MOVED_PERMANENTLY);
+                let location = format!("/openapi/v3/{key}?hash={}", found.hash());
+                insert(response.headers_mut(), header::LOCATION, &location);
+                response
+            }
+        }
+    }
+}
+
+/// The best form that the client accepts. The media types of protobuf have an older spelling with `@`.
+fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accept.trim().is_empty() {
+        return Some(Form::Json);
+    }
+    let protobuf = [".", "@"]
+        .map(|mark| format!("application/com.github.proto-openapi.spec.{version}{mark}v1.0+protobuf"));
+    accept_clauses(accept).into_iter().find_map(|clause| match clause.name {
+        JSON | "application/*" | "*/*" => Some(Form::Json),
+        name => protobuf.iter().any(|protobuf| protobuf == name).then_some(Form::Protobuf),
+    })
+}
+
+/// A document, compressed for clients that accept it, or the news that theirs is still good.
+fn document(document: &Arc<Document>, content_type: &str, headers: &HeaderMap) -> Response {
+    let text =
+        |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let tag = format!("\"{}\"", document.hash());
+    let is_known = text(header::IF_NONE_MATCH).split(',').any(|known| known.trim() == tag);
+    let gzip = text(header::ACCEPT_ENCODING).split(',').any(|coding| coding.trim() == "gzip");
+    let mut response = match (is_known, gzip) {
+        (true, _) => plain(StatusCode::NOT_MODIFIED),
+        (false, true) => with_content_type(200, content_type, Body::from(document.gzip())),
+        (false, false) => with_content_type(200, content_type, Body::from(document.content())),
+    };
+    let headers = response.headers_mut();
+    if gzip && !is_known {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    insert(headers, header::ETAG, &tag);
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    response
+}
+
+/// An answer without a body.
+fn plain(code: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = code;
+    response
+}
+
+/// When a document ends to be good that was asked for by its hash.
+fn expiry() -> String {
+    let expiry = Timestamp::now().saturating_add(A_YEAR).unwrap_or(Timestamp::MAX);
+    expiry.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+fn insert(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
