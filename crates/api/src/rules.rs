@@ -48,11 +48,6 @@ pub(crate) fn count_generation_if(object: &mut Value, old: &Value, changed: bool
     object.set_generation(old.generation() + i64::from(changed));
 }
 
-/// The texts a check found wrong, as errors of a field.
-pub(crate) fn invalid(path: &FieldPath, value: &str, messages: Vec<String>) -> ErrorList {
-    messages.into_iter().map(|message| FieldError::invalid(path, value, message)).collect()
-}
-
 /// What is wrong with a field whose value says nothing.
 pub(crate) fn invalid_whole(path: &FieldPath, detail: &str) -> FieldError {
     FieldError { bad_value: None, ..FieldError::invalid(path, Value::Null, detail) }

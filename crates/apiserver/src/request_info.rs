@@ -4,7 +4,7 @@
 
 use crate::query::Query;
 use http::Method;
-use pintle_machinery::{GroupResource, GroupVersion};
+use pintle_machinery::{FieldSelector, GroupResource, GroupVersion, validation::validate_path_segment_name};
 
 /// A request's address in the API: every filter and handler reads it from the request's extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,8 +129,9 @@ impl RequestInfo {
 }
 
 fn name_of_selector(selector: &str) -> Option<String> {
-    let name = selector.strip_prefix("metadata.name=")?.trim_start_matches('=');
-    (!name.is_empty() && !name.contains([',', '=', '!', '/', '\\'])).then(|| name.to_owned())
+    let selector = FieldSelector::parse(selector).ok()?;
+    let name = selector.requires_exact_match("metadata.name")?;
+    (!name.is_empty() && validate_path_segment_name(name, false).is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(test)]

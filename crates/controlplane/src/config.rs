@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 pub struct Config {
     /// Where services get their addresses and ports from; the same as the services' strategy has.
     pub service_network: Arc<ServiceNetwork>,
-    /// The address at which others reach the server (`--advertise-address`).
+    /// The address at which others reach the server (`--advertise-address`). A loopback address is not published:
+    /// endpoints cannot have one.
     pub advertise_address: IpAddr,
     /// The port at which others reach the server (`--secure-port`).
     pub secure_port: u16,

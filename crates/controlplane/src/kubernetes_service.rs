@@ -13,10 +13,11 @@ use serde_json::json;
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 
-/// Makes the service, and puts the server's address behind it.
+/// Makes the service, and puts the server's address behind it, unless that is one nobody else reaches.
 pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     reconcile_service(registry, config).await?;
-    if !config.publish_endpoints {
+    let address = config.advertise_address;
+    if !config.publish_endpoints || address.is_loopback() || address.is_unspecified() {
         return Ok(());
     }
     reconcile_endpoints(registry, config).await?;

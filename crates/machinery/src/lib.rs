@@ -5,6 +5,7 @@
 //! kind by name.
 
 pub mod codec;
+pub mod continue_token;
 pub mod duration;
 pub mod error_list;
 pub mod field_path;

@@ -1,7 +1,39 @@
-//! The options that requests carry in their query strings.
+//! The options that requests carry in their query strings, and deletes in their bodies
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/>).
+//!
+//! Each kind is decoded and checked in one step, so that what comes out is right. A parameter given more than once
+//! counts the first time; one that the kind does not know is ignored; a boolean is true unless it is `0` or `false`.
 
 mod checks;
+mod delete;
 mod field_validation;
+mod get;
+mod list;
+mod query;
+mod resource_version;
+mod table;
+#[cfg(test)]
+mod tests;
+mod write;
 
 pub use checks::{validate_dry_run, validate_field_manager, validate_field_validation};
+pub use delete::{DeleteOptions, PropagationPolicy, delete_options_from};
 pub use field_validation::FieldValidation;
+pub use get::GetOptions;
+pub use list::{ListOptions, ListStart, ResourceVersionMatch};
+pub use query::QueryValues;
+pub use resource_version::{
+    parse_list_resource_version, parse_object_resource_version, parse_resource_version,
+};
+pub use table::IncludeObject;
+pub use write::WriteOptions;
+
+use crate::{ErrorList, GroupKind, Status};
+
+/// 422 for options of this kind, unless all is well.
+fn check(kind: &str, errors: ErrorList) -> Result<(), Status> {
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&GroupKind::new("meta.k8s.io", kind), "", &errors)),
+    }
+}

@@ -3,6 +3,8 @@
 use crate::BoxFuture;
 use pintle_machinery::{GroupResource, Status, UserInfo, Value};
 
+pub use pintle_machinery::options::{DeleteOptions, PropagationPolicy};
+
 /// How a write through [`Registry`] is done.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
@@ -12,37 +14,9 @@ pub struct WriteOptions {
     pub user: Option<UserInfo>,
     /// The manager for `metadata.managedFields`.
     pub field_manager: String,
-    /// The subresource written through, or "".
+    /// The subresource written through, or "": through a part the part's rules hold, through a create (`binding`) only
+    /// those of metadata.
     pub subresource: &'static str,
-}
-
-/// What becomes of the objects an object owns
-/// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PropagationPolicy {
-    /// They stay.
-    Orphan,
-    /// They go after the object.
-    Background,
-    /// They go before the object.
-    Foreground,
-}
-
-/// What a delete asks for (`meta.k8s.io` `DeleteOptions`).
-#[derive(Debug, Clone, Default)]
-pub struct DeleteOptions {
-    /// Seconds the object may take to end.
-    pub grace_period_seconds: Option<i64>,
-    /// The object must have this uid.
-    pub precondition_uid: Option<String>,
-    /// The object must have this resourceVersion.
-    pub precondition_resource_version: Option<String>,
-    /// Nothing is kept.
-    pub dry_run: bool,
-    /// What becomes of dependents.
-    pub propagation_policy: Option<PropagationPolicy>,
-    /// The older form of [`PropagationPolicy::Orphan`].
-    pub orphan_dependents: Option<bool>,
 }
 
 /// Reads and writes other objects of this server, through the same stores and strategies as requests (without

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::cursor::SchemaRef;
-use crate::field::{Field, Omit, PatchStrategy, ProtoMember};
+use crate::field::{ByName, Field, Omit, PatchStrategy, ProtoMember, name_prefix};
 use crate::node::{ListType, MapType, Name, Node, NodeId, Run, Shape, Structural, Type, Union};
 use crate::schema::{Package, Schema};
 
@@ -17,7 +17,7 @@ pub struct SchemaBuilder {
     interned: HashMap<String, Name>,
     nodes: Vec<Node>,
     fields: Vec<Field>,
-    by_name: Vec<u16>,
+    by_name: Vec<ByName>,
     members: Vec<ProtoMember>,
     names: Vec<Name>,
     packages: Vec<Package>,
@@ -294,12 +294,14 @@ impl SchemaBuilder {
         }
         members.sort_by_key(|member| member.number());
 
-        let mut by_name: Vec<u16> = (0..fields.len() as u16).collect();
-        by_name.sort_by_key(|&offset| {
-            let name = fields.get(usize::from(offset)).map_or(Name::default(), |field| field.name);
-            let start = name.start as usize;
-            self.text.get(start..start + name.len as usize).unwrap_or_default()
-        });
+        let name = |field: &Field| {
+            let start = field.name.start as usize;
+            self.text.get(start..start + field.name.len as usize).unwrap_or_default()
+        };
+        let mut by_name: Vec<(&str, u16)> = fields.iter().map(name).zip(0..).collect();
+        by_name.sort_unstable();
+        let by_name =
+            by_name.into_iter().map(|(name, offset)| ByName { prefix: name_prefix(name), offset }).collect();
 
         let shape = Shape::Struct {
             fields: append(&mut self.fields, fields),
@@ -348,7 +350,8 @@ impl SchemaBuilder {
             text: self.text,
             nodes: self.nodes.into_boxed_slice(),
             fields: self.fields.into_boxed_slice(),
-            by_name: self.by_name.into(),
+            by_name: self.by_name.into_boxed_slice(),
+            always: Box::default(),
             members: self.members.into_boxed_slice(),
             names: self.names.into_boxed_slice(),
             packages: self.packages.into_boxed_slice(),
@@ -379,7 +382,7 @@ fn append<T>(table: &mut Vec<T>, entries: Vec<T>) -> Run {
 /// Lists the fields that are written even if absent. Copies of a struct share its list.
 fn mark_always(schema: &mut Schema) {
     let mut lists = HashMap::new();
-    let mut offsets = std::mem::take(&mut schema.by_name).into_vec();
+    let mut offsets = Vec::new();
     for index in 0..schema.nodes.len() {
         let node = schema.node(NodeId(index as u32));
         let Some(Shape::Struct { fields: run, declared: true, .. }) =
@@ -397,7 +400,7 @@ fn mark_always(schema: &mut Schema) {
             *always = list;
         }
     }
-    schema.by_name = offsets.into_boxed_slice();
+    schema.always = offsets.into_boxed_slice();
 }
 
 /// Spreads "has a default" from the fields that have one to every node above them.

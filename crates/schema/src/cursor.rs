@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field::{Field, Omit, PatchStrategy, ProtoMember};
+use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_prefix};
 use crate::node::{ListType, MapType, Node, NodeId, Run, Shape, Structural, Type, Union};
 use crate::schema::Schema;
 
@@ -164,14 +164,19 @@ impl<'a> SchemaRef<'a> {
     /// Position of a field in [`SchemaRef::fields`] by JSON name.
     pub fn field_index(self, name: &str) -> Option<usize> {
         let Shape::Struct { fields, by_name, .. } = self.node().shape else { return None };
-        let fields = fields.of(&self.schema.fields);
         let by_name = by_name.of(&self.schema.by_name);
-        let at = by_name
-            .binary_search_by(|&offset| {
-                fields.get(usize::from(offset)).map_or("", |field| self.schema.str(field.name)).cmp(name)
-            })
-            .ok()?;
-        by_name.get(at).map(|&offset| usize::from(offset))
+        let prefix = name_prefix(name);
+        let mut at = by_name.partition_point(|entry| entry.prefix < prefix);
+        // Only long names share their first letters, and few of them do.
+        while let Some(entry) = by_name.get(at).filter(|entry| entry.prefix == prefix) {
+            let offset = usize::from(entry.offset);
+            let field = fields.of(&self.schema.fields).get(offset)?;
+            if self.schema.str(field.name) == name {
+                return Some(offset);
+            }
+            at += 1;
+        }
+        None
     }
 
     /// The field at a position of [`SchemaRef::fields`].
@@ -187,7 +192,7 @@ impl<'a> SchemaRef<'a> {
             Shape::Struct { always, .. } => always,
             _ => Run::default(),
         };
-        always.of(&self.schema.by_name).iter().map(|&offset| usize::from(offset))
+        always.of(&self.schema.always).iter().map(|&offset| usize::from(offset))
     }
 
     /// The parts of a struct's protobuf message, by number.

@@ -86,3 +86,6 @@ fn is_zero(value: &Value) -> bool {
         Value::Object(object) => object.is_empty(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,3 +60,23 @@ impl ProtoMember {
         }
     }
 }
+
+/// A field in the order of names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ByName {
+    /// The first bytes of the name, which nearly always tell it from others without looking at it.
+    pub(crate) prefix: u64,
+    /// From the start of the struct's fields.
+    pub(crate) offset: u16,
+}
+
+/// The first eight bytes of a name, ordered as names are.
+pub(crate) fn name_prefix(name: &str) -> u64 {
+    match name.as_bytes().first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            name.bytes().fold(0, |prefix, byte| prefix << 8 | u64::from(byte))
+                << (8 * (8 - name.len()).min(7))
+        }
+    }
+}

@@ -164,9 +164,9 @@ pub(crate) enum Shape {
     Struct {
         /// Into `fields`, in declaration order.
         fields: Run,
-        /// Into `by_name`, which holds offsets from the start of `fields`, sorted by name.
+        /// Into `by_name`, sorted by name.
         by_name: Run,
-        /// Into `by_name` too: offsets of the fields that are written even if absent, in order.
+        /// Into `always`: offsets of the fields that are written even if absent, in order.
         always: Run,
         /// Into `members`, sorted by protobuf number.
         members: Run,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::builtin;
 use crate::cursor::SchemaRef;
-use crate::field::{Field, ProtoMember};
+use crate::field::{ByName, Field, ProtoMember};
 use crate::node::{Name, Node, NodeId, Shape};
 
 /// The package whose kinds belong to every group and version.
@@ -20,7 +20,9 @@ pub struct Schema {
     pub(crate) text: Cow<'static, str>,
     pub(crate) nodes: Box<[Node]>,
     pub(crate) fields: Box<[Field]>,
-    pub(crate) by_name: Box<[u16]>,
+    pub(crate) by_name: Box<[ByName]>,
+    /// Offsets of fields that are always written.
+    pub(crate) always: Box<[u16]>,
     pub(crate) members: Box<[ProtoMember]>,
     pub(crate) names: Box<[Name]>,
     pub(crate) packages: Box<[Package]>,

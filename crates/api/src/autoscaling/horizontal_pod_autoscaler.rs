@@ -1,15 +1,21 @@
 //! Autoscalers of replicas. Both versions are served, the second is stored.
 
+mod conversion;
+mod strategy;
+mod validation;
+
 use super::{
     V1, V2,
     horizontal_pod_autoscaler_table::{cells, columns},
 };
 use crate::declare::{Declare, Group};
-use pintle_registry::{DefaultStrategy, Resource};
+use pintle_registry::Resource;
 
 /// The declaration in version 1.
 pub fn resource_v1() -> Resource {
-    declare(V1).stored_as("v2")
+    let mut resource = declare(V1).stored_as("v2");
+    resource.conversion = Some(conversion::CONVERSION);
+    resource
 }
 
 /// The declaration in version 2.
@@ -23,5 +29,6 @@ fn declare(group: Group) -> Resource {
         .prints(columns, cells)
         .short_names(["hpa"])
         .categories(["all"])
-        .status(DefaultStrategy)
+        .ruled(strategy::HorizontalPodAutoscalerStrategy)
+        .status(strategy::StatusStrategy)
 }

@@ -4,7 +4,6 @@ use super::{
     Exchange,
     decode::decode,
     encoding::{Encoder, IncludeObject},
-    options::WriteOptions,
 };
 use crate::{
     body::{Body, RequestBody},
@@ -14,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::FieldValidation};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// Serves a POST to a collection.
@@ -28,7 +27,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let resource = &exchange.resource.resource;
     let kind = resource.group_version_kind();
     let schema = exchange.resource.schema.get();
-    let object = decode(exchange, &body, &kind, schema, field_validation(&options))?;
+    let object = decode(exchange, &body, &kind, schema, options.field_validation)?;
     let mut object = exchange.resource.to_storage(object);
     prepare(exchange, &mut object)?;
     dedup_owner_references(exchange, &mut object);
@@ -55,14 +54,6 @@ pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status
         include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
         now: exchange.now,
     })
-}
-
-pub(super) fn field_validation(options: &WriteOptions) -> FieldValidation {
-    match options.field_validation.as_str() {
-        "Strict" => FieldValidation::Strict,
-        "Ignore" => FieldValidation::Ignore,
-        _ => FieldValidation::Warn,
-    }
 }
 
 /// What holds for every object that a client sends: its namespace, and fields nobody but the server writes.

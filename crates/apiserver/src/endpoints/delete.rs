@@ -4,7 +4,6 @@ use super::{
     Exchange,
     create::{AdmissionValidation, encoder},
     decode::decode_meta_kind,
-    options::delete_options,
 };
 use crate::{
     body::RequestBody,
@@ -13,7 +12,10 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, options::FieldValidation};
+use pintle_machinery::{
+    GroupVersionKind, Status, Value,
+    options::{FieldValidation, delete_options_from},
+};
 use pintle_registry::DeleteOptions;
 use pintle_schema::Schema;
 
@@ -48,15 +50,14 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
 pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
     let tree = match body.is_empty() {
-        true => None,
+        true => Value::Null,
         false => {
             let kind = GroupVersionKind::new("", "v1", "DeleteOptions");
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
-            Some(tree)
+            decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?
         }
     };
-    delete_options(tree.as_ref(), exchange.query.pairs())
+    delete_options_from(&tree, exchange.query.pairs())
 }

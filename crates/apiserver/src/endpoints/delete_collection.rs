@@ -1,8 +1,6 @@
 //! Deletes of collections: a list, and a delete of each object on it.
 
-use super::{
-    Exchange, create::AdmissionValidation, delete, list, options::ListOptions, selection::Selection,
-};
+use super::{Exchange, create::AdmissionValidation, delete, list, selection::Selection};
 use crate::{
     body::{Body, RequestBody},
     endpoints::encoding::{Encoder, IncludeObject, encode, partial, partial_list_schema},
@@ -10,7 +8,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{Status, Value};
+use pintle_machinery::{Status, Value, options::ListOptions};
 use pintle_registry::RequestContext;
 use serde_json::json;
 use std::sync::Arc;
@@ -30,8 +28,7 @@ pub(super) async fn delete_collection(
         now: exchange.now,
     };
     let options = delete::options(exchange, body).await?;
-    let mut list_options = ListOptions::parse(exchange.query.pairs())?;
-    list_options.validate_list()?;
+    let list_options = ListOptions::parse(exchange.query.pairs())?;
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &list_options)?);
     let page = list::select(store, exchange, &list_options, selection).await?;

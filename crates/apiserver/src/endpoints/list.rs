@@ -5,9 +5,7 @@
 
 use super::{
     Exchange,
-    continue_token::ContinueToken,
     encoding::{Encoder, IncludeObject, TableWriter, partial, partial_list_schema},
-    options::ListOptions,
     selection::Selection,
 };
 use crate::{
@@ -19,7 +17,12 @@ use crate::{
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
-use pintle_machinery::{Status, Value, codec::protobuf};
+use pintle_machinery::{
+    Status, Value,
+    codec::protobuf,
+    continue_token::ContinueToken,
+    options::{ListOptions, ListStart},
+};
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::sync::Arc;
@@ -35,7 +38,9 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::List)?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
-    options.validate_list()?;
+    if !exchange.info.name.is_empty() {
+        options.select_name(&exchange.info.name)?;
+    }
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &options)?);
     let page = select(store, exchange, &options, selection).await?;
@@ -89,35 +94,27 @@ pub(super) async fn select(
         }
         _ => store.key_prefix(&exchange.info.namespace),
     };
-    let version = options.resource_version.map(Revision);
+    let base = store.key_prefix(&exchange.info.namespace);
+    let start = options.start(&base)?;
     let mut after = None;
-    let snapshot = if let Some(token) = &options.continue_token {
-        let base = store.key_prefix(&exchange.info.namespace);
-        let token = ContinueToken::decode(token, &base)
-            .map_err(|error| Status::bad_request(format!("continue key is not valid: {error}")))?;
-        after = Some(Key::new(token.start_key.trim_end_matches('\0')));
-        match token.resource_version {
-            // Begun again after the history was gone: the newest state, from the same place on.
-            None => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-            Some(revision) => match store.cacher().snapshot_at(Revision(revision)).await {
-                Err(CacherError::Expired { .. }) => {
-                    return Err(expired_token(&base, &token.start_key));
-                }
-                snapshot => snapshot.map_err(errors::cacher)?,
-            },
+    let cacher = store.cacher();
+    let snapshot = match &start {
+        ListStart::Latest => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
+        ListStart::Any => cacher.snapshot(Freshness::Any).await.map_err(errors::cacher)?,
+        ListStart::NotOlderThan(revision) => {
+            let freshness = Freshness::NotOlderThan(Revision(*revision));
+            cacher.snapshot(freshness).await.map_err(errors::cacher)?
         }
-    } else {
-        match (version, options.is_exact()) {
-            (None, _) => store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-            (Some(revision), true) => exact(store, revision).await?,
-            (Some(Revision(0)), _) => {
-                store.cacher().snapshot(Freshness::Any).await.map_err(errors::cacher)?
-            }
-            (Some(revision), false) if options.limit > 0 && options.has_no_match() => {
-                exact(store, revision).await?
-            }
-            (Some(revision), _) => {
-                store.cacher().snapshot(Freshness::NotOlderThan(revision)).await.map_err(errors::cacher)?
+        ListStart::Exact(revision) => exact(store, Revision(*revision)).await?,
+        ListStart::Continue(token) => {
+            after = Some(Key::new(token.start_key.trim_end_matches('\0')));
+            match token.resource_version {
+                // Begun again after the history was gone: the newest state, from the same place on.
+                None => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
+                Some(revision) => match cacher.snapshot_at(Revision(revision)).await {
+                    Err(CacherError::Expired { .. }) => return Err(expired_token(&base, &token.start_key)),
+                    snapshot => snapshot.map_err(errors::cacher)?,
+                },
             }
         }
     };
@@ -130,8 +127,7 @@ pub(super) async fn select(
         last: None,
     };
     // The reference serves a list from its cache whole, whatever the limit.
-    let whole = version == Some(Revision(0)) && options.continue_token.is_none();
-    if options.limit > 0 && !whole {
+    if options.limit > 0 && start != ListStart::Any {
         limit(store, exchange, &mut page, options.limit);
     }
     Ok(page)

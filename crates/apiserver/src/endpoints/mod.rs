@@ -1,6 +1,5 @@
 //! The API endpoints: one handler a verb, none of which knows a kind by name.
 
-mod continue_token;
 mod create;
 mod decode;
 mod delete;
@@ -8,7 +7,6 @@ mod delete_collection;
 pub mod encoding;
 mod get;
 mod list;
-mod options;
 mod patch;
 mod scale;
 mod selection;
@@ -207,6 +205,7 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
         };
+        exchange.warnings.extend(resource.resource.deprecation.clone());
         let result = match action(&exchange, &parts.method) {
             Err(status) => Err(status),
             Ok(_)

@@ -3,9 +3,8 @@
 
 use super::{
     Exchange,
-    create::{encoder, field_validation, respond},
+    create::{encoder, respond},
     media_type,
-    options::WriteOptions,
     update::check_name,
 };
 use crate::{
@@ -18,7 +17,7 @@ use pintle_admission::Operation;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::json,
-    options::FieldValidation,
+    options::{FieldValidation, WriteOptions},
     patch::{PatchError, json_patch, merge_patch, strategic},
 };
 use pintle_registry::{BoxFuture, RequestContext};
@@ -101,7 +100,7 @@ pub(super) async fn patch(
         kind: &kind,
         context: &context,
         patch,
-        validation: field_validation(&options),
+        validation: options.field_validation,
     };
     let updated = store
         .update(

@@ -3,10 +3,8 @@
 
 use super::{
     Exchange,
-    create::field_validation,
     decode::decode,
     encoding::encode,
-    options::WriteOptions,
     patch::{Patch, read_patched},
     update::check_name,
 };
@@ -20,7 +18,8 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt, options::FieldValidation,
+    FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
 };
 use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
@@ -51,10 +50,10 @@ pub(super) async fn update(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
     let accepted = exchange.accepted(Offers::Plain)?;
     let body = body.read().await?;
-    let scale = decode(exchange, &body, &scale_kind(), scale_schema()?, field_validation(&options))?;
+    let scale = decode(exchange, &body, &scale_kind(), scale_schema()?, options.field_validation)?;
     check_name(&scale, &exchange.info.name)?;
     let change = Change::Put(scale);
-    let written = write(exchange, &options, change, field_validation(&options)).await?;
+    let written = write(exchange, &options, change, options.field_validation).await?;
     respond(&scale_of(&written.object, paths(exchange)?), &accepted)
 }
 
@@ -67,7 +66,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
     let accepted = exchange.accepted(Offers::Plain)?;
     let body = body.read().await?;
     let change = Change::Patch(Patch::parse(exchange, &body)?);
-    let written = write(exchange, &options, change, field_validation(&options)).await?;
+    let written = write(exchange, &options, change, options.field_validation).await?;
     respond(&scale_of(&written.object, paths(exchange)?), &accepted)
 }
 

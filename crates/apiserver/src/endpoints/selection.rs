@@ -1,11 +1,12 @@
 //! Which objects of a collection a list or watch is about: label and field selectors over what the cache knows of each.
 
-use super::{Exchange, options::ListOptions};
+use super::Exchange;
 use pintle_cacher::{CachedObject, Trigger};
 use pintle_machinery::{
     Status,
     error_list::quote,
-    selectors::{FieldOperator, FieldSelector, LabelSelector},
+    options::ListOptions,
+    selectors::{FieldOperator, LabelSelector},
 };
 
 /// The parsed selectors of one request.
@@ -36,16 +37,15 @@ impl Selection {
     /// # Errors
     /// 400 when a selector does not parse or names a field that the resource does not select by.
     pub(super) fn parse(exchange: &Exchange<'_>, options: &ListOptions) -> Result<Selection, Status> {
-        let labels = LabelSelector::parse(&options.label_selector)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
-        let selector = FieldSelector::parse(&options.field_selector)
-            .map_err(|error| Status::bad_request(error.to_string()))?;
+        let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
+        // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
+        let is_plain = resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
         let mut fields = Vec::new();
-        for term in selector.terms() {
+        for term in options.field_selector.terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
-                "metadata.namespace" if resource.is_namespaced() => Field::Namespace,
+                "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
                 name => match resource.selectable_fields.iter().position(|field| field.name == name) {
                     Some(index) => Field::Declared {
                         index,
@@ -53,8 +53,7 @@ impl Selection {
                         trigger: resource.selectable_fields.get(index).is_some_and(|field| field.trigger),
                     },
                     None => {
-                        // Kinds that declare fields have words of their own for those they do not.
-                        return Err(Status::bad_request(match resource.selectable_fields.is_empty() {
+                        return Err(Status::bad_request(match is_plain {
                             true => format!(
                                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                                 quote(name)

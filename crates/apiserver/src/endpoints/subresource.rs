@@ -1,9 +1,6 @@
 //! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
 
-use super::{
-    Exchange, create::field_validation, decode::decode, encoding::encode, method_not_allowed,
-    options::WriteOptions,
-};
+use super::{Exchange, decode::decode, encoding::encode, method_not_allowed};
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
@@ -11,7 +8,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, default_by_schema};
 
@@ -40,7 +37,7 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object = decode(exchange, &body, kind, schema, field_validation(&options))?;
+    let mut object = decode(exchange, &body, kind, schema, options.field_validation)?;
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {

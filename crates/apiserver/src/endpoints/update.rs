@@ -2,9 +2,8 @@
 
 use super::{
     Exchange,
-    create::{dedup_owner_references, encoder, field_validation, prepare, respond},
+    create::{dedup_owner_references, encoder, prepare, respond},
     decode::decode,
-    options::WriteOptions,
 };
 use crate::{
     body::RequestBody,
@@ -12,7 +11,7 @@ use crate::{
     response::Response,
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta};
+use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta, options::WriteOptions};
 use pintle_registry::{BoxFuture, RequestContext};
 
 /// Serves a PUT of an object, or of a part of it.
@@ -28,7 +27,7 @@ pub(super) async fn update(
     let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
     let body = body.read().await?;
     let kind = exchange.resource.resource.group_version_kind();
-    let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), field_validation(&options))?;
+    let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
     let mut object = exchange.resource.to_storage(object);
     check_name(&object, &exchange.info.name)?;
     prepare(exchange, &mut object)?;

@@ -3,7 +3,6 @@
 use super::{
     Exchange,
     encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial},
-    options::ListOptions,
     selection::Selection,
 };
 use crate::{
@@ -17,7 +16,7 @@ use jiff::Timestamp;
 use pintle_cacher::{
     CacherError, EventType, Freshness, WatchEvent, WatchItem, WatchOptions, WatchScope, WatchStart, Watcher,
 };
-use pintle_machinery::{Status, ValueExt};
+use pintle_machinery::{Status, ValueExt, options::ListOptions};
 use pintle_storage::Revision;
 use rand::Rng;
 use serde_json::json;
@@ -39,7 +38,9 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
-    options.validate_watch()?;
+    if !exchange.info.name.is_empty() {
+        options.select_name(&exchange.info.name)?;
+    }
     let store = exchange.store()?.clone();
     let selection = Arc::new(Selection::parse(exchange, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
@@ -52,7 +53,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         namespace => WatchScope::Namespace(namespace.into()),
     };
     let watch_options = WatchOptions {
-        start: start(&options),
+        start: start(&options)?,
         scope,
         trigger: selection.trigger(),
         predicate: (!selection.is_everything()).then(|| {
@@ -108,19 +109,19 @@ impl Drop for WatchGuard {
     }
 }
 
-fn start(options: &ListOptions) -> WatchStart {
-    let version = options.resource_version.map(Revision);
+fn start(options: &ListOptions) -> Result<WatchStart, Status> {
+    let version = options.watch_revision()?.map(Revision);
     let freshness = match version {
         None => Freshness::Consistent,
         Some(Revision(0)) => Freshness::Any,
         Some(revision) => Freshness::NotOlderThan(revision),
     };
-    match (options.send_initial_events, version) {
+    Ok(match (options.send_initial_events, version) {
         (Some(true), _) => WatchStart::InitialEvents(freshness),
         (Some(false), None | Some(Revision(0))) => WatchStart::Now(freshness),
         (None, None | Some(Revision(0))) => WatchStart::State,
         (_, Some(revision)) => WatchStart::After(revision),
-    }
+    })
 }
 
 /// One client's stream.

@@ -1,4 +1,7 @@
 //! Ends requests that take too long. Watches and streams are excepted: their handlers watch the clock.
+//!
+//! A write that was begun is finished, also when its time is over or its client gone: it may have taken things for an
+//! object that is not stored yet, such as an address, and has to keep them or give them back.
 
 use super::{
     Filter, Next,
@@ -9,7 +12,8 @@ use crate::{
     response::{Response, json_failure},
 };
 use pintle_machinery::{Status, codec::parse_duration};
-use std::{sync::Arc, time::Duration};
+use http::Method;
+use std::{panic::resume_unwind, sync::Arc, time::Duration};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -35,11 +39,24 @@ impl Filter for RequestTimeout {
                 }
             }
         }
-        match tokio::time::timeout(limit, next.call(request)).await {
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let answer = async move { if is_read { next.call(request).await } else { finish(next, request).await } };
+        match tokio::time::timeout(limit, answer).await {
             Ok(response) => response,
             Err(_) => {
                 json_failure(&Status::timeout("request did not complete within the allotted timeout", 0))
             }
         }
+    }
+}
+
+/// Answers a request on a task of its own, which goes on when nobody waits for the answer.
+async fn finish(next: impl Next, request: Request) -> Response {
+    match tokio::spawn(async move { next.call(request).await }).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(error) => json_failure(&Status::internal_error(error)),
+        },
     }
 }

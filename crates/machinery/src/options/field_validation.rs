@@ -23,4 +23,13 @@ impl FieldValidation {
             _ => None,
         }
     }
+
+    /// The option's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FieldValidation::Ignore => "Ignore",
+            FieldValidation::Warn => "Warn",
+            FieldValidation::Strict => "Strict",
+        }
+    }
 }

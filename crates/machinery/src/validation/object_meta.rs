@@ -11,7 +11,7 @@ use crate::meta::ObjectMeta;
 use crate::options::validate_field_manager;
 use crate::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
 
-/// Checks a name; the flag says that it is a prefix, to which a generated suffix will be added.
+/// Checks a name, as kinds declare it; the flag says that it is a prefix, to which a generated suffix will be added.
 pub type ValidateNameFn = fn(&str, bool) -> Vec<String>;
 
 /// What a change of a field that must not change is told.
@@ -27,7 +27,7 @@ const MAX_SUBRESOURCE_NAME_LENGTH: usize = 256;
 pub fn validate_object_meta(
     object: &Value,
     namespaced: bool,
-    name_fn: impl Fn(&str, bool) -> Vec<String> + Copy,
+    name_fn: impl Fn(&str, bool) -> Vec<String>,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = validate_object_meta_accessor(object, namespaced, name_fn, path);
@@ -42,7 +42,7 @@ pub fn validate_object_meta(
 pub fn validate_object_meta_accessor(
     object: &Value,
     namespaced: bool,
-    name_fn: impl Fn(&str, bool) -> Vec<String> + Copy,
+    name_fn: impl Fn(&str, bool) -> Vec<String>,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = ErrorList::new();

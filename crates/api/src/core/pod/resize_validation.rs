@@ -7,7 +7,7 @@ use crate::core::pod_spec::PodValidationOptions;
 use crate::core::pod_spec::containers_of::is_restartable_init;
 use crate::core::pod_spec::resources::has_removed;
 use pintle_machinery::validation::{semantically_equal, validate_object_meta_update};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 const ONLY_CPU_AND_MEMORY: &str = "only cpu and memory resources are mutable";
 const LISTS: [&str; 2] = ["containers", "initContainers"];
@@ -137,9 +137,7 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
         errors.extend(validate_nothing_removed(new, old, "pod-level resource", &path));
     }
     mask_resources(masked, old);
-    if old.at("resources").is_none()
-        && masked.map_at("resources").values().all(|value| value.as_object().is_some_and(Map::is_empty))
-    {
+    if old.at("resources").is_none() && masked.map_at("resources").values().all(Value::is_null) {
         masked.remove_at("resources");
     }
     let of = |spec: &Value| spec.at("resources").cloned().unwrap_or_default();
@@ -153,16 +151,16 @@ fn validate_pod_level(masked: &mut Value, new: &Value, old: &Value, path: &Field
 /// Makes cpu and memory what they were.
 fn mask_resources(object: &mut Value, old: &Value) {
     for field in ["resources.limits", "resources.requests"] {
-        let old_list = old.map_at(field);
-        if object.map_at(field).is_empty() && old_list.is_empty() {
-            continue;
-        }
-        let list = object.object_at_mut(field);
+        let mut list = object.map_at(field).clone();
         for name in ["cpu", "memory"] {
-            match old_list.get(name) {
+            match old.map_at(field).get(name) {
                 Some(value) => drop(list.insert(name.to_owned(), value.clone())),
                 None => drop(list.remove(name)),
             }
+        }
+        match list.is_empty() {
+            true => drop(object.remove_at(field)),
+            false => object.set(field, list),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a client may leave out.
 
+use super::change::normalize_cluster_ips;
 use super::view::{CLUSTER_IP, EXTERNAL_NAME, LOAD_BALANCER, Service};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
@@ -47,8 +48,10 @@ pub(super) fn set_defaults(service: &mut Value) {
     }
 }
 
-/// An `ExternalName` service was once given an internal traffic policy; it has none that anybody is shown.
+/// Stores what the service is shown with: `clusterIPs` beside a `clusterIP` that an older client set, and no internal
+/// traffic policy of an `ExternalName` service.
 pub(super) fn canonicalize(service: &mut Value) {
+    normalize_cluster_ips(service, None);
     if service.service_type() == EXTERNAL_NAME {
         service.remove_at("spec.internalTrafficPolicy");
     }

@@ -213,10 +213,7 @@ fn validate_address(address: &str, address_type: &str, list: &FieldPath, index: 
 /// Hints for zones, then for nodes; too many of the former hide what is wrong with the latter.
 fn validate_hints(endpoint: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    let is_node_name = |name: &str| name_is_dns_subdomain(name, false);
-    let lists: [(&str, &dyn Fn(&str) -> Vec<String>); 2] =
-        [("forZones", &is_valid_label_value), ("forNodes", &is_node_name)];
-    for (list, check) in lists {
+    for list in ["forZones", "forNodes"] {
         let hints = endpoint.items_at(&format!("hints.{list}"));
         let path = path.child(list);
         if hints.len() > MAX_HINTS {
@@ -230,7 +227,11 @@ fn validate_hints(endpoint: &Value, path: &FieldPath) -> ErrorList {
                 true => errors.push(FieldError::duplicate(&path, name)),
                 false => names.push(name),
             }
-            errors.extend(field_checks::invalid_each(&path, name, check(name)));
+            let messages = match list {
+                "forZones" => is_valid_label_value(name),
+                _ => name_is_dns_subdomain(name, false),
+            };
+            errors.extend(field_checks::invalid_each(&path, name, messages));
         }
     }
     errors

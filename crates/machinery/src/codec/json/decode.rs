@@ -89,7 +89,7 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
 /// Reads a body as the type that the schema describes.
 ///
 /// Unknown and duplicate fields are reported in the order they are met; for custom resources, as the
-/// reference does, duplicates first and then unknown fields sorted by path.
+/// reference does, duplicates first and then unknown fields sorted by path, those of the metadata before others.
 pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
         parser: Parser::new(bytes),
@@ -106,7 +106,11 @@ pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeErro
                 let (mut unknown, mut rest): (Vec<_>, Vec<_>) = problems
                     .into_iter()
                     .partition(|problem| matches!(problem, StrictProblem::UnknownField(_)));
-                unknown.sort();
+                // The reference looks at the metadata for itself, and first.
+                unknown.sort_by_cached_key(|problem| match problem {
+                    StrictProblem::UnknownField(path) => (!path.starts_with("metadata."), path.clone()),
+                    StrictProblem::DuplicateField(_) | StrictProblem::Yaml(_) => (true, String::new()),
+                });
                 rest.append(&mut unknown);
                 problems = rest;
             }
@@ -275,6 +279,7 @@ impl<'d, 's> Decoder<'d, 's> {
             Some(Value::Object(object)) => object,
             _ => Map::new(),
         };
+        let merging = !object.is_empty();
         let mut seen = Seen::default();
         let mut more = self.parser.open(b'}');
         while more {
@@ -285,7 +290,7 @@ impl<'d, 's> Decoder<'d, 's> {
                     if again {
                         self.duplicate(&key);
                     }
-                    let old = if again || !object.is_empty() { object.remove(field.name()) } else { None };
+                    let old = if again || merging { object.remove(field.name()) } else { None };
                     self.path.push(Step::Field(schema, field));
                     let value = self.value(field.ty(), old)?;
                     self.path.pop();
@@ -328,7 +333,7 @@ impl<'d, 's> Decoder<'d, 's> {
         let mut more = self.parser.open(b'}');
         while more {
             let key = self.parser.key()?;
-            if target.contains_key(key.as_ref()) {
+            if !target.is_empty() && target.contains_key(key.as_ref()) {
                 self.duplicate(&key);
             }
             self.path.push(Step::Key(key.clone()));

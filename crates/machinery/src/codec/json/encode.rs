@@ -15,7 +15,7 @@ pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
 
 /// Appends the JSON of an object.
 pub fn encode_to(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
-    write(out, value, schema, !schema.is_declared());
+    Writer { out, slots: Vec::with_capacity(64), sorted: !schema.is_declared() }.write(value, schema);
 }
 
 /// The JSON of a value without schema, keys sorted.
@@ -25,88 +25,137 @@ pub fn encode_any(value: &Value) -> Vec<u8> {
     out
 }
 
-/// `sorted`: inside a custom resource, which Go has as maps and writes sorted by key.
-fn write(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>, sorted: bool) {
-    match (schema.ty(), value) {
-        (Type::Struct, Value::Object(object)) if !schema.is_declared() => {
-            write_members(out, object, |out, key, value| match schema.field(key) {
-                Some(field) => write(out, value, field.ty(), sorted),
-                None => write_any(out, value),
-            });
-        }
-        (Type::Struct, Value::Object(object)) => write_struct(out, object, schema, sorted),
-        (Type::List, Value::Array(items)) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write(out, item, schema.item(), sorted);
+/// What a field is written as: its position, and what the tree has or `None` for the zero value.
+type Slot<'v> = (usize, Option<&'v Value>);
+
+struct Writer<'o, 'v> {
+    out: &'o mut Vec<u8>,
+    /// The fields of the structs being written, innermost last. Shared by all of them to save allocations.
+    slots: Vec<Slot<'v>>,
+    /// Inside a custom resource, which Go has as maps and writes sorted by key.
+    sorted: bool,
+}
+
+impl<'v> Writer<'_, 'v> {
+    fn write(&mut self, value: &'v Value, schema: SchemaRef<'_>) {
+        match (schema.ty(), value) {
+            (Type::String, Value::String(text)) => write_string(self.out, text),
+            (Type::Struct, Value::Object(object)) if schema.is_declared() => {
+                self.write_struct(Some(object), schema);
             }
-            out.push(b']');
+            (Type::Struct, Value::Object(object)) => {
+                self.write_members(object, |writer, key, value| match schema.field(key) {
+                    Some(field) => writer.write(value, field.ty()),
+                    None => write_any(writer.out, value),
+                });
+            }
+            (Type::List, Value::Array(items)) => {
+                let item_schema = schema.item();
+                self.out.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(b',');
+                    }
+                    self.write(item, item_schema);
+                }
+                self.out.push(b']');
+            }
+            (Type::Map, Value::Object(object)) => {
+                let value_schema = schema.value();
+                self.write_members(object, |writer, _, value| writer.write(value, value_schema));
+            }
+            (Type::Union(_), Value::Object(_)) => {
+                let inner = schema.union().map_or(schema, |(_, inner, _)| inner);
+                self.write(value, inner);
+            }
+            (Type::Union(_), Value::Array(_)) => {
+                let other = schema.union().map_or(schema, |(_, _, other)| other);
+                self.write(value, other);
+            }
+            (_, value) => write_any(self.out, value),
         }
-        (Type::Map, Value::Object(object)) => {
-            write_members(out, object, |out, _, value| write(out, value, schema.value(), sorted));
-        }
-        (Type::Union(_), Value::Object(_)) => {
-            let inner = schema.union().map_or(schema, |(_, inner, _)| inner);
-            write(out, value, inner, sorted);
-        }
-        (Type::Union(_), Value::Array(_)) => {
-            let other = schema.union().map_or(schema, |(_, _, other)| other);
-            write(out, value, other, sorted);
-        }
-        (_, value) => write_any(out, value),
-    }
-}
-
-/// What a field is written as: what the tree has, or its zero value.
-enum Slot<'v> {
-    Value(&'v Value),
-    Zero,
-}
-
-fn write_struct(out: &mut Vec<u8>, object: &Map<String, Value>, schema: SchemaRef<'_>, sorted: bool) {
-    // There are far fewer members than fields, so looking up the fields of the members is the cheap way.
-    let mut slots: Vec<(usize, Slot<'_>)> = Vec::with_capacity(object.len() + 4);
-    for (name, value) in object {
-        let Some(index) = schema.field_index(name) else { continue };
-        let Some(field) = schema.field_at(index) else { continue };
-        if value.is_null() || leaves_out(field, value) {
-            continue;
-        }
-        slots.push((index, Slot::Value(value)));
-    }
-    let given = slots.len();
-    for index in schema.always_written() {
-        if !slots.iter().take(given).any(|(other, _)| *other == index) {
-            slots.push((index, Slot::Zero));
-        }
-    }
-    if sorted {
-        slots.sort_by_key(|(index, _)| schema.field_at(*index).map(FieldRef::name));
-    } else {
-        slots.sort_unstable_by_key(|(index, _)| *index);
     }
 
-    out.push(b'{');
-    let mut first = true;
-    for (index, slot) in slots {
-        let Some(field) = schema.field_at(index) else { continue };
-        if !std::mem::take(&mut first) {
-            out.push(b',');
+    fn write_struct(&mut self, object: Option<&'v Map<String, Value>>, schema: SchemaRef<'_>) {
+        let base = self.slots.len();
+        // There are far fewer members than fields, so looking up the fields of the members is the cheap way.
+        for (name, value) in object.into_iter().flatten() {
+            let Some(index) = schema.field_index(name) else { continue };
+            let Some(field) = schema.field_at(index) else { continue };
+            if !value.is_null() && !leaves_out(field, value) {
+                self.slots.push((index, Some(value)));
+            }
         }
-        // Field names need no escapes.
-        out.push(b'"');
-        out.extend_from_slice(field.name().as_bytes());
-        out.extend_from_slice(b"\":");
-        match slot {
-            Slot::Value(value) => write(out, value, field.ty(), sorted),
-            Slot::Zero if field.is_pointer() => out.extend_from_slice(b"null"),
-            Slot::Zero => write_zero(out, field.ty(), sorted),
+        let given = self.slots.len();
+        for index in schema.always_written() {
+            let written = self.slots.get(base..given).unwrap_or_default();
+            if !written.iter().any(|(other, _)| *other == index) {
+                self.slots.push((index, None));
+            }
         }
+        let slots = self.slots.get_mut(base..).unwrap_or_default();
+        if self.sorted {
+            slots.sort_unstable_by_key(|(index, _)| schema.field_at(*index).map(FieldRef::name));
+        } else {
+            slots.sort_unstable_by_key(|(index, _)| *index);
+        }
+
+        self.out.push(b'{');
+        for at in base..self.slots.len() {
+            let Some(&(index, value)) = self.slots.get(at) else { continue };
+            let Some(field) = schema.field_at(index) else { continue };
+            if at > base {
+                self.out.push(b',');
+            }
+            // Field names need no escapes.
+            self.out.push(b'"');
+            self.out.extend_from_slice(field.name().as_bytes());
+            self.out.extend_from_slice(b"\":");
+            match value {
+                Some(value) => self.write(value, field.ty()),
+                None if field.is_pointer() => self.out.extend_from_slice(b"null"),
+                None => self.write_zero(field.ty()),
+            }
+        }
+        self.out.push(b'}');
+        self.slots.truncate(base);
     }
-    out.push(b'}');
+
+    fn write_zero(&mut self, schema: SchemaRef<'_>) {
+        let zero: &[u8] = match schema.ty() {
+            Type::Struct => return self.write_struct(None, schema),
+            Type::Bool => b"false",
+            Type::Int32 | Type::Int64 | Type::Float64 | Type::IntOrString => b"0",
+            Type::String => b"\"\"",
+            Type::Quantity => b"\"0\"",
+            Type::Duration => b"\"0s\"",
+            Type::Union(pintle_schema::Union::SchemaOrBool) => b"false",
+            Type::Bytes
+            | Type::Time
+            | Type::MicroTime
+            | Type::RawExtension
+            | Type::FieldsV1
+            | Type::Json
+            | Type::Any
+            | Type::List
+            | Type::Map
+            | Type::Union(_) => b"null",
+        };
+        self.out.extend_from_slice(zero);
+    }
+
+    fn write_members(&mut self, object: &'v Map<String, Value>, write: impl Fn(&mut Self, &str, &'v Value)) {
+        self.out.push(b'{');
+        for (index, (key, value)) in object.iter().enumerate() {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            write_string(self.out, key);
+            self.out.push(b':');
+            write(self, key, value);
+        }
+        self.out.push(b'}');
+    }
 }
 
 /// Whether a field that the tree has is not written.
@@ -119,46 +168,6 @@ fn leaves_out(field: FieldRef<'_>, value: &Value) -> bool {
         Omit::Empty => !field.ty().ty().is_go_struct() && is_zero(value, field.ty()),
         Omit::Zero => is_zero(value, field.ty()),
     }
-}
-
-fn write_zero(out: &mut Vec<u8>, schema: SchemaRef<'_>, sorted: bool) {
-    let zero: &[u8] = match schema.ty() {
-        Type::Struct => return write_struct(out, &Map::new(), schema, sorted),
-        Type::Bool => b"false",
-        Type::Int32 | Type::Int64 | Type::Float64 | Type::IntOrString => b"0",
-        Type::String => b"\"\"",
-        Type::Quantity => b"\"0\"",
-        Type::Duration => b"\"0s\"",
-        Type::Union(pintle_schema::Union::SchemaOrBool) => b"false",
-        Type::Bytes
-        | Type::Time
-        | Type::MicroTime
-        | Type::RawExtension
-        | Type::FieldsV1
-        | Type::Json
-        | Type::Any
-        | Type::List
-        | Type::Map
-        | Type::Union(_) => b"null",
-    };
-    out.extend_from_slice(zero);
-}
-
-fn write_members(
-    out: &mut Vec<u8>,
-    object: &Map<String, Value>,
-    mut write: impl FnMut(&mut Vec<u8>, &str, &Value),
-) {
-    out.push(b'{');
-    for (index, (key, value)) in object.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write_string(out, key);
-        out.push(b':');
-        write(out, key, value);
-    }
-    out.push(b'}');
 }
 
 fn write_any(out: &mut Vec<u8>, value: &Value) {
@@ -178,7 +187,18 @@ fn write_any(out: &mut Vec<u8>, value: &Value) {
             }
             out.push(b']');
         }
-        Value::Object(object) => write_members(out, object, |out, _, value| write_any(out, value)),
+        Value::Object(object) => {
+            out.push(b'{');
+            for (index, (key, value)) in object.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_string(out, key);
+                out.push(b':');
+                write_any(out, value);
+            }
+            out.push(b'}');
+        }
     }
 }
 
@@ -186,9 +206,13 @@ fn write_any(out: &mut Vec<u8>, value: &Value) {
 /// so that the text may stand in HTML.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut start = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
+    let mut rest = text.as_bytes();
+    loop {
+        let plain = rest.iter().position(|&byte| may_need_escape(byte)).unwrap_or(rest.len());
+        let (head, tail) = rest.split_at_checked(plain).unwrap_or((rest, &[]));
+        out.extend_from_slice(head);
+        let Some((&byte, after)) = tail.split_first() else { break };
+        rest = after;
         let escape: &[u8] = match byte {
             b'"' => b"\\\"",
             b'\\' => b"\\\\",
@@ -197,28 +221,40 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
             b'\t' => b"\\t",
             0x08 => b"\\b",
             0x0c => b"\\f",
-            b'<' => b"\\u003c",
-            b'>' => b"\\u003e",
-            b'&' => b"\\u0026",
-            ..b' ' => {
-                out.extend_from_slice(bytes.get(start..at).unwrap_or_default());
-                out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(format!("{byte:02x}").as_bytes());
-                start = at + 1;
+            // The line and the paragraph separator, U+2028 and U+2029.
+            0xe2 => match after {
+                [0x80, 0xa8, after @ ..] => {
+                    rest = after;
+                    b"\\u2028"
+                }
+                [0x80, 0xa9, after @ ..] => {
+                    rest = after;
+                    b"\\u2029"
+                }
+                _ => &[0xe2],
+            },
+            _ => {
+                out.extend_from_slice(format!("\\u00{byte:02x}").as_bytes());
                 continue;
             }
-            // The line and the paragraph separator, U+2028 and U+2029.
-            0xe2 => match bytes.get(at..at + 3) {
-                Some([_, 0x80, 0xa8]) => b"\\u2028",
-                Some([_, 0x80, 0xa9]) => b"\\u2029",
-                _ => continue,
-            },
-            _ => continue,
         };
-        out.extend_from_slice(bytes.get(start..at).unwrap_or_default());
         out.extend_from_slice(escape);
-        start = at + if byte == 0xe2 { 3 } else { 1 };
     }
-    out.extend_from_slice(bytes.get(start..).unwrap_or_default());
     out.push(b'"');
+}
+
+fn may_need_escape(byte: u8) -> bool {
+    static TABLE: [bool; 256] = {
+        let mut table = [false; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            #[expect(clippy::indexing_slicing, reason = "bounded by the loop, and evaluated at compile time")]
+            {
+                table[byte] = byte < 0x20 || matches!(byte as u8, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
+            }
+            byte += 1;
+        }
+        table
+    };
+    TABLE.get(usize::from(byte)).copied().unwrap_or(true)
 }

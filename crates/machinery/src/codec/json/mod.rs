@@ -6,10 +6,12 @@
 //! Go's encoder writes, to the byte, HTML escapes included.
 
 mod any;
+mod convert;
 mod decode;
 mod encode;
 mod parser;
 
+pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, type_meta};
 pub use encode::{encode, encode_any, encode_to, write_string};
 

@@ -424,3 +424,15 @@ fn custom_resources_are_pruned_but_not_checked() {
         r#"{"kind":null,"metadata":{"name":"n","ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":"u"}]},"spec":{"size":{"any":[1.5]}}}"#
     );
 }
+
+#[test]
+fn values_have_what_is_always_written_and_trees_have_not() {
+    let deployment = kind("apps", "v1", "Deployment");
+    let tree = json!({"spec": {"selector": {}, "replicas": 0}});
+    let value = to_value(&tree, deployment);
+    assert_eq!(value["spec"]["template"], json!({"metadata": {}, "spec": {"containers": null}}));
+    assert_eq!(from_value(&value, deployment).unwrap().value, tree);
+    let decoded = from_value(&json!({"spec": {"nope": 1}, "b": 2, "a": 3}), deployment).unwrap();
+    let problems: Vec<_> = decoded.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, [r#"unknown field "a""#, r#"unknown field "b""#, r#"unknown field "spec.nope""#]);
+}

@@ -46,12 +46,16 @@ pub fn decode(text: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError
 }
 
 /// The YAML of an object.
-pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
+pub fn encode(tree: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
     // The encoder for JSON knows what is left out and what is always written.
-    match json::decode_raw(&json::encode(value, schema)) {
-        Ok(value) => encode_any(&value),
-        // Only a tree deeper than any that was decoded cannot be read back.
-        Err(_) => encode_any(value),
+    encode_any(&json::to_value(tree, schema))
+}
+
+/// The YAML of a JSON text.
+pub fn from_json(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    match json::decode_raw(text) {
+        Ok(value) => Ok(encode_any(&value)),
+        Err(error) => Err(*error),
     }
 }
 

@@ -1,0 +1,111 @@
+//! The rules of autoscalers, on the second version. They have no generation.
+
+use super::validation;
+use crate::rules;
+use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+const DEFAULT_CPU_UTILIZATION: i64 = 80;
+
+pub(super) struct HorizontalPodAutoscalerStrategy;
+
+impl Strategy for HorizontalPodAutoscalerStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        object.set_default("spec.minReplicas", 1);
+        if object.items_at("spec.metrics").is_empty() {
+            object.set(
+                "spec.metrics",
+                json!([{
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "target": {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION},
+                    },
+                }]),
+            );
+        }
+        if object.at("spec.behavior").is_some() {
+            set_behavior_defaults(object);
+        }
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({}));
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        let mut errors = rules::metadata(object, true);
+        errors.extend(validation::validate_spec(object, None));
+        errors
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(validation::validate_spec(object, Some(old)));
+        errors
+    }
+}
+
+/// Of `status`.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        HorizontalPodAutoscalerStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(rules::nonnegative(object, "status.currentReplicas"));
+        errors.extend(rules::nonnegative(object, "status.desiredReplicas"));
+        errors
+    }
+}
+
+/// A behavior that says anything says everything. How long to wait before scaling down stays open: the controller has a
+/// flag for that.
+fn set_behavior_defaults(object: &mut Value) {
+    object.set_default("spec.behavior.scaleUp.stabilizationWindowSeconds", 0);
+    object.set_default(
+        "spec.behavior.scaleUp.policies",
+        json!([
+            {"type": "Pods", "value": 4, "periodSeconds": 15},
+            {"type": "Percent", "value": 100, "periodSeconds": 15},
+        ]),
+    );
+    object.set_default(
+        "spec.behavior.scaleDown.policies",
+        json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]),
+    );
+    for direction in ["scaleUp", "scaleDown"] {
+        object.set_default(&format!("spec.behavior.{direction}.selectPolicy"), "Max");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_behavior_is_completed() {
+        let mut object = json!({"spec": {"behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}});
+        HorizontalPodAutoscalerStrategy.set_defaults(&mut object);
+        let once = object.clone();
+        HorizontalPodAutoscalerStrategy.set_defaults(&mut object);
+        assert_eq!(object, once);
+        let behavior = &object["spec"]["behavior"];
+        assert_eq!(behavior["scaleDown"]["selectPolicy"], json!("Disabled"));
+        assert_eq!(behavior["scaleDown"].get("stabilizationWindowSeconds"), None);
+        assert_eq!(behavior["scaleUp"]["policies"][0]["value"], json!(4));
+        assert_eq!(object["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], json!(80));
+    }
+}

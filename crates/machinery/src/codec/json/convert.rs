@@ -1,0 +1,68 @@
+//! Between the canonical tree and JSON as a client sees it, still as values.
+
+use pintle_schema::SchemaRef;
+use serde_json::Value;
+
+use super::any::decode_raw;
+use super::decode::decode;
+use super::encode::{encode, encode_any};
+use crate::codec::error::{DecodeError, Decoded};
+
+/// The object as its JSON has it, with everything that Go's encoder always writes. JSON and merge patches, table rows
+/// and webhooks work on this form: a patch may add to `spec.template.metadata` though the tree has none.
+pub fn to_value(tree: &Value, schema: SchemaRef<'_>) -> Value {
+    // Only a tree deeper than any that was decoded cannot be read back.
+    decode_raw(&encode(tree, schema)).unwrap_or_else(|_| tree.clone())
+}
+
+/// The canonical tree of an object given as its JSON has it. Problems are reported sorted by key.
+pub fn from_value(value: &Value, schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    decode(&encode_any(value), schema)
+}
+
+/// JSON text on several lines, as Go's `MarshalIndent` has it with two spaces. Expects what an encoder here wrote.
+pub fn pretty(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let mut depth = 0usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    let mut opened = false;
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', 2 * depth));
+    };
+    for &byte in json {
+        if in_string {
+            out.push(byte);
+            in_string = byte != b'"' || escaped;
+            escaped = byte == b'\\' && !escaped;
+            continue;
+        }
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        if matches!(byte, b'}' | b']') {
+            depth = depth.saturating_sub(1);
+            if !std::mem::take(&mut opened) {
+                line(&mut out, depth);
+            }
+            out.push(byte);
+            continue;
+        }
+        if std::mem::take(&mut opened) {
+            line(&mut out, depth);
+        }
+        out.push(byte);
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                opened = true;
+            }
+            b',' => line(&mut out, depth),
+            b':' => out.push(b' '),
+            b'"' => in_string = true,
+            _ => {}
+        }
+    }
+    out
+}

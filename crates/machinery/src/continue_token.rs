@@ -1,0 +1,163 @@
+//! Continue tokens: where the next page of a list begins
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks>).
+//!
+//! A token is JSON in base64: `{"v":"meta.k8s.io/v1","rv":7,"start":"default/a\u0000"}`. The start is the first key
+//! that may come, without the prefix of the listed resource; a server puts its own prefix before it, so that a forged
+//! token reads nothing that the list itself could not.
+
+use crate::Status;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+const VERSION: &str = "meta.k8s.io/v1";
+
+/// Where the next page of a list begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContinueToken {
+    /// The version that all pages show; `None` when that is gone and the rest is to be taken from the newest state.
+    pub resource_version: Option<u64>,
+    /// The first key that may come.
+    pub start_key: String,
+}
+
+/// Why a text is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContinueTokenError {
+    /// It has no version.
+    #[error("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")]
+    InvalidResourceVersion,
+    /// It has no start.
+    #[error("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")]
+    EmptyStartKey,
+    /// It is malformed.
+    #[error("continue key is not valid: {0}")]
+    Invalid(String),
+    /// It is of another format.
+    #[error("continue key is not valid: server does not recognize this encoded version {0}")]
+    UnrecognizedVersion(String),
+}
+
+impl From<ContinueTokenError> for Status {
+    fn from(error: ContinueTokenError) -> Status {
+        Status::bad_request(format!("invalid continue token: {error}"))
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct Encoded<'a> {
+    #[serde(rename = "v")]
+    version: std::borrow::Cow<'a, str>,
+    #[serde(rename = "rv")]
+    resource_version: i64,
+    start: std::borrow::Cow<'a, str>,
+}
+
+impl ContinueToken {
+    /// The token as clients carry it. The prefix is that of the listed objects' keys, which the start key has.
+    pub fn encode(&self, key_prefix: &str) -> String {
+        let start = self.start_key.strip_prefix(key_prefix).unwrap_or(&self.start_key);
+        let resource_version = match self.resource_version {
+            Some(version) => i64::try_from(version).unwrap_or(i64::MAX),
+            None => -1,
+        };
+        let encoded = Encoded { version: VERSION.into(), resource_version, start: start.into() };
+        // Texts and a number always have a JSON form.
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(&encoded).unwrap_or_default())
+    }
+
+    /// Reads a token for a list of the keys with this prefix.
+    ///
+    /// # Errors
+    /// What is wrong with the token.
+    pub fn decode(token: &str, key_prefix: &str) -> Result<ContinueToken, ContinueTokenError> {
+        // Line breaks are no part of base64's text.
+        let compact: String = token.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+        let bytes = URL_SAFE_NO_PAD.decode(&compact).map_err(|error| {
+            let position = match error {
+                base64::DecodeError::InvalidByte(position, _)
+                | base64::DecodeError::InvalidLastSymbol(position, _) => position,
+                base64::DecodeError::InvalidLength(length) => length,
+                base64::DecodeError::InvalidPadding => compact.len(),
+            };
+            ContinueTokenError::Invalid(format!("illegal base64 data at input byte {position}"))
+        })?;
+        let encoded: Encoded<'_> =
+            serde_json::from_slice(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
+        if encoded.version != VERSION {
+            return Err(ContinueTokenError::UnrecognizedVersion(encoded.version.into_owned()));
+        }
+        if encoded.resource_version == 0 {
+            return Err(ContinueTokenError::InvalidResourceVersion);
+        }
+        if encoded.start.is_empty() {
+            return Err(ContinueTokenError::EmptyStartKey);
+        }
+        let relative = encoded.start.strip_prefix('/').unwrap_or(&encoded.start);
+        if !is_clean(relative) {
+            return Err(ContinueTokenError::Invalid(encoded.start.into_owned()));
+        }
+        Ok(ContinueToken {
+            resource_version: u64::try_from(encoded.resource_version).ok(),
+            start_key: format!("{key_prefix}{relative}"),
+        })
+    }
+}
+
+/// Whether a relative path has no parts that lead elsewhere or nowhere.
+fn is_clean(path: &str) -> bool {
+    path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREFIX: &str = "/registry/pods/";
+
+    fn decode_json(json: &str) -> Result<ContinueToken, ContinueTokenError> {
+        ContinueToken::decode(&URL_SAFE_NO_PAD.encode(json), PREFIX)
+    }
+
+    #[test]
+    fn tokens_are_those_of_kubernetes() {
+        let token =
+            ContinueToken { resource_version: Some(7), start_key: "/registry/pods/default/a\0".to_owned() };
+        let text = token.encode(PREFIX);
+        let json = URL_SAFE_NO_PAD.decode(&text).unwrap();
+        assert_eq!(
+            String::from_utf8(json).unwrap(),
+            r#"{"v":"meta.k8s.io/v1","rv":7,"start":"default/a\u0000"}"#
+        );
+        assert_eq!(ContinueToken::decode(&text, PREFIX), Ok(token));
+        let latest = ContinueToken { resource_version: None, start_key: "/registry/pods/b".to_owned() };
+        assert_eq!(ContinueToken::decode(&latest.encode(PREFIX), PREFIX), Ok(latest));
+    }
+
+    #[test]
+    fn what_is_no_token_says_why() {
+        let rows = [
+            (r#"{"v":"meta.k8s.io/v1","start":"a"}"#, ContinueTokenError::InvalidResourceVersion),
+            (r#"{"v":"meta.k8s.io/v1","rv":1}"#, ContinueTokenError::EmptyStartKey),
+            (r#"{"v":"v2","rv":1,"start":"a"}"#, ContinueTokenError::UnrecognizedVersion("v2".to_owned())),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets"}"#,
+                ContinueTokenError::Invalid("../secrets".to_owned()),
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b"}"#,
+                ContinueTokenError::Invalid("a//b".to_owned()),
+            ),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a/"}"#, ContinueTokenError::Invalid("a/".to_owned())),
+        ];
+        for (json, error) in rows {
+            assert_eq!(decode_json(json), Err(error), "{json}");
+        }
+        assert_eq!(
+            Status::from(ContinueToken::decode("a$b", PREFIX).unwrap_err()).message,
+            "invalid continue token: continue key is not valid: illegal base64 data at input byte 1"
+        );
+        assert!(matches!(decode_json("[]x"), Err(ContinueTokenError::Invalid(_))));
+    }
+}

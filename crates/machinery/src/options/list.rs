@@ -1,0 +1,212 @@
+//! Options of lists and watches
+//! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list>).
+
+use super::{QueryValues, check, parse_list_resource_version, parse_resource_version};
+use crate::continue_token::ContinueToken;
+use crate::{ErrorList, FieldError, FieldPath, FieldSelector, LabelSelector, Status};
+
+/// How a list's resourceVersion is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceVersionMatch {
+    /// The state at that version.
+    Exact,
+    /// The state at that version or a later one.
+    NotOlderThan,
+}
+
+/// What a list or watch asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListOptions {
+    /// What the objects' labels must be.
+    pub label_selector: LabelSelector,
+    /// What the objects' fields must be. Whether the resource can be selected by them is not checked yet.
+    pub field_selector: FieldSelector,
+    /// Whether it is a watch.
+    pub watch: bool,
+    /// Whether a watch wants bookmarks.
+    pub allow_watch_bookmarks: bool,
+    /// The version to list at or to watch from, as it came; see [`ListOptions::start`] and
+    /// [`ListOptions::watch_revision`].
+    pub resource_version: String,
+    /// How the version is meant.
+    pub resource_version_match: Option<ResourceVersionMatch>,
+    /// When a watch is to end.
+    pub timeout_seconds: Option<i64>,
+    /// The most objects of a page; 0 for all.
+    pub limit: usize,
+    /// Where the next page begins.
+    pub continue_token: Option<String>,
+    /// Whether a watch begins with the present state.
+    pub send_initial_events: Option<bool>,
+}
+
+/// The state that a list is to be taken from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListStart {
+    /// The newest there is.
+    Latest,
+    /// Whatever is at hand.
+    Any,
+    /// This version or a later one.
+    NotOlderThan(u64),
+    /// This very version.
+    Exact(u64),
+    /// Where an earlier page ended.
+    Continue(ContinueToken),
+}
+
+impl ListOptions {
+    /// Reads a query string.
+    ///
+    /// # Errors
+    /// 400 for numbers and selectors that are none, 422 for options that do not go together.
+    pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListOptions, Status> {
+        let query = QueryValues::new(pairs);
+        let timeout_seconds = query.integer("timeoutSeconds")?;
+        let limit = query.integer("limit")?.unwrap_or_default();
+        let selector_error = |error: crate::selectors::SelectorError| Status::bad_request(error.to_string());
+        let label_selector = LabelSelector::parse(query.text("labelSelector")).map_err(selector_error)?;
+        let field_selector = FieldSelector::parse(query.text("fieldSelector")).map_err(selector_error)?;
+        let watch = query.boolean("watch").unwrap_or_default();
+        let resource_version = query.text("resourceVersion");
+        let mut send_initial_events = query.boolean("sendInitialEvents");
+        let mut version_match = query.text("resourceVersionMatch");
+        // Watches from no version in particular have always begun with the present state; now that has a name.
+        if watch
+            && send_initial_events.is_none()
+            && version_match.is_empty()
+            && matches!(resource_version, "" | "0")
+        {
+            send_initial_events = Some(true);
+            version_match = "NotOlderThan";
+        }
+        let has_continue = !query.text("continue").is_empty();
+        let errors = match watch {
+            true => validate_watch(version_match, send_initial_events, has_continue),
+            false => validate_list(version_match, send_initial_events, has_continue, resource_version),
+        };
+        check("ListOptions", errors)?;
+        Ok(ListOptions {
+            label_selector,
+            field_selector,
+            watch,
+            allow_watch_bookmarks: query.boolean("allowWatchBookmarks").unwrap_or_default(),
+            resource_version: resource_version.to_owned(),
+            resource_version_match: match version_match {
+                "Exact" => Some(ResourceVersionMatch::Exact),
+                "NotOlderThan" => Some(ResourceVersionMatch::NotOlderThan),
+                _ => None,
+            },
+            timeout_seconds,
+            limit: usize::try_from(limit).unwrap_or_default(),
+            continue_token: query.first("continue").filter(|token| !token.is_empty()).map(str::to_owned),
+            send_initial_events,
+        })
+    }
+
+    /// The state that a list is to be taken from. The prefix is that of the listed objects' keys.
+    ///
+    /// # Errors
+    /// 400 for a version or a token that is none.
+    pub fn start(&self, key_prefix: &str) -> Result<ListStart, Status> {
+        if let Some(token) = &self.continue_token {
+            let token = ContinueToken::decode(token, key_prefix)?;
+            if !matches!(self.resource_version.as_str(), "" | "0") {
+                return Err(Status::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            return Ok(ListStart::Continue(token));
+        }
+        if self.resource_version.is_empty() {
+            return Ok(ListStart::Latest);
+        }
+        let version = parse_list_resource_version(&self.resource_version)?;
+        Ok(match (version, self.resource_version_match) {
+            (version, Some(ResourceVersionMatch::Exact)) => ListStart::Exact(version),
+            (0, _) => ListStart::Any,
+            // Pages were exact before anybody could say so.
+            (version, None) if self.limit > 0 => ListStart::Exact(version),
+            (version, _) => ListStart::NotOlderThan(version),
+        })
+    }
+
+    /// The version that a watch begins after; `None` when it names none.
+    ///
+    /// # Errors
+    /// 500 when it is no number.
+    pub fn watch_revision(&self) -> Result<Option<u64>, Status> {
+        match self.resource_version.as_str() {
+            "" => Ok(None),
+            text => parse_resource_version(text).map(Some),
+        }
+    }
+
+    /// Narrows the options to the one object whose path the request names.
+    ///
+    /// # Errors
+    /// 400 when the field selector asks for something else.
+    pub fn select_name(&mut self, name: &str) -> Result<(), Status> {
+        if self.field_selector.is_empty() {
+            self.field_selector = FieldSelector::one_term("metadata.name", name);
+        } else if self.field_selector.requires_exact_match("metadata.name") != Some(name) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        Ok(())
+    }
+}
+
+fn validate_list(
+    version_match: &str,
+    send_initial_events: Option<bool>,
+    has_continue: bool,
+    resource_version: &str,
+) -> ErrorList {
+    let path = FieldPath::new("resourceVersionMatch");
+    let mut errors = ErrorList::new();
+    if !version_match.is_empty() {
+        if resource_version.is_empty() {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+        if has_continue {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+        if !matches!(version_match, "Exact" | "NotOlderThan") {
+            errors.push(FieldError::not_supported(&path, version_match, &["Exact", "NotOlderThan", ""]));
+        }
+        if version_match == "Exact" && resource_version == "0" {
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+    }
+    if send_initial_events.is_some() {
+        let detail = "sendInitialEvents is forbidden for list";
+        errors.push(FieldError::forbidden(&FieldPath::new("sendInitialEvents"), detail));
+    }
+    errors
+}
+
+fn validate_watch(version_match: &str, send_initial_events: Option<bool>, has_continue: bool) -> ErrorList {
+    let path = FieldPath::new("resourceVersionMatch");
+    let mut errors = ErrorList::new();
+    if send_initial_events.is_some() && version_match != "NotOlderThan" {
+        let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        errors.push(FieldError::forbidden(&path, detail));
+    }
+    if !version_match.is_empty() {
+        if send_initial_events.is_none() {
+            let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+        if version_match != "NotOlderThan" {
+            errors.push(FieldError::not_supported(&path, version_match, &["NotOlderThan"]));
+        }
+        if has_continue {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(&path, detail));
+        }
+    }
+    errors
+}

@@ -1,0 +1,89 @@
+//! The fuzz targets on inputs made by a fixed rule: corpora of valid inputs, cut, spliced and with bytes changed.
+
+#[path = "../../../../fuzz/src/continue_tokens.rs"]
+pub(crate) mod continue_tokens;
+#[path = "../../../../fuzz/src/patches.rs"]
+pub(crate) mod patches;
+#[path = "../../../../fuzz/src/quantities.rs"]
+pub(crate) mod quantities;
+#[path = "../../../../fuzz/src/selectors.rs"]
+pub(crate) mod selectors;
+
+const ROUNDS: u32 = 2_000;
+
+/// A small generator of the xorshift kind: the same inputs in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound.max(1) as u64) as usize
+    }
+}
+
+fn smoke(target: fn(&[u8]), corpus: &[&str]) {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for seed in corpus {
+        target(seed.as_bytes());
+    }
+    for _ in 0..ROUNDS {
+        let mut data = corpus[random.below(corpus.len())].as_bytes().to_vec();
+        for _ in 0..=random.below(4) {
+            let at = random.below(data.len() + 1);
+            match random.below(4) {
+                0 => data.truncate(at),
+                1 => data.insert(at, random.below(256) as u8),
+                2 if at < data.len() => data[at] = b"{}[]\",:=!()-0a$/\\"[random.below(17)],
+                _ => {
+                    let other = corpus[random.below(corpus.len())].as_bytes();
+                    let from = random.below(other.len());
+                    data.splice(at..at, other[from..].iter().copied());
+                }
+            }
+            data.truncate(4096);
+        }
+        target(&data);
+    }
+}
+
+#[test]
+fn selectors_hold() {
+    let corpus =
+        ["a=b", "a in (b,c),!d", "x notin (),y>5,z<6", "a==b,c!=d", "metadata.name=a\\,b,spec.x!=c", "a.b/c"];
+    smoke(selectors::label_selector, &corpus);
+    smoke(selectors::field_selector, &corpus);
+}
+
+#[test]
+fn quantities_hold() {
+    smoke(
+        quantities::quantity,
+        &["1", "1.5Gi", "-100m", "1e-3", "9223372036854775807", "0.0000000001", "8Ei", "+1E6"],
+    );
+}
+
+#[test]
+fn continue_tokens_hold() {
+    let corpus = [
+        "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Nywic3RhcnQiOiJkZWZhdWx0L2FcdTAwMDAifQ",
+        "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiYSJ9",
+    ];
+    smoke(continue_tokens::continue_token, &corpus);
+}
+
+#[test]
+fn patches_hold() {
+    let corpus = [
+        r#"{"a":[1,{"b":null}]} [{"op":"add","path":"/a/-","value":2},{"op":"move","from":"/a/0","path":"/c"}]"#,
+        r#"{"a":{"b":1}} [{"op":"copy","from":"/a","path":"/a/c"},{"op":"test","path":"","value":{}}]"#,
+        r#"{"spec":{"containers":[{"name":"a"}]}} {"spec":{"containers":[{"name":"a","$patch":"delete"},{"name":"b"}]}}"#,
+        r#"{"spec":{"containers":[{"name":"a"}]}} {"spec":{"$setElementOrder/containers":[{"name":"a"}]}}"#,
+        r#"{"metadata":{"finalizers":["a"]}} {"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}"#,
+        r#"{"spec":{"volumes":[{"name":"v"}]}} {"spec":{"volumes":[{"name":"v","$retainKeys":["name"]}]}}"#,
+    ];
+    smoke(patches::json_patch, &corpus);
+    smoke(patches::merge_patch, &corpus);
+    smoke(patches::strategic_patch, &corpus);
+}
