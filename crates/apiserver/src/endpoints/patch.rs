@@ -53,7 +53,7 @@ impl Patch {
                 return Err(status);
             }
         };
-        let patch = serde_json::from_slice(body)
+        let patch = json::decode_any(body)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         Ok(Patch { format, patch })
     }

@@ -385,6 +385,21 @@ impl<'a> Transcript<'a> {
         }
     }
 
+    /// Sends a request whose body is too large or too ugly to be shown.
+    pub(crate) async fn run_hidden(
+        &mut self,
+        what: &str,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let (method, path) = request.split_once(' ').unwrap();
+        let answer = self.client.exchange(method, path, headers, body).await;
+        writeln!(self.text, "> {request}\n> ({what})").unwrap();
+        self.answer(&answer);
+        answer
+    }
+
     fn answer(&mut self, answer: &Answer) {
         writeln!(self.text, "{}", answer.status).unwrap();
         for name in SHOWN {
@@ -440,5 +455,7 @@ pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"resourceVersion=\d+", "resourceVersion=[rv]"),
     (r"continue=[A-Za-z0-9_=%-]+", "continue=[token]"),
     (r"(?m)^(etag: ).*$", "$1[hash]"),
+    (r#""port":\d{5}"#, r#""port":[port]"#),
+    (r#""\d+s""#, r#""[age]""#),
     (r"127\.0\.0\.1:\d+|10\.20\.30\.40:\d+", "[address]"),
 ];

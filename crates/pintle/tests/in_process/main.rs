@@ -13,3 +13,7 @@ mod tables;
 mod watches;
 mod discovery;
 mod openapi;
+mod bad_input;
+mod bad_connections;
+mod overload;
+mod robustness;

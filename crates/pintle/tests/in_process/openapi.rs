@@ -7,7 +7,8 @@ use serde_json::Value;
 async fn the_index_names_every_group_version_by_hash() {
     let server = Server::start().await;
     let answer = server.send("GET /openapi/v3").await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    // Go's server guesses the type of a document that was given none.
+    assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; charset=utf-8"));
     let json = answer.json();
     let mut keys = String::new();
     for (key, entry) in json["paths"].as_object().unwrap() {
