@@ -21,8 +21,10 @@ impl Document {
         let mut writer = DocumentWriter {
             encoder: GzEncoder::new(Vec::new(), Compression::default()),
             digest: Sha512::new(),
+            waiting: Vec::with_capacity(BUFFER),
         };
-        let written = write(&mut writer).and_then(|()| writer.encoder.finish());
+        let written =
+            write(&mut writer).and_then(|()| writer.pass_on()).and_then(|()| writer.encoder.finish());
         // Writing to a vector cannot fail, nor can writing to a string.
         let gzip = Bytes::from(written.unwrap_or_default());
         let digest = writer.digest.finalize();
@@ -62,16 +64,32 @@ impl Document {
 pub(crate) struct DocumentWriter {
     encoder: GzEncoder<Vec<u8>>,
     digest: Sha512,
+    /// What is not hashed and compressed yet: JSON comes in very small pieces.
+    waiting: Vec<u8>,
+}
+
+/// How much is hashed and compressed at a time.
+const BUFFER: usize = 32 * 1024;
+
+impl DocumentWriter {
+    fn pass_on(&mut self) -> io::Result<()> {
+        self.digest.update(&self.waiting);
+        self.encoder.write_all(&self.waiting)?;
+        self.waiting.clear();
+        Ok(())
+    }
 }
 
 impl Write for DocumentWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.digest.update(bytes);
-        self.encoder.write_all(bytes)?;
+        if self.waiting.len() + bytes.len() > BUFFER {
+            self.pass_on()?;
+        }
+        self.waiting.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.encoder.flush()
+        self.pass_on()
     }
 }

@@ -171,7 +171,7 @@ fn bearer_token() -> Value {
         "type": "apiKey",
         "name": "authorization",
         "in": "header",
-        "description": "A bearer token in the authorization header",
+        "description": "Bearer Token authentication",
     })
 }
 
