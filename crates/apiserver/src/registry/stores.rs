@@ -10,7 +10,8 @@ use pintle_machinery::{
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{
-    BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind,
+    WriteOptions,
 };
 use pintle_storage::Storage;
 use std::{

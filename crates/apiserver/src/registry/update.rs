@@ -12,7 +12,9 @@ use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     meta::ObjectMeta,
-    validation::{validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name},
+    validation::{
+        validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
+    },
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use pintle_storage::{KeyValue, Revision, WriteError};
