@@ -70,8 +70,23 @@ fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
         tolerations.iter().take(*index).any(|earlier| key(earlier) == key(toleration))
     });
     repeated
-        .map(|(index, toleration)| FieldError::duplicate(&path.index(index), toleration.clone()))
+        .map(|(index, toleration)| {
+            FieldError::duplicate(&path.index(index), toleration.clone()).shown_as(shown(toleration))
+        })
         .collect()
+}
+
+/// A toleration as messages show it: by the names of the internal type, with every member.
+fn shown(toleration: &Value) -> String {
+    let text = |member: &str| Value::from(toleration.str_at(member));
+    format!(
+        r#"{{"Key":{},"Operator":{},"Value":{},"Effect":{},"TolerationSeconds":{}}}"#,
+        text("key"),
+        text("operator"),
+        text("value"),
+        text("effect"),
+        toleration.at("tolerationSeconds").unwrap_or(&Value::Null)
+    )
 }
 
 #[cfg(test)]
