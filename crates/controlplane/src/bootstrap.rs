@@ -12,18 +12,28 @@ use pintle_registry::Registry;
 /// Makes the objects that every server has, where they are missing, and repairs what an earlier server left behind.
 /// The server is ready after it.
 ///
+/// What does not need each other is made at the same time, so that the writes share their syncs to disk.
+///
 /// # Errors
 /// The first failure. What was made stays, and a second call makes the rest.
 pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let now = Timestamp::now();
-    system_namespaces::reconcile(registry).await?;
-    service_cidr::reconcile(registry, config, now).await?;
-    repair::cluster_ips(registry, now).await?;
-    NodePortRepair::default().run_once(registry, config.service_network.node_ports()).await?;
-    kubernetes_service::reconcile(registry, config).await?;
-    priority_classes::reconcile(registry).await?;
-    cluster_authentication::reconcile(registry, config, now).await?;
-    identity_lease::renew(registry, config, now).await
+    let mut node_ports = NodePortRepair::default();
+    let service = async {
+        // The service takes its address from the block.
+        service_cidr::reconcile(registry, config, now).await?;
+        kubernetes_service::reconcile(registry, config).await
+    };
+    tokio::try_join!(
+        service,
+        system_namespaces::reconcile(registry),
+        priority_classes::reconcile(registry),
+        cluster_authentication::reconcile(registry, config, now),
+        identity_lease::renew(registry, config, now),
+        repair::cluster_ips(registry, now),
+        node_ports.run_once(registry, config.service_network.node_ports()),
+    )?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -18,19 +18,28 @@ pub(crate) async fn reconcile(
     config: &Config,
     now: Timestamp,
 ) -> Result<(), Status> {
+    tokio::try_join!(publish_authentication(registry, config), mark_token_tracking(registry, now))?;
+    Ok(())
+}
+
+async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let data: Map = config
         .cluster_authentication
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| (key.clone(), value.clone().into()))
         .collect();
-    if !data.is_empty() {
-        let object = config_map(AUTHENTICATION, &data);
-        create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |config_map| {
-            config_map.object_at_mut("data").extend(data.clone());
-        })
-        .await?;
+    if data.is_empty() {
+        return Ok(());
     }
+    let object = config_map(AUTHENTICATION, &data);
+    create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |config_map| {
+        config_map.object_at_mut("data").extend(data.clone());
+    })
+    .await
+}
+
+async fn mark_token_tracking(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     let mut since = Map::new();
     since.insert("since".to_owned(), now.strftime("%Y-%m-%d").to_string().into());
     let object = config_map(TOKEN_TRACKING, &since);

@@ -15,13 +15,16 @@ const NAME: &str = "kubernetes";
 
 /// Makes the service, and puts the server's address behind it, unless that is one nobody else reaches.
 pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
-    reconcile_service(registry, config).await?;
     let address = config.advertise_address;
     if !config.publish_endpoints || address.is_loopback() || address.is_unspecified() {
-        return Ok(());
+        return reconcile_service(registry, config).await;
     }
-    reconcile_endpoints(registry, config).await?;
-    reconcile_endpoint_slice(registry, config).await
+    tokio::try_join!(
+        reconcile_service(registry, config),
+        reconcile_endpoints(registry, config),
+        reconcile_endpoint_slice(registry, config),
+    )?;
+    Ok(())
 }
 
 async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(), Status> {

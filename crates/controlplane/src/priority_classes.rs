@@ -6,31 +6,27 @@ use pintle_machinery::{GroupResource, Status};
 use pintle_registry::Registry;
 use serde_json::json;
 
-const CLASSES: [(&str, i64, &str); 2] = [
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-    ),
-];
+const NODE_CRITICAL: &str = "Used for system critical pods that must not be moved from their current node.";
+const CLUSTER_CRITICAL: &str = "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.";
 
 pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
+    tokio::try_join!(
+        ensure(registry, "system-node-critical", 2_000_001_000, NODE_CRITICAL),
+        ensure(registry, "system-cluster-critical", 2_000_000_000, CLUSTER_CRITICAL),
+    )?;
+    Ok(())
+}
+
+async fn ensure(registry: &dyn Registry, name: &str, value: i64, description: &str) -> Result<(), Status> {
+    let object = json!({
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        "description": description,
+        "preemptionPolicy": "PreemptLowerPriority",
+    });
     let resource = GroupResource::new("scheduling.k8s.io", "priorityclasses");
-    for (name, value, description) in CLASSES {
-        let object = json!({
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": name},
-            "value": value,
-            "description": description,
-            "preemptionPolicy": "PreemptLowerPriority",
-        });
-        create_if_missing(registry, &resource, "", object).await?;
-    }
+    create_if_missing(registry, &resource, "", object).await?;
     Ok(())
 }

@@ -8,12 +8,18 @@ use serde_json::json;
 
 pub(crate) const KUBE_SYSTEM: &str = "kube-system";
 
-const NAMESPACES: [&str; 4] = ["default", KUBE_SYSTEM, "kube-public", "kube-node-lease"];
-
 pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
-    for name in NAMESPACES {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        create_if_missing(registry, &core("namespaces"), "", object).await?;
-    }
+    tokio::try_join!(
+        ensure(registry, "default"),
+        ensure(registry, KUBE_SYSTEM),
+        ensure(registry, "kube-public"),
+        ensure(registry, "kube-node-lease"),
+    )?;
+    Ok(())
+}
+
+async fn ensure(registry: &dyn Registry, name: &str) -> Result<(), Status> {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    create_if_missing(registry, &core("namespaces"), "", object).await?;
     Ok(())
 }

@@ -24,6 +24,7 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    pub(crate) network: Arc<ServiceNetwork>,
 }
 
 /// Builds aggregator → kube API server → API extensions over one store.
@@ -40,7 +41,7 @@ pub(crate) fn build(
         Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime)
             .map_err(RunError::Assemble)
     };
-    let config = pintle_api::Config { service_network: network };
+    let config = pintle_api::Config { service_network: network.clone() };
     let kube = start(pintle_api::resources(&config), pintle_api::internal_resources())?;
     let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
@@ -92,7 +93,7 @@ pub(crate) fn build(
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
-    Ok(Chain { server, stores: kube, all_stores, metrics, health })
+    Ok(Chain { server, stores: kube, all_stores, metrics, health, network })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

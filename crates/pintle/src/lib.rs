@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod bootstrap;
 mod certificates;
 mod chain;
 mod kubeconfig;

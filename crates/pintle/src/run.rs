@@ -151,7 +151,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let mut background = Vec::new();
+    let controllers =
+        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let mut background = vec![controllers];
     let (stores, mut until) = (chain.stores.clone(), stopping.clone());
     background.push(tokio::spawn(async move {
         pintle_controlplane::run(&*stores, &controlplane, stopped(&mut until)).await;

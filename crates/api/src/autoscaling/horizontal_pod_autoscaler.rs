@@ -9,11 +9,13 @@ use super::{
     horizontal_pod_autoscaler_table::{cells, columns},
 };
 use crate::declare::{Declare, Group};
-use pintle_registry::Resource;
+use jiff::Timestamp;
+use pintle_machinery::Value;
+use pintle_registry::{Cell, Resource};
 
 /// The declaration in version 1.
 pub fn resource_v1() -> Resource {
-    let mut resource = declare(V1).stored_as("v2");
+    let mut resource = declare(V1).stored_as("v2").prints(columns, cells_v1);
     resource.conversion = Some(conversion::CONVERSION);
     resource
 }
@@ -21,6 +23,10 @@ pub fn resource_v1() -> Resource {
 /// The declaration in version 2.
 pub fn resource_v2() -> Resource {
     declare(V2)
+}
+
+fn cells_v1(autoscaler: &Value, now: Timestamp) -> Vec<Cell> {
+    cells(&(conversion::CONVERSION.to_storage)(autoscaler.clone()), now)
 }
 
 fn declare(group: Group) -> Resource {

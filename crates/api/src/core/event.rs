@@ -10,6 +10,16 @@ use pintle_registry::{Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
+    GROUP
+        .namespaced("Event", "events")
+        .short_names(["ev"])
+        .selectable(selectable_fields())
+        .ruled(strategy::EventStrategy)
+        .prints(table::columns, table::cells)
+}
+
+/// What events can be selected by, in core's names.
+pub(crate) fn selectable_fields() -> Vec<SelectableField> {
     let mut fields: Vec<SelectableField> = PATHS.map(SelectableField::new).into();
     fields.push(SelectableField {
         value: |event, _| match event.str_at("source.component") {
@@ -18,12 +28,7 @@ pub fn resource() -> Resource {
         },
         ..SelectableField::new("source")
     });
-    GROUP
-        .namespaced("Event", "events")
-        .short_names(["ev"])
-        .selectable(fields)
-        .ruled(strategy::EventStrategy)
-        .prints(table::columns, table::cells)
+    fields
 }
 
 const PATHS: [&str; 10] = [

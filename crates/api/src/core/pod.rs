@@ -17,6 +17,8 @@ mod status;
 mod status_validation;
 mod strategy;
 mod table;
+#[cfg(test)]
+mod tests;
 mod topology_labels;
 mod update;
 mod validation;

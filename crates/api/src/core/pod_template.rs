@@ -75,10 +75,6 @@ impl Strategy for PodTemplateStrategy {
         }
     }
 
-    fn returns_deleted_object(&self) -> bool {
-        true
-    }
-
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set_generation(1);
         if let Some(template) = object.at_mut("template") {
@@ -123,6 +119,10 @@ impl Strategy for PodTemplateStrategy {
         }
         let template = object.at("template").unwrap_or(&Value::Null);
         warnings(template, old.at("template"), &FieldPath::new("template"))
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
     }
 }
 

@@ -1,44 +1,56 @@
 //! What happened to an object: the same objects as core events, in which shape they are stored.
 
-use super::{GROUP, conversion::CONVERSION};
-use crate::core::event::{strategy::EventStrategy, table};
+use super::{
+    GROUP,
+    conversion::{CONVERSION, to_core},
+};
+use crate::core::event::{self as core_event, strategy::EventStrategy, table};
 use crate::declare::Declare;
-use pintle_machinery::{GroupVersionKind, ValueExt};
-use pintle_registry::{Resource, SelectableField};
+use jiff::Timestamp;
+use pintle_machinery::{GroupVersionKind, Value};
+use pintle_registry::{Cell, Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    let mut fields: Vec<SelectableField> = REGARDING
-        .map(|name| SelectableField {
-            value: |event, name| {
-                let path = name.replacen("regarding", "involvedObject", 1);
-                event.str_at(&path).to_owned()
-            },
-            ..SelectableField::new(name)
-        })
-        .into();
-    fields.push(SelectableField {
-        value: |event, _| event.str_at("reportingComponent").to_owned(),
-        ..SelectableField::new("reportingController")
-    });
-    fields.extend(["reason", "type"].map(SelectableField::new));
     let mut resource = GROUP
         .namespaced("Event", "events")
         .short_names(["ev"])
-        .selectable(fields)
+        .selectable(core_event::selectable_fields().into_iter().filter_map(renamed))
         .ruled(EventStrategy)
-        .prints(table::columns, table::cells);
+        .prints(table::columns, cells);
     resource.storage.kind = GroupVersionKind::new("", "v1", "Event");
     resource.conversion = Some(CONVERSION);
     resource
 }
 
-const REGARDING: [&str; 7] = [
-    "regarding.kind",
-    "regarding.namespace",
-    "regarding.name",
-    "regarding.uid",
-    "regarding.apiVersion",
-    "regarding.resourceVersion",
-    "regarding.fieldPath",
-];
+/// A core event's field under its newer name. The values are those of the stored object, so the fields stand in core's
+/// order.
+fn renamed(field: SelectableField) -> Option<SelectableField> {
+    let name = match field.name.split_once('.') {
+        Some(("involvedObject", member)) => format!("regarding.{member}"),
+        None if field.name == "reportingComponent" => "reportingController".to_owned(),
+        None if field.name == "source" => return None,
+        _ => field.name.clone(),
+    };
+    Some(SelectableField { name, ..field })
+}
+
+fn cells(event: &Value, now: Timestamp) -> Vec<Cell> {
+    table::cells(&to_core(event.clone()), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_in_the_order_of_the_stored_kind() {
+        let core = core_event::selectable_fields();
+        let own = resource().selectable_fields;
+        assert_eq!(own.len() + 1, core.len());
+        for (own, core) in own.iter().zip(&core) {
+            let name = own.name.replace("regarding", "involvedObject").replace("Controller", "Component");
+            assert_eq!(name, core.name);
+        }
+    }
+}

@@ -11,8 +11,8 @@ use crate::{
     request::Request,
     response::{Response, json_failure},
 };
-use pintle_machinery::{Status, codec::parse_duration};
 use http::Method;
+use pintle_machinery::{Status, codec::parse_duration};
 use std::{panic::resume_unwind, sync::Arc, time::Duration};
 
 pub(super) struct RequestTimeout {
@@ -40,7 +40,8 @@ impl Filter for RequestTimeout {
             }
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let answer = async move { if is_read { next.call(request).await } else { finish(next, request).await } };
+        let answer =
+            async move { if is_read { next.call(request).await } else { finish(next, request).await } };
         match tokio::time::timeout(limit, answer).await {
             Ok(response) => response,
             Err(_) => {

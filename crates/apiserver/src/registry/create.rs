@@ -41,9 +41,6 @@ impl Store {
         validate: &dyn Validation,
         warnings: &Warnings,
     ) -> Result<Written, Status> {
-        if !object.resource_version().is_empty() {
-            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
-        }
         fill_system_metadata(&mut object, context.now);
         let generated = object.name().is_empty() && !object.str_at("metadata.generateName").is_empty();
         if generated {
@@ -73,12 +70,17 @@ impl Store {
         validate.validate(&object, None).await?;
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
+        let has_version = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
         let stored = self.encode(&mut object);
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
                 Some(_) => Err(self.already_exists(&key, &name).await),
                 None => self.written(object, &stored, None),
             };
+        }
+        // Only a write asks, and nothing but a number counts.
+        if has_version {
+            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
         match self.storage.create(&key, stored.clone(), ttl).await {

@@ -10,7 +10,8 @@ use pintle_machinery::{
     user::{APISERVER_USER, SYSTEM_MASTERS},
 };
 use pintle_registry::{
-    BoxFuture, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind, WriteOptions,
+    BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind,
+    WriteOptions,
 };
 use pintle_storage::Storage;
 use std::{
@@ -324,7 +325,7 @@ impl Store {
     /// The rules for a write of the object ("") or through a subresource of it.
     ///
     /// # Errors
-    /// 404 when there is no such subresource that is a part of the object.
+    /// 404 when there is no such subresource that writes the object.
     pub fn strategy(&self, subresource: &str) -> Result<&dyn Strategy, Status> {
         if subresource.is_empty() {
             return Ok(&*self.resource().strategy);
@@ -332,6 +333,8 @@ impl Store {
         match self.resource().subresource(subresource).map(|subresource| &subresource.kind) {
             Some(SubresourceKind::Part { strategy, .. }) => Ok(&**strategy),
             Some(SubresourceKind::Scale(_)) => Ok(&*self.resource().strategy),
+            // What a creater does to the object is its own rule (binding sets what no update may change).
+            Some(SubresourceKind::Create { .. }) => Ok(&DefaultStrategy),
             _ => Err(Status::no_such_resource()),
         }
     }

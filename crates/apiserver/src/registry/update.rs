@@ -12,7 +12,9 @@ use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
     meta::ObjectMeta,
-    validation::{validate_object_meta_accessor, validate_object_meta_update, validate_path_segment_name},
+    validation::{
+        validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
+    },
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use pintle_storage::{KeyValue, Revision, WriteError};
@@ -269,7 +271,7 @@ impl Store {
         let namespaced = self.resource.is_namespaced();
         let mut errors =
             validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
-        errors.extend(validate_object_meta_update(new, old, &metadata()));
+        errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
             return Err(Status::invalid(&self.group_kind, new.name(), &errors));

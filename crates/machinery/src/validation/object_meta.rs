@@ -1,7 +1,7 @@
 //! Object metadata.
 //!
 //! The generic registry checks every object's metadata with [`validate_object_meta_accessor`] and
-//! [`validate_object_meta_update`]; most kinds check it again with [`validate_object_meta`] and
+//! [`validate_object_meta_accessor_update`]; built-in kinds check it again with [`validate_object_meta`] and
 //! [`validate_object_meta_update`], which is why many errors come more than once on update.
 
 use super::formats::validate_nonnegative_field;
@@ -31,11 +31,14 @@ pub fn validate_object_meta(
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = validate_object_meta_accessor(object, namespaced, name_fn, path);
-    let finalizers = path.child("finalizers");
-    for (index, finalizer) in object.finalizers().into_iter().enumerate() {
-        errors.extend(validate_kube_finalizer_name(finalizer, &finalizers.index(index)));
-    }
+    errors.extend(validate_kube_finalizers(object, path));
     errors
+}
+
+fn validate_kube_finalizers(object: &Value, path: &FieldPath) -> ErrorList {
+    let path = path.child("finalizers");
+    let finalizers = object.finalizers().into_iter().enumerate();
+    finalizers.flat_map(|(index, name)| validate_kube_finalizer_name(name, &path.index(index))).collect()
 }
 
 /// Metadata of a new object of any kind, custom ones too. Name generation must have happened.
@@ -84,8 +87,15 @@ pub fn validate_object_meta_accessor(
     errors
 }
 
-/// Metadata of a changed object, compared with what is stored.
+/// Metadata of a changed built-in object, compared with what is stored.
 pub fn validate_object_meta_update(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_object_meta_accessor_update(new, old, path);
+    errors.extend(validate_kube_finalizers(new, path));
+    errors
+}
+
+/// Metadata of a changed object of any kind, custom ones too, compared with what is stored.
+pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if old.is_terminating() {
         let finalizers = path.child("finalizers");
@@ -372,6 +382,14 @@ mod tests {
                 "metadata.deletionTimestamp: Invalid value: null: field is immutable",
             ]
         );
+        let mut new = old.clone();
+        new.set("metadata.finalizers", json!(["nope"]));
+        let live = json!({"metadata": {"name": "a"}});
+        let names = |errors: ErrorList| {
+            errors.iter().filter(|error| error.field.as_str() == "metadata.finalizers[0]").count()
+        };
+        assert_eq!(names(validate_object_meta_update(&new, &live, &path)), 1);
+        assert_eq!(names(validate_object_meta_accessor_update(&new, &live, &path)), 0);
     }
 
     #[test]

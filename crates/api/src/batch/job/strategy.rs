@@ -89,6 +89,11 @@ impl Strategy for JobStrategy {
         Vec::new()
     }
 
+    /// A job without labels shows those of its template, which was given its own on the way.
+    fn canonicalize(&self, object: &mut Value) {
+        self.set_defaults(object);
+    }
+
     fn orphan_dependents_by_default(&self) -> bool {
         true
     }
@@ -117,7 +122,7 @@ fn generate_selector(object: &mut Value) {
     let (name, uid) = (object.name().to_owned(), object.uid().to_owned());
     // Labels that came from the template follow it.
     let own = object.map_at("metadata.labels");
-    let follow = own.is_empty() || own == object.map_at(TEMPLATE_LABELS);
+    let follow = !own.is_empty() && own == object.map_at(TEMPLATE_LABELS);
     let labels = object.object_at_mut(TEMPLATE_LABELS);
     for (label, value) in
         [(LEGACY_JOB_NAME, &name), (JOB_NAME, &name), (LEGACY_CONTROLLER_UID, &uid), (CONTROLLER_UID, &uid)]
@@ -303,6 +308,7 @@ mod tests {
             CONTROLLER_UID: "u1", LEGACY_CONTROLLER_UID: "u1", JOB_NAME: "j", LEGACY_JOB_NAME: "j",
         });
         assert_eq!(object["spec"]["template"]["metadata"]["labels"], labels);
+        JobStrategy.canonicalize(&mut object);
         assert_eq!(object["metadata"]["labels"], labels);
         assert_eq!(validate(&object, None), []);
         object["spec"]["template"]["metadata"]["labels"][LEGACY_JOB_NAME] = json!("forged");

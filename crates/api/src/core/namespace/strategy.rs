@@ -59,6 +59,8 @@ impl Strategy for NamespaceStrategy {
 
     fn prepare_for_deletion(&self, object: &mut Value) {
         object.set("status.phase", "Terminating");
+        // How long a namespace takes to end is for its content to say.
+        object.remove_at("metadata.deletionGracePeriodSeconds");
     }
 
     fn may_be_removed(&self, object: &Value) -> bool {

@@ -1,0 +1,110 @@
+//! Pods through their strategies, as tables: what is given, and what clients get.
+
+mod creates;
+mod subresources;
+mod updates;
+
+use super::resource;
+use pintle_machinery::{ErrorList, Value, ValueExt};
+use pintle_registry::testing::{MemoryRegistry, with_context};
+use pintle_registry::{Strategy, SubresourceKind};
+use serde_json::json;
+use std::sync::Arc;
+
+/// A pod with one container and the given spec on top.
+fn pod(spec: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ns"},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "default"},
+    });
+    merge(&mut pod, &json!({"spec": spec}));
+    pod
+}
+
+/// A merge patch.
+fn merge(object: &mut Value, patch: &Value) {
+    for (field, value) in patch.as_object().unwrap() {
+        match value {
+            Value::Object(_) => {
+                object.set_default(field, json!({}));
+                merge(object.get_mut(field).unwrap(), value);
+            }
+            Value::Null => drop(object.remove_at(field)),
+            value => drop(object.as_object_mut().unwrap().insert(field.clone(), value.clone())),
+        }
+    }
+}
+
+/// The pod as it is stored when a client creates it, and what is wrong with it.
+fn create(mut pod: Value) -> (Value, ErrorList) {
+    let strategy = resource().strategy;
+    let errors = with_context(&MemoryRegistry::default(), "ns", false, |context| {
+        strategy.set_defaults(&mut pod);
+        strategy.prepare_for_create(context, &mut pod);
+        strategy.validate(context, &pod)
+    });
+    (pod, errors)
+}
+
+fn warnings_of(mut pod: Value) -> Vec<String> {
+    let strategy = resource().strategy;
+    with_context(&MemoryRegistry::default(), "ns", false, |context| {
+        strategy.set_defaults(&mut pod);
+        strategy.prepare_for_create(context, &mut pod);
+        strategy.warnings_on_create(context, &pod)
+    })
+}
+
+/// A stored pod: created, given a version, and with the given members on top.
+fn stored(spec: Value, rest: Value) -> Value {
+    let (mut pod, errors) = create(pod(spec));
+    assert!(errors.is_empty(), "{errors:?}");
+    pod.set("metadata.uid", "u");
+    pod.set("metadata.resourceVersion", "1");
+    merge(&mut pod, &rest);
+    pod
+}
+
+/// The pod as it is stored after a patch through a subresource ("" for none), and what is wrong with it.
+fn update(old: &Value, subresource: &str, patch: &Value) -> (Value, ErrorList) {
+    let resource = resource();
+    let strategy: Arc<dyn Strategy> = match resource.subresource(subresource).map(|part| &part.kind) {
+        Some(SubresourceKind::Part { strategy, .. }) => strategy.clone(),
+        _ => resource.strategy.clone(),
+    };
+    let mut new = old.clone();
+    merge(&mut new, patch);
+    let errors = with_context(&MemoryRegistry::default(), "ns", false, |context| {
+        strategy.set_defaults(&mut new);
+        strategy.prepare_for_update(context, &mut new, old);
+        strategy.validate_update(context, &new, old)
+    });
+    (new, errors)
+}
+
+fn texts(errors: &ErrorList) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_pod_that_does_not_run_is_deleted_at_once() {
+    let running = json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 30}});
+    let rows = [
+        (json!({"spec": {"terminationGracePeriodSeconds": 30}}), None, 0),
+        (json!({"spec": {"terminationGracePeriodSeconds": 30}}), Some(5), 0),
+        (running.clone(), None, 30),
+        (running.clone(), Some(5), 5),
+        (running.clone(), Some(0), 0),
+        (running, Some(-1), 1),
+        (json!({"spec": {"nodeName": "n"}, "status": {"phase": "Failed"}}), Some(5), 0),
+        (json!({"spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}}), None, 0),
+    ];
+    for (pod, requested, grace) in rows {
+        let answer = with_context(&MemoryRegistry::default(), "ns", false, |context| {
+            resource().strategy.graceful_deletion(context, &pod, requested)
+        });
+        assert_eq!(answer, Some(grace), "{pod} {requested:?}");
+    }
+}

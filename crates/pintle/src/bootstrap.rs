@@ -1,0 +1,43 @@
+//! The objects of a fresh server, and what keeps them.
+
+use crate::{Options, certificates::Certificates, chain::Chain, run::RunError};
+use pintle_apiserver::serving::stopped;
+use pintle_controlplane::Config;
+use std::{collections::BTreeMap, sync::Arc};
+use tokio::{sync::watch, task::JoinHandle};
+
+/// Makes the objects that every server has, and starts the controllers that keep them.
+pub(crate) async fn start(
+    options: &Options,
+    port: u16,
+    chain: &Chain,
+    certificates: &Certificates,
+    stopping: &watch::Receiver<bool>,
+) -> Result<JoinHandle<()>, RunError> {
+    let config = Config {
+        service_network: chain.network.clone(),
+        advertise_address: options.advertised(),
+        secure_port: port,
+        publish_endpoints: true,
+        hostname: hostname(),
+        cluster_authentication: BTreeMap::from([(
+            "client-ca-file".to_owned(),
+            certificates.client_ca_pem.clone(),
+        )]),
+    };
+    let stores = Arc::clone(&chain.stores);
+    pintle_controlplane::bootstrap(&*stores, &config).await.map_err(RunError::Bootstrap)?;
+    let mut stopping = stopping.clone();
+    Ok(tokio::spawn(async move {
+        pintle_controlplane::run(&*stores, &config, stopped(&mut stopping)).await;
+    }))
+}
+
+/// The name of the machine; the kernel's own when nobody set one.
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
