@@ -2,19 +2,20 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, column, name, plain};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceQuota", "resourcequotas")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(PlainStrategy::NEW.with_status().answers_deleted_object())
         .short_names(["quota"])
-        .status(DefaultStrategy)
+        .status(PlainStatusStrategy { keeps_metadata: false })
 }
 
 fn columns() -> Vec<Column> {

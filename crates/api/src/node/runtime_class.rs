@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -9,7 +10,10 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("RuntimeClass", "runtimeclasses").prints(columns, cells)
+    GROUP
+        .cluster("RuntimeClass", "runtimeclasses")
+        .prints(columns, cells)
+        .ruled(PlainStrategy::NEW.creates_on_update())
 }
 
 fn columns() -> Vec<Column> {
