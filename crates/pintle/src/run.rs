@@ -6,7 +6,6 @@ use crate::{
     chain,
     kubeconfig::kubeconfig,
 };
-use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
     filters::ChainConfig,
     health::CheckScope,
@@ -136,13 +135,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let chain = chain::build(&options, address.port(), network.clone(), &storage, &stopping)?;
+    let chain = chain::build(&options, address.port(), network, &storage, &stopping)?;
     watch_storage_health(&chain.health, storage.clone(), stopping.clone());
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
-    let controlplane = controlplane_config(&options, address.port(), network, &certificates);
-    pintle_controlplane::bootstrap(&*chain.stores, &controlplane).await.map_err(RunError::Bootstrap)?;
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         authenticator: Arc::new(Union { tokens }),
@@ -154,10 +151,6 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let controllers =
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
     let mut background = vec![controllers];
-    let (stores, mut until) = (chain.stores.clone(), stopping.clone());
-    background.push(tokio::spawn(async move {
-        pintle_controlplane::run(&*stores, &controlplane, stopped(&mut until)).await;
-    }));
     if !options.etcd_compaction_interval.is_zero() {
         let interval = options.etcd_compaction_interval;
         background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
@@ -186,28 +179,6 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         storage,
         stores: chain.all_stores,
     })
-}
-
-fn controlplane_config(
-    options: &Options,
-    port: u16,
-    service_network: Arc<ServiceNetwork>,
-    certificates: &Certificates,
-) -> pintle_controlplane::Config {
-    let advertise_address = options.advertised();
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let hostname = match hostname.trim() {
-        "" => advertise_address.to_string(),
-        hostname => hostname.to_owned(),
-    };
-    pintle_controlplane::Config {
-        service_network,
-        advertise_address,
-        secure_port: port,
-        publish_endpoints: true,
-        hostname,
-        cluster_authentication: [("client-ca-file".to_owned(), certificates.client_ca_pem.clone())].into(),
-    }
 }
 
 /// Forgets history that is older than the interval, once an interval.
