@@ -65,4 +65,7 @@ fn set_defaults(volume: &mut Value) {
     volume.set_default("status.phase", "Pending");
     volume.set_default("spec.persistentVolumeReclaimPolicy", "Retain");
     volume.set_default("spec.volumeMode", "Filesystem");
+    if let Some(host_path) = volume.at_mut("spec.hostPath") {
+        host_path.set_default("type", "");
+    }
 }
