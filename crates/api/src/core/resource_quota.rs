@@ -1,8 +1,9 @@
 //! Limits of what a namespace may use in all.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, column, name, plain};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
@@ -13,9 +14,9 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceQuota", "resourcequotas")
         .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.with_status().answers_deleted_object())
+        .ruled(strategy::ResourceQuotaStrategy)
         .short_names(["quota"])
-        .status(PlainStatusStrategy { keeps_metadata: false })
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {

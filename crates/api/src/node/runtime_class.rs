@@ -1,8 +1,9 @@
 //! Ways to run containers.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -13,7 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("RuntimeClass", "runtimeclasses")
         .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.creates_on_update())
+        .ruled(strategy::RuntimeClassStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,16 +1,21 @@
 //! Names of priorities.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, boolean, booleans, column, integer, integers, name, text};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("PriorityClass", "priorityclasses").prints(columns, cells).ruled(RULES).short_names(["pc"])
+    GROUP
+        .cluster("PriorityClass", "priorityclasses")
+        .prints(columns, cells)
+        .short_names(["pc"])
+        .ruled(strategy::PriorityClassStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -32,7 +37,3 @@ fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
         text(class, "preemptionPolicy"),
     ]
 }
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(|class| class.set_default("preemptionPolicy", "PreemptLowerPriority"))
-    .generation(Generation::First);
