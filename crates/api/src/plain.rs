@@ -15,8 +15,6 @@ use serde_json::json;
 pub(crate) enum Generation {
     /// Not at all.
     Uncounted,
-    /// One for ever: what could change it cannot be changed.
-    First,
     /// From one, on every change of anything but metadata and status.
     Counted,
     /// From zero, which is not shown.
@@ -102,7 +100,7 @@ impl Strategy for PlainStrategy {
             }
         }
         match self.generation {
-            Generation::First | Generation::Counted => object.set_generation(1),
+            Generation::Counted => object.set_generation(1),
             Generation::Uncounted | Generation::CountedFromZero => {}
         }
     }
