@@ -1,5 +1,7 @@
 //! Who has a role in the whole cluster.
 
+mod strategy;
+
 use super::GROUP;
 use super::subjects::{role, subjects};
 use crate::declare::Declare;
@@ -10,7 +12,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells)
+    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells).ruled(strategy::ClusterRoleBindingStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,5 +1,7 @@
 //! Who has a role in a namespace.
 
+mod strategy;
+
 use super::GROUP;
 use super::subjects::{role, subjects};
 use crate::declare::Declare;
@@ -10,7 +12,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.namespaced("RoleBinding", "rolebindings").prints(columns, cells)
+    GROUP.namespaced("RoleBinding", "rolebindings").prints(columns, cells).ruled(strategy::RoleBindingStrategy)
 }
 
 fn columns() -> Vec<Column> {
