@@ -3,19 +3,21 @@
 use super::GROUP;
 use super::volume::{access_modes, phase, storage_class, storage_of};
 use crate::declare::Declare;
+use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{UNSET, age, column, name, text, text_or, wide};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
+use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("PersistentVolumeClaim", "persistentvolumeclaims")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(RULES)
         .short_names(["pvc"])
-        .status(DefaultStrategy)
+        .status(PlainStatusStrategy { keeps_metadata: false })
 }
 
 fn columns() -> Vec<Column> {
@@ -49,4 +51,14 @@ fn cells(claim: &Value, now: Timestamp) -> Vec<Cell> {
         age(claim, now),
         text_or(claim, "spec.volumeMode", UNSET),
     ]
+}
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_defaults)
+    .with_initial_status(|_| json!({"phase": "Pending"}))
+    .answers_deleted_object();
+
+fn set_defaults(claim: &mut Value) {
+    claim.set_default("status.phase", "Pending");
+    claim.set_default("spec.volumeMode", "Filesystem");
 }

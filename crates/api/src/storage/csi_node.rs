@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::PlainStrategy;
 use crate::printing::{age, count, integers, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -9,7 +10,10 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).answers_deleted_object()
+    GROUP
+        .cluster("CSINode", "csinodes")
+        .prints(columns, cells)
+        .ruled(PlainStrategy::NEW.needs_resource_version().answers_deleted_object())
 }
 
 fn columns() -> Vec<Column> {

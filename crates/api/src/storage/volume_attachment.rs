@@ -2,18 +2,20 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, boolean, booleans, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
+use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttachment", "volumeattachments")
         .prints(columns, cells)
-        .answers_deleted_object()
-        .status(DefaultStrategy)
+        .ruled(RULES)
+        .status(PlainStatusStrategy { keeps_metadata: true })
 }
 
 fn columns() -> Vec<Column> {
@@ -37,3 +39,8 @@ fn cells(attachment: &Value, now: Timestamp) -> Vec<Cell> {
         age(attachment, now),
     ]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .with_initial_status(|_| json!({"attached": false}))
+    .needs_resource_version()
+    .answers_deleted_object();

@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -12,7 +13,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttributesClass", "volumeattributesclasses")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(PlainStrategy::NEW.answers_deleted_object())
         .short_names(["vac"])
 }
 

@@ -1,4 +1,4 @@
-//! The rules of cluster roles.
+//! What holds for cluster roles.
 
 use crate::{
     rbac::{metadata, policy_rule::validate_rules},
@@ -8,34 +8,23 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{LabelSelectorOptions, validate_label_selector},
 };
-use pintle_registry::{RequestContext, Strategy};
 
 /// The selectors of the roles that a role is made of.
 const SELECTORS: &str = "aggregationRule.clusterRoleSelectors";
 
-pub(super) struct ClusterRoleStrategy;
-
-impl Strategy for ClusterRoleStrategy {
-    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
-        validate(object, None)
-    }
-
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
-        let mut errors = validate(object, Some(old));
-        errors.extend(rules::metadata_update(object, old));
-        errors
-    }
-
-    fn allow_create_on_update(&self) -> bool {
-        true
-    }
-
-    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
-        metadata::validate_name(name, prefix)
-    }
+/// What is wrong with a new role.
+pub(super) fn validate(role: &Value) -> ErrorList {
+    validate_since(role, None)
 }
 
-fn validate(role: &Value, old: Option<&Value>) -> ErrorList {
+/// What is wrong with a change of a role.
+pub(super) fn validate_update(role: &Value, old: &Value) -> ErrorList {
+    let mut errors = validate_since(role, Some(old));
+    errors.extend(rules::metadata_update(role, old));
+    errors
+}
+
+fn validate_since(role: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = metadata::validate(role, false);
     errors.extend(validate_rules(role, false));
     if role.at("aggregationRule").is_none() {
@@ -78,7 +67,7 @@ mod tests {
     #[test]
     fn aggregation_needs_selectors_that_select() {
         let check = |rule: Value, expected: &[&str]| {
-            let errors = validate(&json!({"metadata": {"name": "a:b"}, "aggregationRule": rule}), None);
+            let errors = validate(&json!({"metadata": {"name": "a:b"}, "aggregationRule": rule}));
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         check(Value::Null, &[]);
