@@ -220,7 +220,7 @@ impl ApiEndpoints {
                 Action::Create => match &resource.resource.backing {
                     Backing::Creater(creater) => {
                         let kind = resource.resource.group_version_kind();
-                        subresource::serve(&exchange, body, &kind, &**creater).await
+                        subresource::serve(&exchange, body, &kind, &[], &**creater).await
                     }
                     Backing::Stored | Backing::Unserved => create::create(&exchange, body).await,
                 },
