@@ -270,6 +270,13 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     if in_namespace && !resource.is_namespaced() {
         return Err(Status::no_such_resource());
     }
+    // Paths below `/watch` can be watched and nothing else: who was authorized to watch gets to do no more than that.
+    if info.verb == "watch" && *method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    if info.verb == "watch" && !info.subresource.is_empty() {
+        return Err(Status::no_such_resource());
+    }
     let has = |verb: Verb| match resource.verbs.contains(&verb) {
         true => Ok(()),
         false => Err(method_not_allowed()),
