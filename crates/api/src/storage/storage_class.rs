@@ -1,5 +1,7 @@
 //! Kinds of storage.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, boolean, column, is_annotated, name_or_default, text, text_or};
@@ -12,6 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("StorageClass", "storageclasses")
         .prints(columns, cells)
+        .ruled(strategy::StorageClassStrategy)
         .answers_deleted_object()
         .short_names(["sc"])
 }
