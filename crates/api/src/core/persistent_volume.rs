@@ -17,7 +17,6 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("PersistentVolume", "persistentvolumes")
         .prints(columns, cells)
-        .answers_deleted_object()
         .short_names(["pv"])
         .ruled(strategy::VolumeStrategy)
         .status(strategy::StatusStrategy)

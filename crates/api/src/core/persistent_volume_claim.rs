@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("PersistentVolumeClaim", "persistentvolumeclaims")
         .prints(columns, cells)
-        .answers_deleted_object()
         .short_names(["pvc"])
         .ruled(strategy::ClaimStrategy)
         .status(strategy::StatusStrategy)

@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
         .cluster("CSIDriver", "csidrivers")
         .prints(columns, cells)
         .ruled(strategy::CsiDriverStrategy)
-        .answers_deleted_object()
 }
 
 fn columns() -> Vec<Column> {

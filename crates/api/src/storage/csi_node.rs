@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
         .cluster("CSINode", "csinodes")
         .prints(columns, cells)
         .ruled(strategy::CsiNodeStrategy)
-        .answers_deleted_object()
 }
 
 fn columns() -> Vec<Column> {

@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
         .cluster("StorageClass", "storageclasses")
         .prints(columns, cells)
         .ruled(strategy::StorageClassStrategy)
-        .answers_deleted_object()
         .short_names(["sc"])
 }
 

@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
         .cluster("VolumeAttachment", "volumeattachments")
         .prints(columns, cells)
         .ruled(strategy::AttachmentStrategy)
-        .answers_deleted_object()
         .status(strategy::StatusStrategy)
 }
 

@@ -15,7 +15,6 @@ pub fn resource() -> Resource {
         .cluster("VolumeAttributesClass", "volumeattributesclasses")
         .prints(columns, cells)
         .ruled(strategy::VolumeAttributesClassStrategy)
-        .answers_deleted_object()
         .short_names(["vac"])
 }
 

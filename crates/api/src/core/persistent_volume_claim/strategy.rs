@@ -65,6 +65,10 @@ impl Strategy for ClaimStrategy {
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
         warnings(object)
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 /// Of `status`.

@@ -68,6 +68,10 @@ impl Strategy for CsiDriverStrategy {
     fn allow_unconditional_update(&self) -> bool {
         false
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 /// Holding pods back while their driver is missing is off.

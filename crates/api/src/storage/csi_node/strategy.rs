@@ -33,6 +33,10 @@ impl Strategy for CsiNodeStrategy {
     fn allow_unconditional_update(&self) -> bool {
         false
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 fn validate_entry_is_kept(driver: &Value, old: &Value) -> Option<FieldError> {

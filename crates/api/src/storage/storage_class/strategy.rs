@@ -36,6 +36,10 @@ impl Strategy for StorageClassStrategy {
     fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
         warnings(object)
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 fn warnings(class: &Value) -> Vec<String> {

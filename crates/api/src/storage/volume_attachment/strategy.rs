@@ -45,6 +45,10 @@ impl Strategy for AttachmentStrategy {
     fn allow_unconditional_update(&self) -> bool {
         false
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 /// Of `status`.

@@ -22,6 +22,10 @@ impl Strategy for VolumeAttributesClassStrategy {
         errors.extend(validate(object));
         errors
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 fn validate(class: &Value) -> ErrorList {
