@@ -6,7 +6,6 @@ use crate::{
     chain,
     kubeconfig::kubeconfig,
 };
-use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
     filters::ChainConfig,
     health::CheckScope,
@@ -15,7 +14,13 @@ use pintle_apiserver::{
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -127,7 +132,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), EmbeddedOptions::default())?)
+            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
         }
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
     };
@@ -136,13 +141,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let chain = chain::build(&options, address.port(), network.clone(), &storage, &stopping)?;
-    watch_storage_health(&chain.health, storage.clone(), stopping.clone());
+    let chain = chain::build(&options, address.port(), network, &storage, &stopping)?;
+    watch_storage(&chain, storage.clone(), stopping.clone());
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
-    let controlplane = controlplane_config(&options, address.port(), network, &certificates);
-    pintle_controlplane::bootstrap(&*chain.stores, &controlplane).await.map_err(RunError::Bootstrap)?;
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         authenticator: Arc::new(Union { tokens }),
@@ -154,10 +157,6 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let controllers =
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
     let mut background = vec![controllers];
-    let (stores, mut until) = (chain.stores.clone(), stopping.clone());
-    background.push(tokio::spawn(async move {
-        pintle_controlplane::run(&*stores, &controlplane, stopped(&mut until)).await;
-    }));
     if !options.etcd_compaction_interval.is_zero() {
         let interval = options.etcd_compaction_interval;
         background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
@@ -188,28 +187,6 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     })
 }
 
-fn controlplane_config(
-    options: &Options,
-    port: u16,
-    service_network: Arc<ServiceNetwork>,
-    certificates: &Certificates,
-) -> pintle_controlplane::Config {
-    let advertise_address = options.advertised();
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let hostname = match hostname.trim() {
-        "" => advertise_address.to_string(),
-        hostname => hostname.to_owned(),
-    };
-    pintle_controlplane::Config {
-        service_network,
-        advertise_address,
-        secure_port: port,
-        publish_endpoints: true,
-        hostname,
-        cluster_authentication: [("client-ca-file".to_owned(), certificates.client_ca_pem.clone())].into(),
-    }
-}
-
 /// Forgets history that is older than the interval, once an interval.
 async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
     let mut before: Option<Revision> = None;
@@ -230,23 +207,23 @@ async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: wa
     }
 }
 
-/// Keeps the `etcd` check true as long as the store can serve.
-fn watch_storage_health(
-    health: &pintle_apiserver::health::Health,
-    storage: Arc<dyn Storage>,
-    mut stopping: watch::Receiver<bool>,
-) {
+/// Keeps the `etcd` check true as long as the store can serve, and notes its size.
+fn watch_storage(chain: &chain::Chain, storage: Arc<dyn Storage>, mut stopping: watch::Receiver<bool>) {
     let (failure, failed) = watch::channel(None::<String>);
+    let bytes = chain.storage_bytes.clone();
     tokio::spawn(async move {
         loop {
             failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
+            if let Ok(size) = storage.size().await {
+                bytes.store(size, Ordering::Relaxed);
+            }
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
                 () = stopped(&mut stopping) => return,
             }
         }
     });
-    health.add(
+    chain.health.add(
         "etcd",
         CheckScope::Always,
         Arc::new(move || match &*failed.borrow() {
