@@ -85,8 +85,9 @@ impl Strategy for PlainStrategy {
         if self.has_status {
             object.remove_at("status");
         }
-        if self.generation == Generation::Counted {
-            object.set_generation(1);
+        match self.generation {
+            Generation::Counted => object.set_generation(1),
+            Generation::Uncounted => {}
         }
     }
 
@@ -94,7 +95,9 @@ impl Strategy for PlainStrategy {
         if self.has_status {
             keep(object, old, "status");
         }
-        if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
+        if self.generation == Generation::Counted
+            && !semantically_equal(&wanted(object), &wanted(old))
+        {
             count_generation_if(object, old, true);
         }
     }
