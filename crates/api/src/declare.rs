@@ -57,8 +57,6 @@ pub(crate) trait Declare: Sized {
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
     /// How it prints.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
-    /// Deleting answers with the object as it was, instead of a `Status`.
-    fn answers_deleted_object(self) -> Resource;
     /// Another path in storage than the plural name.
     fn stored_at(self, path: &str) -> Resource;
     /// Another version in storage than the served one.
@@ -137,11 +135,6 @@ impl Declare for Resource {
         self
     }
 
-    fn answers_deleted_object(mut self) -> Resource {
-        self.strategy = Arc::new(AnswersDeletedObject);
-        self
-    }
-
     fn stored_at(mut self, path: &str) -> Resource {
         path.clone_into(&mut self.storage.path);
         self
@@ -165,16 +158,6 @@ impl Declare for Resource {
     fn subresource(mut self, name: &str, kind: SubresourceKind) -> Resource {
         self.subresources.push(Subresource { name: name.to_owned(), kind });
         self
-    }
-}
-
-/// The strategy of a kind without rules of its own whose deletion answers with the object.
-#[derive(Debug, Clone, Copy)]
-struct AnswersDeletedObject;
-
-impl Strategy for AnswersDeletedObject {
-    fn returns_deleted_object(&self) -> bool {
-        true
     }
 }
 

@@ -15,7 +15,6 @@ mod update;
 mod watch;
 
 use crate::{
-    metrics::Metrics,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{Store, Stores, VersionedResource},
@@ -39,8 +38,6 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
