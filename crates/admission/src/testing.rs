@@ -2,6 +2,7 @@
 
 use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value, ValueExt,
     meta::ObjectMeta,
@@ -11,20 +12,26 @@ use std::future::ready;
 
 /// Stored objects, with the names of their resources.
 #[derive(Debug, Default)]
-pub(crate) struct Objects(Vec<(String, Value)>);
+pub(crate) struct Objects(Mutex<Vec<(String, Value)>>);
 
 impl Objects {
     pub(crate) fn new<'a>(objects: impl IntoIterator<Item = (&'a str, Value)>) -> Objects {
-        Objects(objects.into_iter().map(|(resource, object)| (resource.to_owned(), object)).collect())
+        let objects = objects.into_iter().map(|(resource, object)| (resource.to_owned(), object));
+        Objects(Mutex::new(objects.collect()))
     }
 
-    fn of<'a>(&'a self, resource: &'a GroupResource, namespace: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.0
-            .iter()
-            .filter(move |(own, object)| {
-                *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
-            })
-            .map(|(_, object)| object)
+    /// The first object of a resource.
+    pub(crate) fn first(&self, resource: &str) -> Value {
+        let objects = self.0.lock();
+        objects.iter().find(|(own, _)| own == resource).map(|(_, object)| object.clone()).unwrap()
+    }
+
+    fn of(&self, resource: &GroupResource, namespace: &str) -> Vec<Value> {
+        let objects = self.0.lock();
+        let is_wanted = |(own, object): &&(String, Value)| {
+            *own == resource.resource && (namespace.is_empty() || object.namespace() == namespace)
+        };
+        objects.iter().filter(is_wanted).map(|(_, object)| object.clone()).collect()
     }
 }
 
@@ -35,7 +42,7 @@ impl Registry for Objects {
         namespace: &'a str,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        let found = self.of(resource, namespace).find(|object| object.name() == name).cloned();
+        let found = self.of(resource, namespace).into_iter().find(|object| object.name() == name);
         Box::pin(ready(found.ok_or_else(|| Status::not_found(resource, name))))
     }
 
@@ -44,7 +51,7 @@ impl Registry for Objects {
         resource: &'a GroupResource,
         namespace: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
-        Box::pin(ready(Ok(self.of(resource, namespace).cloned().collect())))
+        Box::pin(ready(Ok(self.of(resource, namespace))))
     }
 
     fn create<'a>(
@@ -54,18 +61,29 @@ impl Registry for Objects {
         _: Value,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        unreachable!("plugins only read and count")
     }
 
     fn update<'a>(
         &'a self,
-        _: &'a GroupResource,
-        _: &'a str,
-        _: &'a str,
-        _: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        let mut objects = self.0.lock();
+        let found = objects.iter_mut().find(|(own, object)| {
+            *own == resource.resource && object.namespace() == namespace && object.name() == name
+        });
+        let Some((_, object)) = found else {
+            return Box::pin(ready(Err(Status::not_found(resource, name))));
+        };
+        let changed = change(object.clone());
+        if let Ok(changed) = &changed {
+            *object = changed.clone();
+        }
+        Box::pin(ready(changed))
     }
 
     fn delete<'a>(
@@ -75,7 +93,7 @@ impl Registry for Objects {
         _: &'a str,
         _: DeleteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        unreachable!("plugins only read and count")
     }
 }
 
