@@ -63,5 +63,7 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?
         }
     };
-    delete_options_from(&tree, exchange.query.pairs())
+    let options = delete_options_from(&tree, exchange.query.pairs())?;
+    exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
+    Ok(options)
 }
