@@ -11,10 +11,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .cluster("CSIDriver", "csidrivers")
-        .prints(columns, cells)
-        .ruled(strategy::CsiDriverStrategy)
+    GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).ruled(strategy::CsiDriverStrategy)
 }
 
 fn columns() -> Vec<Column> {

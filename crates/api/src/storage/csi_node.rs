@@ -11,10 +11,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .cluster("CSINode", "csinodes")
-        .prints(columns, cells)
-        .ruled(strategy::CsiNodeStrategy)
+    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).ruled(strategy::CsiNodeStrategy)
 }
 
 fn columns() -> Vec<Column> {
