@@ -126,9 +126,7 @@ impl Strategy for PlainStrategy {
         if self.has_status {
             keep(object, old, "status");
         }
-        if self.generation == Generation::Counted
-            && !semantically_equal(&wanted(object), &wanted(old))
-        {
+        if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
             count_generation_if(object, old, true);
         }
     }
