@@ -1,5 +1,6 @@
 //! `admissionregistration.k8s.io`: who is asked, and which expressions decide, before an object is written.
 
+mod defaults;
 pub mod mutating_admission_policy;
 pub mod mutating_admission_policy_binding;
 pub mod mutating_webhook_configuration;

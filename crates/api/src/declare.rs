@@ -55,10 +55,10 @@ pub(crate) trait Declare: Sized {
     fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
+    /// How a selector by another field is refused, where the kind has its own words.
+    fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
     /// How it prints.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
-    /// Deleting answers with the object as it was, instead of a `Status`.
-    fn answers_deleted_object(self) -> Resource;
     /// Another path in storage than the plural name.
     fn stored_at(self, path: &str) -> Resource;
     /// Another version in storage than the served one.
@@ -132,13 +132,13 @@ impl Declare for Resource {
         self
     }
 
-    fn prints(mut self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource {
-        self.table = Arc::new(Printer { columns, cells });
+    fn refuses_fields(mut self, refusal: fn(&str) -> String) -> Resource {
+        self.unsupported_field = Some(refusal);
         self
     }
 
-    fn answers_deleted_object(mut self) -> Resource {
-        self.strategy = Arc::new(AnswersDeletedObject);
+    fn prints(mut self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource {
+        self.table = Arc::new(Printer { columns, cells });
         self
     }
 
@@ -165,16 +165,6 @@ impl Declare for Resource {
     fn subresource(mut self, name: &str, kind: SubresourceKind) -> Resource {
         self.subresources.push(Subresource { name: name.to_owned(), kind });
         self
-    }
-}
-
-/// The strategy of a kind without rules of its own whose deletion answers with the object.
-#[derive(Debug, Clone, Copy)]
-struct AnswersDeletedObject;
-
-impl Strategy for AnswersDeletedObject {
-    fn returns_deleted_object(&self) -> bool {
-        true
     }
 }
 

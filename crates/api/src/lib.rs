@@ -6,6 +6,7 @@
 mod declare;
 mod field_checks;
 mod ip_rules;
+mod plain;
 mod printing;
 mod resource_list;
 mod rules;

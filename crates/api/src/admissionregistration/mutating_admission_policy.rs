@@ -1,8 +1,10 @@
 //! Policies that change objects by expressions.
 
 use super::GROUP;
+use super::defaults::set_policy_defaults;
 use super::parameters::param_kind;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, column, count, integers, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -13,6 +15,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
         .prints(columns, cells)
+        .ruled(RULES)
         .categories(["api-extensions"])
         .stored_as("v1beta1")
 }
@@ -29,3 +32,6 @@ fn columns() -> Vec<Column> {
 fn cells(policy: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(policy), count(policy, "spec.mutations"), param_kind(policy), age(policy, now)]
 }
+
+const RULES: PlainStrategy =
+    PlainStrategy::NEW.defaults(set_policy_defaults).generation(Generation::Counted).needs_resource_version();

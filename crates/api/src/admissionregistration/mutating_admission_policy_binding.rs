@@ -1,8 +1,10 @@
 //! Where policies that change objects apply.
 
 use super::GROUP;
+use super::defaults::set_binding_defaults;
 use super::parameters::param_ref;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -13,6 +15,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
         .prints(columns, cells)
+        .ruled(RULES)
         .categories(["api-extensions"])
         .stored_as("v1beta1")
 }
@@ -29,3 +32,8 @@ fn columns() -> Vec<Column> {
 fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(binding), text(binding, "spec.policyName"), param_ref(binding), age(binding, now)]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_binding_defaults)
+    .generation(Generation::Counted)
+    .needs_resource_version();

@@ -1,20 +1,23 @@
 //! Policies that judge objects by expressions.
 
 use super::GROUP;
+use super::defaults::set_policy_defaults;
 use super::parameters::param_kind;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, column, count, integers, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
         .prints(columns, cells)
+        .ruled(RULES)
         .categories(["api-extensions"])
-        .status(DefaultStrategy)
+        .status(PlainStatusStrategy { keeps_metadata: true })
 }
 
 fn columns() -> Vec<Column> {
@@ -29,3 +32,9 @@ fn columns() -> Vec<Column> {
 fn cells(policy: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(policy), count(policy, "spec.validations"), param_kind(policy), age(policy, now)]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_policy_defaults)
+    .generation(Generation::Counted)
+    .with_status()
+    .needs_resource_version();

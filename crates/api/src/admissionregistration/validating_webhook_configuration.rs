@@ -1,7 +1,9 @@
 //! Webhooks that judge objects.
 
 use super::GROUP;
+use super::defaults::set_webhook_defaults;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, count, integers, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -12,6 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
         .prints(columns, cells)
+        .ruled(RULES)
         .categories(["api-extensions"])
 }
 
@@ -22,3 +25,8 @@ fn columns() -> Vec<Column> {
 fn cells(configuration: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(configuration), count(configuration, "webhooks"), age(configuration, now)]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_webhook_defaults)
+    .generation(Generation::Counted)
+    .needs_resource_version();

@@ -1,21 +1,25 @@
 //! Storage that claims are bound to.
 
+mod source;
+pub(crate) mod spec;
+mod strategy;
+
 use super::GROUP;
 use super::volume::{access_modes, phase, storage_class, storage_of};
 use crate::declare::Declare;
 use crate::printing::{UNSET, age, column, name, text, text_or, wide};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("PersistentVolume", "persistentvolumes")
         .prints(columns, cells)
-        .answers_deleted_object()
         .short_names(["pv"])
-        .status(DefaultStrategy)
+        .ruled(strategy::VolumeStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,20 +1,22 @@
 //! Limits of what a namespace may use in all.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, column, name, plain};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceQuota", "resourcequotas")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(strategy::ResourceQuotaStrategy)
         .short_names(["quota"])
-        .status(DefaultStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -2,14 +2,19 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStatusStrategy, PlainStrategy};
 use crate::printing::{NONE, age, column, integer, name, text, text_or};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("FlowSchema", "flowschemas").prints(columns, cells).status(DefaultStrategy)
+    GROUP
+        .cluster("FlowSchema", "flowschemas")
+        .prints(columns, cells)
+        .ruled(RULES)
+        .status(PlainStatusStrategy { keeps_metadata: true })
 }
 
 fn columns() -> Vec<Column> {
@@ -34,4 +39,13 @@ fn cells(schema: &Value, now: Timestamp) -> Vec<Cell> {
         age(schema, now),
         dangling.map_or("?", |condition| condition.str_at("status")).into(),
     ]
+}
+
+const RULES: PlainStrategy =
+    PlainStrategy::NEW.defaults(set_defaults).generation(Generation::Counted).with_status();
+
+fn set_defaults(schema: &mut Value) {
+    if schema.i64_at("spec.matchingPrecedence").unwrap_or_default() == 0 {
+        schema.set("spec.matchingPrecedence", 1000);
+    }
 }

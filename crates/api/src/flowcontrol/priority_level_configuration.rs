@@ -2,17 +2,19 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStatusStrategy, PlainStrategy};
 use crate::printing::{NONE, age, column, integer, name, text};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("PriorityLevelConfiguration", "prioritylevelconfigurations")
         .prints(columns, cells)
-        .status(DefaultStrategy)
+        .ruled(RULES)
+        .status(PlainStatusStrategy { keeps_metadata: true })
 }
 
 fn columns() -> Vec<Column> {
@@ -42,4 +44,23 @@ fn cells(level: &Value, now: Timestamp) -> Vec<Cell> {
         number("queueLengthLimit", queuing),
         age(level, now),
     ]
+}
+
+const RULES: PlainStrategy =
+    PlainStrategy::NEW.defaults(set_defaults).generation(Generation::Counted).with_status();
+
+fn set_defaults(level: &mut Value) {
+    for (kind, shares) in [("exempt", 0), ("limited", 30)] {
+        if let Some(kind) = level.at_mut(&format!("spec.{kind}")) {
+            kind.set_default("nominalConcurrencyShares", shares);
+            kind.set_default("lendablePercent", 0);
+        }
+    }
+    if let Some(queuing) = level.at_mut("spec.limited.limitResponse.queuing") {
+        for (member, number) in [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)] {
+            if queuing.i64_at(member).unwrap_or_default() == 0 {
+                queuing.set(member, number);
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Ways to run containers.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, column, name, text};
@@ -9,7 +11,10 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("RuntimeClass", "runtimeclasses").prints(columns, cells)
+    GROUP
+        .cluster("RuntimeClass", "runtimeclasses")
+        .prints(columns, cells)
+        .ruled(strategy::RuntimeClassStrategy)
 }
 
 fn columns() -> Vec<Column> {

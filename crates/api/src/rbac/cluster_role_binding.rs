@@ -1,8 +1,10 @@
 //! Who has a role in the whole cluster.
 
 use super::GROUP;
+use super::binding_rules;
 use super::subjects::{role, subjects};
 use crate::declare::Declare;
+use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, wide};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -10,7 +12,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells)
+    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells).ruled(RULES)
 }
 
 fn columns() -> Vec<Column> {
@@ -28,3 +30,15 @@ fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
     let [users, groups, service_accounts] = subjects(binding);
     vec![name(binding), role(binding), age(binding, now), users, groups, service_accounts]
 }
+
+/// The kinds of roles that may be given.
+const ROLE_KINDS: &[&str] = &["ClusterRole"];
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(binding_rules::set_defaults)
+    .creates_on_update()
+    .takes_any_name()
+    .checked(
+        |binding| binding_rules::validate(binding, false, ROLE_KINDS),
+        |binding, old| binding_rules::validate_update(binding, old, false, ROLE_KINDS),
+    );

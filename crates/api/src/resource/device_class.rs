@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -9,7 +10,10 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("DeviceClass", "deviceclasses").prints(columns, cells).answers_deleted_object()
+    GROUP
+        .cluster("DeviceClass", "deviceclasses")
+        .prints(columns, cells)
+        .ruled(PlainStrategy::NEW.generation(Generation::Counted).answers_deleted_object())
 }
 
 fn columns() -> Vec<Column> {

@@ -2,18 +2,19 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, column, name};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceClaim", "resourceclaims")
         .prints(columns, cells)
-        .answers_deleted_object()
-        .status(DefaultStrategy)
+        .ruled(PlainStrategy::NEW.with_status().answers_deleted_object())
+        .status(PlainStatusStrategy { keeps_metadata: true })
 }
 
 fn columns() -> Vec<Column> {

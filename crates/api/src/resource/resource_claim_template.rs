@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::PlainStrategy;
 use crate::printing::{age, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -12,7 +13,7 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceClaimTemplate", "resourceclaimtemplates")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(PlainStrategy::NEW.answers_deleted_object())
 }
 
 fn columns() -> Vec<Column> {

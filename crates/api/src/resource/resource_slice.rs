@@ -2,6 +2,7 @@
 
 use super::GROUP;
 use crate::declare::Declare;
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -12,11 +13,14 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("ResourceSlice", "resourceslices")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(PlainStrategy::NEW.generation(Generation::Counted).answers_deleted_object())
         .selectable([
             SelectableField::new("spec.nodeName").with_trigger(),
             SelectableField::new("spec.driver"),
         ])
+        .refuses_fields(|name| {
+            format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {name}")
+        })
 }
 
 fn columns() -> Vec<Column> {

@@ -1,5 +1,7 @@
 //! Names of priorities.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, boolean, booleans, column, integer, integers, name, text};
@@ -9,7 +11,11 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("PriorityClass", "priorityclasses").prints(columns, cells).short_names(["pc"])
+    GROUP
+        .cluster("PriorityClass", "priorityclasses")
+        .prints(columns, cells)
+        .short_names(["pc"])
+        .ruled(strategy::PriorityClassStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,5 +1,7 @@
 //! Drivers of storage.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{NONE, UNSET, age, boolean, booleans, column, joined, name};
@@ -9,7 +11,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).answers_deleted_object()
+    GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).ruled(strategy::CsiDriverStrategy)
 }
 
 fn columns() -> Vec<Column> {

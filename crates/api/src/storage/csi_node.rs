@@ -1,5 +1,7 @@
 //! The drivers of a node.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, count, integers, name};
@@ -9,7 +11,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).answers_deleted_object()
+    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).ruled(strategy::CsiNodeStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,5 +1,7 @@
 //! Kinds of storage.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, boolean, column, is_annotated, name_or_default, text, text_or};
@@ -12,7 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("StorageClass", "storageclasses")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(strategy::StorageClassStrategy)
         .short_names(["sc"])
 }
 

@@ -1,19 +1,21 @@
 //! Volumes attached to nodes.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, boolean, booleans, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource};
+use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttachment", "volumeattachments")
         .prints(columns, cells)
-        .answers_deleted_object()
-        .status(DefaultStrategy)
+        .ruled(strategy::AttachmentStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {

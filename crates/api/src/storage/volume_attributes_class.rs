@@ -1,5 +1,7 @@
 //! Kinds of performance that volumes can be switched between.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, column, name, text};
@@ -12,7 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttributesClass", "volumeattributesclasses")
         .prints(columns, cells)
-        .answers_deleted_object()
+        .ruled(strategy::VolumeAttributesClassStrategy)
         .short_names(["vac"])
 }
 

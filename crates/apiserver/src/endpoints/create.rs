@@ -60,6 +60,9 @@ pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status
 pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(), Status> {
     if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        if !exchange.resource.resource.is_namespaced() {
+            metadata.remove("namespace");
+        }
     }
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
@@ -69,6 +72,8 @@ pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(),
             ));
         }
         object.set("metadata.namespace", exchange.info.namespace.clone());
+    } else {
+        object.remove_at("metadata.namespace");
     }
     Ok(())
 }

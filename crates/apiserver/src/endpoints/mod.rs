@@ -15,7 +15,6 @@ mod update;
 mod watch;
 
 use crate::{
-    metrics::Metrics,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{Store, Stores, VersionedResource},
@@ -39,8 +38,6 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -223,7 +220,7 @@ impl ApiEndpoints {
                 Action::Create => match &resource.resource.backing {
                     Backing::Creater(creater) => {
                         let kind = resource.resource.group_version_kind();
-                        subresource::serve(&exchange, body, &kind, &**creater).await
+                        subresource::serve(&exchange, body, &kind, &[], &**creater).await
                     }
                     Backing::Stored | Backing::Unserved => create::create(&exchange, body).await,
                 },

@@ -92,23 +92,11 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
         Err(error) => stream.failed = Some(crate::errors::cacher(error)),
     }
-    exchange.server.metrics.watches.inc();
-    let guard = WatchGuard(exchange.server.metrics.watches.clone());
-    let body =
-        Body::stream(futures_util::stream::unfold((stream, guard), |(mut stream, guard)| async move {
-            let frame = stream.next().await?;
-            Some((frame, (stream, guard)))
-        }));
+    let body = Body::stream(futures_util::stream::unfold(stream, |mut stream| async move {
+        let frame = stream.next().await?;
+        Some((frame, stream))
+    }));
     Ok(with_content_type(200, content_type, body))
-}
-
-/// Counts a watch for as long as its body lives.
-struct WatchGuard(prometheus::IntGauge);
-
-impl Drop for WatchGuard {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 fn start(options: &ListOptions) -> Result<WatchStart, Status> {

@@ -23,9 +23,8 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// The `Status` that tells of the deletion.
-    pub fn status(&self, store: &Store) -> Status {
-        let resource = store.group_resource();
+    /// The `Status` that tells of the deletion of this resource's object.
+    pub fn status(&self, resource: &GroupResource) -> Status {
         Status::success(Some(StatusDetails {
             name: self.object.name().to_owned(),
             group: resource.group.clone(),

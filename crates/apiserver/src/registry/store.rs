@@ -189,10 +189,6 @@ impl Store {
     pub(super) fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
         let own = object.str_at("metadata.namespace");
         if !self.resource.is_namespaced() {
-            if !own.is_empty() {
-                // Left to metadata validation, which names the field.
-                return Ok(());
-            }
             return Ok(());
         }
         if own.is_empty() {

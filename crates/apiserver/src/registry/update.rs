@@ -192,6 +192,7 @@ impl Store {
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
+        self.codec.announce(&stored, &new);
         match self.storage.update(&key, stored.clone(), current.revision, ttl).await {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision))?)),
             Err(error) => Err(self.write_failure(error, context.name)),
@@ -229,6 +230,7 @@ impl Store {
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
+            self.codec.announce(&stored, &new);
             match self.storage.create(&key, stored.clone(), ttl).await {
                 Ok(revision) => {
                     Ok(Updated { written: self.written(new, &stored, Some(revision))?, created: true })

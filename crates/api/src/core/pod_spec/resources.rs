@@ -25,7 +25,7 @@ pub(super) fn validate_container(
 }
 
 /// What is wrong with the overhead of a runtime class, which is a list of limits.
-pub(super) fn validate_overhead(
+pub(crate) fn validate_overhead(
     overhead: &Value,
     options: &PodValidationOptions,
     path: &FieldPath,
@@ -171,7 +171,8 @@ const INTEGER_RESOURCES: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
+/// What is wrong with the name of a resource of any kind.
+pub(crate) fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     let errors = invalid_each(path, name, is_qualified_name(name));
     let is_standard = STANDARD_RESOURCES.contains(&name)
         || is_huge_page(name)
@@ -183,7 +184,8 @@ fn validate_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-fn validate_container_resource_name(name: &str, path: &FieldPath) -> ErrorList {
+/// What is wrong with the name of a resource that containers ask for.
+pub(crate) fn validate_container_resource_name(name: &str, path: &FieldPath) -> ErrorList {
     let mut errors = validate_resource_name(name, path);
     let is_standard = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name);
     if name.matches('/').count() == 0 {

@@ -1,0 +1,115 @@
+//! The rules of runtime classes.
+
+use crate::core::pod_spec::{PodValidationOptions, resources::validate_overhead, tolerations};
+use crate::{field_checks, resource_list, rules};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{name_is_dns_label, validate_immutable_field, validate_labels},
+};
+use pintle_registry::{RequestContext, Strategy};
+
+pub(super) struct RuntimeClassStrategy;
+
+impl Strategy for RuntimeClassStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        resource_list::round_up_at(object, &["overhead.podFixed"]);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = validate(object);
+        errors.extend(rules::metadata_update(object, old));
+        let (new, old) = (rules::value_at(object, "handler"), rules::value_at(old, "handler"));
+        errors.extend(validate_immutable_field(new, old, &FieldPath::new("handler")));
+        errors
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        true
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+fn validate(object: &Value) -> ErrorList {
+    let mut errors = rules::metadata(object, false);
+    let path = FieldPath::new("handler");
+    match object.str_at("handler") {
+        "" => errors.push(FieldError::required(&path, "")),
+        handler => {
+            errors.extend(field_checks::invalid_each(&path, handler, name_is_dns_label(handler, false)));
+        }
+    }
+    let options = PodValidationOptions::default();
+    if object.at("overhead").is_some() {
+        let fixed = rules::value_at(object, "overhead.podFixed");
+        errors.extend(validate_overhead(fixed, &options, &FieldPath::new("overhead")));
+    }
+    if object.at("scheduling").is_some() {
+        let path = FieldPath::new("scheduling");
+        let selector = object.map_at("scheduling.nodeSelector");
+        errors.extend(validate_labels(selector, &path.child("nodeSelector")));
+        let tolerations = object.items_at("scheduling.tolerations");
+        let path = path.child("tolerations");
+        errors.extend(tolerations::validate(tolerations, &options, &path));
+        errors.extend(validate_distinct(tolerations, &path));
+    }
+    errors
+}
+
+fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
+    let key = |toleration: &Value| {
+        ["key", "operator", "value", "effect"].map(|member| toleration.str_at(member).to_owned())
+    };
+    let repeated = tolerations.iter().enumerate().filter(|(index, toleration)| {
+        tolerations.iter().take(*index).any(|earlier| key(earlier) == key(toleration))
+    });
+    repeated
+        .map(|(index, toleration)| {
+            FieldError::duplicate(&path.index(index), toleration.clone()).shown_as(shown(toleration))
+        })
+        .collect()
+}
+
+/// A toleration as messages show it: by the names of the internal type, with every member.
+fn shown(toleration: &Value) -> String {
+    let text = |member: &str| Value::from(toleration.str_at(member));
+    format!(
+        r#"{{"Key":{},"Operator":{},"Value":{},"Effect":{},"TolerationSeconds":{}}}"#,
+        text("key"),
+        text("operator"),
+        text("value"),
+        text("effect"),
+        toleration.at("tolerationSeconds").unwrap_or(&Value::Null)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn handlers_are_labels_and_tolerations_distinct() {
+        let check = |members: Value, fields: &[&str]| {
+            let mut class = json!({"metadata": {"name": "c"}, "handler": "h"});
+            class.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            let errors: Vec<String> = validate(&class).iter().map(|error| error.field.to_string()).collect();
+            assert_eq!(errors, fields);
+        };
+        check(json!({}), &[]);
+        check(json!({"handler": ""}), &["handler"]);
+        check(json!({"handler": "Not_Valid"}), &["handler"]);
+        let toleration = json!({"key": "x", "operator": "Exists"});
+        check(
+            json!({"scheduling": {"tolerations": [toleration, toleration]}}),
+            &["scheduling.tolerations[1]"],
+        );
+        check(json!({"scheduling": {"nodeSelector": {"bad key": "v"}}}), &["scheduling.nodeSelector"]);
+    }
+}

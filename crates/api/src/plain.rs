@@ -1,0 +1,249 @@
+//! The rules that most kinds have and no more: a status of its own, generations, a few defaults.
+
+use crate::rules::{count_generation_if, keep, metadata_update};
+use pintle_machinery::{
+    ErrorList, FieldPath, Value, ValueExt,
+    meta::ObjectMeta,
+    validation::{
+        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_path_segment_name,
+    },
+};
+use pintle_registry::{RequestContext, Strategy};
+
+/// How a kind counts the versions of what is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// Not at all.
+    Uncounted,
+    /// From one, on every change of anything but metadata and status.
+    Counted,
+}
+
+/// The rules of a kind, put together from what kinds have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct PlainStrategy {
+    defaults: fn(&mut Value),
+    generation: Generation,
+    has_status: bool,
+    creates_on_update: bool,
+    needs_resource_version: bool,
+    answers_deleted_object: bool,
+    takes_any_name: bool,
+    checks: Option<Checks>,
+}
+
+/// What is wrong with an object: the checks of a kind, those of its metadata among them.
+#[derive(Clone, Copy)]
+struct Checks {
+    create: fn(&Value) -> ErrorList,
+    update: fn(&Value, &Value) -> ErrorList,
+}
+
+impl PlainStrategy {
+    /// No rules but those of metadata.
+    pub(crate) const NEW: PlainStrategy = PlainStrategy {
+        defaults: |_| {},
+        generation: Generation::Uncounted,
+        has_status: false,
+        creates_on_update: false,
+        needs_resource_version: false,
+        answers_deleted_object: false,
+        takes_any_name: false,
+        checks: None,
+    };
+
+    /// What a client left out is filled in.
+    pub(crate) const fn defaults(self, defaults: fn(&mut Value)) -> PlainStrategy {
+        PlainStrategy { defaults, ..self }
+    }
+
+    pub(crate) const fn generation(self, generation: Generation) -> PlainStrategy {
+        PlainStrategy { generation, ..self }
+    }
+
+    /// The status is written through its own path only, and empty at first.
+    pub(crate) const fn with_status(self) -> PlainStrategy {
+        PlainStrategy { has_status: true, ..self }
+    }
+
+    /// A PUT of a name that does not exist creates it.
+    pub(crate) const fn creates_on_update(self) -> PlainStrategy {
+        PlainStrategy { creates_on_update: true, ..self }
+    }
+
+    /// A PUT has to say which version it replaces.
+    pub(crate) const fn needs_resource_version(self) -> PlainStrategy {
+        PlainStrategy { needs_resource_version: true, ..self }
+    }
+
+    /// Deleting answers with the object as it was, instead of a `Status`.
+    pub(crate) const fn answers_deleted_object(self) -> PlainStrategy {
+        PlainStrategy { answers_deleted_object: true, ..self }
+    }
+
+    /// Whatever fits in a path is a name; the same holds for a prefix of names.
+    pub(crate) const fn takes_any_name(self) -> PlainStrategy {
+        PlainStrategy { takes_any_name: true, ..self }
+    }
+
+    /// What is wrong with a new object, and with an object that was another before; both of metadata too.
+    pub(crate) const fn checked(
+        self,
+        create: fn(&Value) -> ErrorList,
+        update: fn(&Value, &Value) -> ErrorList,
+    ) -> PlainStrategy {
+        PlainStrategy { checks: Some(Checks { create, update }), ..self }
+    }
+}
+
+impl Strategy for PlainStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        (self.defaults)(object);
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        if self.has_status {
+            object.remove_at("status");
+        }
+        match self.generation {
+            Generation::Counted => object.set_generation(1),
+            Generation::Uncounted => {}
+        }
+    }
+
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        match self.checks {
+            Some(checks) => (checks.create)(object),
+            None => {
+                let name = |name: &str, prefix| self.validate_name(name, prefix);
+                let namespaced = !context.namespace.is_empty();
+                validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
+            }
+        }
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        if self.has_status {
+            keep(object, old, "status");
+        }
+        if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
+            count_generation_if(object, old, true);
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        match self.checks {
+            Some(checks) => (checks.update)(object, old),
+            None => metadata_update(object, old),
+        }
+    }
+
+    fn allow_create_on_update(&self) -> bool {
+        self.creates_on_update
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        !self.needs_resource_version
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        self.answers_deleted_object
+    }
+
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        match self.takes_any_name {
+            true => validate_path_segment_name(name, false),
+            false => name_is_dns_subdomain(name, prefix),
+        }
+    }
+}
+
+/// The object without its metadata and status.
+fn wanted(object: &Value) -> Value {
+    let mut wanted = object.clone();
+    for member in ["metadata", "status"] {
+        wanted.remove_at(member);
+    }
+    wanted
+}
+
+/// The rules of a plain kind's status.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainStatusStrategy {
+    /// Whether metadata stays as it is too; otherwise it is written along.
+    pub(crate) keeps_metadata: bool,
+}
+
+impl Strategy for PlainStatusStrategy {
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep_but_status(object, old);
+        if self.keeps_metadata {
+            for member in ["labels", "annotations", "finalizers", "ownerReferences"] {
+                keep(object, old, &format!("metadata.{member}"));
+            }
+        }
+    }
+}
+
+/// Takes back everything but metadata and status.
+pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    for member in ["metadata", "status"] {
+        match object.remove_at(member) {
+            Some(value) => kept.set(member, value),
+            None => _ = kept.remove_at(member),
+        }
+    }
+    *object = kept;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+    use serde_json::json;
+
+    fn context<T>(test: impl FnOnce(&RequestContext<'_>) -> T) -> T {
+        with_context(&MemoryRegistry::default(), "", false, test)
+    }
+
+    const COUNTED: PlainStrategy = PlainStrategy::NEW.generation(Generation::Counted).with_status();
+
+    #[test]
+    fn a_new_object_has_no_status_and_the_first_generation() {
+        let mut object = json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 2}});
+        context(|context| COUNTED.prepare_for_create(context, &mut object));
+        assert_eq!(object, json!({"metadata": {"name": "a", "generation": 1}, "spec": {"a": 1}}));
+    }
+
+    #[test]
+    fn generations_count_what_is_wanted() {
+        let check = |new: Value, generation: i64| {
+            let old = json!({"metadata": {"generation": 4}, "spec": {"a": 1}, "status": {"b": 2}});
+            let mut object = new;
+            context(|context| COUNTED.prepare_for_update(context, &mut object, &old));
+            assert_eq!(object.generation(), generation);
+            assert_eq!(object.i64_at("status.b"), Some(2));
+        };
+        check(json!({"metadata": {"generation": 4}, "spec": {"a": 1}, "status": {"b": 3}}), 4);
+        check(json!({"metadata": {"generation": 4, "labels": {"x": "y"}}, "spec": {"a": 1}}), 4);
+        check(json!({"metadata": {"generation": 4}, "spec": {"a": 2}}), 5);
+        check(json!({"metadata": {"generation": 4}, "spec": {"a": 1}, "webhooks": [{}]}), 5);
+    }
+
+    #[test]
+    fn the_status_is_written_alone() {
+        let old =
+            json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"a": 1}, "status": {"b": 2}});
+        let new = json!({"metadata": {"name": "a"}, "spec": {"a": 2}, "status": {"b": 3}});
+        let mut object = new.clone();
+        let strategy = PlainStatusStrategy { keeps_metadata: true };
+        context(|context| strategy.prepare_for_update(context, &mut object, &old));
+        let labelled = json!({"name": "a", "labels": {"x": "y"}});
+        assert_eq!(object, json!({"metadata": labelled, "spec": {"a": 1}, "status": {"b": 3}}));
+        let mut object = new;
+        let strategy = PlainStatusStrategy { keeps_metadata: false };
+        context(|context| strategy.prepare_for_update(context, &mut object, &old));
+        assert_eq!(object, json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 3}}));
+    }
+}
