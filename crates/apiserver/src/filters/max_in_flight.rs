@@ -18,8 +18,7 @@ pub(super) struct MaxInFlight {
 impl MaxInFlight {
     /// Limits of so many reads and writes; zero is no limit.
     pub(super) fn new(reads: usize, writes: usize) -> MaxInFlight {
-        let semaphore =
-            |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        let semaphore = |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         MaxInFlight { reads: semaphore(reads), writes: semaphore(writes) }
     }
 }

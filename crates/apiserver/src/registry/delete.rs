@@ -132,8 +132,7 @@ impl Store {
                  been deleted and then recreated",
                 old.uid()
             )
-        } else if let Some(version) =
-            differs(&options.precondition_resource_version, old.resource_version())
+        } else if let Some(version) = differs(&options.precondition_resource_version, old.resource_version())
         {
             format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \

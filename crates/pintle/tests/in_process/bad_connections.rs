@@ -22,7 +22,8 @@ async fn exchange(server: &Server, bytes: &[u8]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_behind_a_request_ends_the_connection() {
     let server = Server::start().await;
-    let answer = exchange(&server, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n\0\xff\x01garbage\r\n\r\n").await;
+    let answer =
+        exchange(&server, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n\0\xff\x01garbage\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     server.assert_lives().await;

@@ -18,7 +18,9 @@ const STRATEGIC_PATCH: (&str, &str) = ("Content-Type", "application/strategic-me
 
 /// A config map that must be there, and as it was, when the attack is over.
 async fn keep(server: &Server) -> Answer {
-    let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"kept\"}},\"data\":{{\"k\":\"v\"}}}}")).await;
+    let answer = server
+        .send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"kept\"}},\"data\":{{\"k\":\"v\"}}}}"))
+        .await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer
 }
@@ -29,7 +31,11 @@ async fn assert_untouched(server: &Server, kept: &Answer) {
     let list = server.send(&format!("GET {MAPS}")).await;
     assert_eq!(list.json()["items"].as_array().unwrap().len(), 1, "{}", list.text());
     assert_eq!(server.send(&format!("GET {MAPS}/kept")).await.body, kept.body);
-    for form in ["application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+    for form in [
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+    ] {
         assert_eq!(server.send(&format!("GET {MAPS}\nAccept: {form}")).await.status, 200, "{form}");
     }
 }
@@ -108,10 +114,22 @@ async fn bodies_deeper_than_anything_real() {
         ("unknown maps", "POST", MAPS.to_owned(), JSON, format!("{{{meta},\"x\":{maps}}}")),
         ("nothing but lists", "POST", MAPS.to_owned(), JSON, lists.clone()),
         ("lists without end", "POST", MAPS.to_owned(), JSON, "[".repeat(depth)),
-        ("data of no type", "POST", revisions.to_owned(), JSON, format!("{{{meta},\"revision\":1,\"data\":{maps}}}")),
+        (
+            "data of no type",
+            "POST",
+            revisions.to_owned(),
+            JSON,
+            format!("{{{meta},\"revision\":1,\"data\":{maps}}}"),
+        ),
         ("a merge patch", "PATCH", format!("{MAPS}/kept"), MERGE_PATCH, maps.clone()),
         ("a strategic merge patch", "PATCH", format!("{MAPS}/kept"), STRATEGIC_PATCH, maps.clone()),
-        ("a JSON patch", "PATCH", format!("{MAPS}/kept"), JSON_PATCH, format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{maps}}}]")),
+        (
+            "a JSON patch",
+            "PATCH",
+            format!("{MAPS}/kept"),
+            JSON_PATCH,
+            format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{maps}}}]"),
+        ),
         ("delete options", "DELETE", format!("{MAPS}/kept"), JSON, format!("{{\"x\":{lists}}}")),
         ("YAML lists", "POST", MAPS.to_owned(), YAML, format!("x: {lists}\n")),
         ("YAML maps", "POST", MAPS.to_owned(), YAML, nested("{a: ", "1", "}", depth)),
@@ -228,7 +246,9 @@ async fn names_that_lead_elsewhere() {
     let kept = keep(&server).await;
     let mut transcript = Transcript::new(&server);
     let long = "a".repeat(300);
-    for name in ["..", ".", "%2e%2e", "a%2fb", "%00", "a%00b", "a%5cb", "A", "a_b", "-a", "%ff", "a%20b", "a;b", &long] {
+    for name in [
+        "..", ".", "%2e%2e", "a%2fb", "%00", "a%00b", "a%5cb", "A", "a_b", "-a", "%ff", "a%20b", "a;b", &long,
+    ] {
         for request in [
             format!("GET {MAPS}/{name}"),
             format!("PUT {MAPS}/{name}\n\n{{\"metadata\":{{\"name\":\"x\"}}}}"),
@@ -244,8 +264,11 @@ async fn names_that_lead_elsewhere() {
         assert_refused(name, &answer);
     }
     for namespace in ["..", "%2e%2e", "a%2f..%2fdefault", "%00", "none", "A"] {
-        let answer =
-            transcript.run(&format!("POST /api/v1/namespaces/{namespace}/configmaps\n\n{{\"metadata\":{{\"name\":\"a\"}}}}")).await;
+        let answer = transcript
+            .run(&format!(
+                "POST /api/v1/namespaces/{namespace}/configmaps\n\n{{\"metadata\":{{\"name\":\"a\"}}}}"
+            ))
+            .await;
         assert_refused(namespace, &answer);
     }
     assert_transcript!(transcript);
@@ -280,11 +303,25 @@ async fn forged_tokens_read_nothing_else() {
     };
     let now = i64::try_from(version).unwrap();
     for start in [
-        "a", "\u{0}", "/", "/a", "//", "../secrets/default/a", "..", "a/../../secrets", "/registry/secrets/",
-        "other/a", "../other/a", "default/../other/a", "\u{10ffff}", "kept\u{0}", "k/./x",
+        "a",
+        "\u{0}",
+        "/",
+        "/a",
+        "//",
+        "../secrets/default/a",
+        "..",
+        "a/../../secrets",
+        "/registry/secrets/",
+        "other/a",
+        "../other/a",
+        "default/../other/a",
+        "\u{10ffff}",
+        "kept\u{0}",
+        "k/./x",
     ] {
         for version in [now, -1, 1, 0, i64::MIN, i64::MAX] {
-            let answer = server.send(&format!("GET {MAPS}?limit=500&continue={}", token(start, version))).await;
+            let answer =
+                server.send(&format!("GET {MAPS}?limit=500&continue={}", token(start, version))).await;
             let text = answer.text();
             assert!(!text.contains("hush") && !text.contains("theirs"), "{start:?} {version}: {text}");
             if answer.status != 200 {
@@ -295,7 +332,9 @@ async fn forged_tokens_read_nothing_else() {
             }
         }
     }
-    for garbage in ["", "%00", "AAAA", "bnVsbA", "W10", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjIifQ", &"A".repeat(10_000)] {
+    for garbage in
+        ["", "%00", "AAAA", "bnVsbA", "W10", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjIifQ", &"A".repeat(10_000)]
+    {
         let answer = server.send(&format!("GET {MAPS}?limit=1&continue={garbage}")).await;
         match garbage {
             "" => assert_eq!(answer.status, 200),
@@ -303,9 +342,12 @@ async fn forged_tokens_read_nothing_else() {
         }
     }
     for version in ["-1", "18446744073709551615", "18446744073709551616", "1e3", "0x10", "%00", " 1"] {
-        let answer = server.send(&format!("GET {MAPS}?resourceVersion={}", version.replace(' ', "%20"))).await;
+        let answer =
+            server.send(&format!("GET {MAPS}?resourceVersion={}", version.replace(' ', "%20"))).await;
         assert!(matches!(answer.status, 400 | 504), "{version}: {}", answer.text());
-        let body = format!("{{\"metadata\":{{\"name\":\"kept\",\"resourceVersion\":{version:?}}},\"data\":{{\"k\":\"w\"}}}}");
+        let body = format!(
+            "{{\"metadata\":{{\"name\":\"kept\",\"resourceVersion\":{version:?}}},\"data\":{{\"k\":\"w\"}}}}"
+        );
         let answer = server.send(&format!("PUT {MAPS}/kept\n\n{body}")).await;
         assert!(matches!(answer.status, 409 | 500), "{version}: {}", answer.text());
     }
@@ -330,11 +372,23 @@ async fn patches_that_explode() {
         ("doubling", JSON_PATCH, json!(doubling).to_string()),
         ("too many operations", JSON_PATCH, json!(many).to_string()),
         ("a path of many parts", JSON_PATCH, deep.to_string()),
-        ("an index beyond the list", JSON_PATCH, "[{\"op\":\"add\",\"path\":\"/metadata/finalizers/99999999999\",\"value\":1}]".to_owned()),
-        ("the object itself into it", JSON_PATCH, "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/data/self\"}]".to_owned()),
+        (
+            "an index beyond the list",
+            JSON_PATCH,
+            "[{\"op\":\"add\",\"path\":\"/metadata/finalizers/99999999999\",\"value\":1}]".to_owned(),
+        ),
+        (
+            "the object itself into it",
+            JSON_PATCH,
+            "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/data/self\"}]".to_owned(),
+        ),
         ("another name", MERGE_PATCH, "{\"metadata\":{\"name\":\"other\"}}".to_owned()),
         ("another namespace", MERGE_PATCH, "{\"metadata\":{\"namespace\":\"other\"}}".to_owned()),
-        ("another uid", MERGE_PATCH, "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}".to_owned()),
+        (
+            "another uid",
+            MERGE_PATCH,
+            "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}".to_owned(),
+        ),
         ("another kind", MERGE_PATCH, "{\"kind\":\"Secret\"}".to_owned()),
         ("no object", MERGE_PATCH, "7".to_owned()),
         ("a list for the data", STRATEGIC_PATCH, "{\"data\":[1]}".to_owned()),

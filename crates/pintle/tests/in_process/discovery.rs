@@ -36,7 +36,10 @@ async fn aggregated_documents() {
     assert!(etag.starts_with('"') && etag.ends_with('"') && etag.len() > 64, "{etag}");
     let again = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: {etag}")).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    assert_eq!((again.header("etag"), again.header("vary"), again.header("cache-control")), (&*etag, "Accept", "public"));
+    assert_eq!(
+        (again.header("etag"), again.header("vary"), again.header("cache-control")),
+        (&*etag, "Accept", "public")
+    );
     let other = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: \"x\"")).await;
     assert_eq!((other.status, &other.body), (200, &core.body));
     assert_transcript!(transcript);

@@ -197,7 +197,13 @@ impl Client {
         Client { address, sender }
     }
 
-    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: SentBody) -> Request<SentBody> {
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: SentBody,
+    ) -> Request<SentBody> {
         let mut request = Request::builder().method(method).uri(format!("https://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -6,14 +6,14 @@
 
 mod harness;
 
-mod objects;
-mod statuses;
-mod lists;
-mod tables;
-mod watches;
-mod discovery;
-mod openapi;
-mod bad_input;
 mod bad_connections;
+mod bad_input;
+mod discovery;
+mod lists;
+mod objects;
+mod openapi;
 mod overload;
 mod robustness;
+mod statuses;
+mod tables;
+mod watches;

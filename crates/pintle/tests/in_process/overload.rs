@@ -88,14 +88,18 @@ async fn requests_over_the_limit_are_told_to_come_again() {
         let refused = begin(&handler, "jane", request).await;
         assert!(refused.is_finished(), "{request}");
         let response = refused.await.unwrap();
-        assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+        assert_eq!(
+            (response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()),
+            (429, "1")
+        );
         let body = response.into_body().collect().await.unwrap().to_bytes();
         insta::assert_snapshot!("refusal", std::str::from_utf8(&body).unwrap());
     }
     // Writes have a limit of their own.
     let write = begin(&handler, "jane", "POST /api/v1/namespaces/a/pods").await;
     assert!(!write.is_finished());
-    for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"] {
+    for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"]
+    {
         assert_eq!(begin(&handler, "jane", request).await.await.unwrap().status(), 429, "{request}");
     }
     // Administrators are let in, and watches may stay as long as they like.
