@@ -56,8 +56,8 @@ impl Bench {
         bench
     }
 
-    /// Sends a request, reads all of the answer and gives its length.
-    fn send(&self, method: &str, path: &str, content_type: &str, body: impl Into<Bytes>) -> usize {
+    /// Sends a request, reads all of the answer and gives it.
+    fn send(&self, method: &str, path: &str, content_type: &str, body: impl Into<Bytes>) -> Bytes {
         let content_type = if content_type.is_empty() { "application/json" } else { content_type };
         let request = Request::builder()
             .method(method)
@@ -73,7 +73,7 @@ impl Bench {
             let code = response.status();
             let body = response.into_body().collect().await.unwrap().to_bytes();
             assert!(code.is_success(), "{method} {path}: {code} {body:?}");
-            body.len()
+            body
         })
     }
 
@@ -102,9 +102,12 @@ impl Bench {
         (name, pod)
     }
 
+    /// Makes a pod; gives its name and what the server made of it, for updates of whatever version there is.
     fn create(&self) -> (String, Value) {
         let (name, pod) = self.pod();
-        self.send("POST", PODS, "", pod.to_string());
+        let answer = self.send("POST", PODS, "", pod.to_string());
+        let mut pod: Value = serde_json::from_slice(&answer).unwrap();
+        pod["metadata"].as_object_mut().unwrap().remove("resourceVersion");
         (name, pod)
     }
 }
