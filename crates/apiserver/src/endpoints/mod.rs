@@ -336,6 +336,10 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
         if resource.is_namespaced() && !in_namespace {
             return Err(Status::no_such_resource());
         }
+        let named = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
+        if !named.iter().any(|verb| resource.verbs.contains(verb)) {
+            return Err(Status::no_such_resource());
+        }
         return match *method {
             Method::GET if info.verb == "watch" => has(Verb::Watch).map(|()| Action::Watch),
             Method::GET => has(Verb::Get).map(|()| Action::Get),

@@ -96,6 +96,12 @@ async fn write(
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
     let kind = scale_kind();
+    let uid = match &change {
+        Change::Put(scale) => scale.str_at("metadata.uid"),
+        Change::Patch(_) | Change::Apply(_) => "",
+    };
+    let preconditions =
+        Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
     let mut transform = ScaleTransform {
         exchange,
         kind: &kind,
@@ -109,7 +115,7 @@ async fn write(
         .update(
             &context,
             store.strategy("")?,
-            &Preconditions::default(),
+            &preconditions,
             Upsert::Never,
             &mut transform,
             &exchange.warnings,

@@ -2,7 +2,7 @@
 
 use super::{
     Entry, FieldManager, FieldSet, Operation,
-    compare::{Comparison, compare},
+    compare::{Comparison, compare, is_system_field},
     conflict::{Conflict, conflict_status},
     entry,
     extract::{field_set, stored_field_set},
@@ -32,7 +32,7 @@ impl FieldManager<'_> {
         if config.at("metadata.managedFields").is_some() {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
-        let applied = self.read(config)?;
+        let mut applied = self.read(config)?;
         let mut object = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
         let mut entries = Entry::trusted(entry::take(&mut object).unwrap_or_default());
         if entries.is_empty() && live.is_some() {
@@ -51,13 +51,14 @@ impl FieldManager<'_> {
         let comparison = self.compare(live, &new);
         let changed = comparison.changed();
         if !force {
-            self.check_conflicts(live, &new, config, &entries, &changed)?;
+            self.check_conflicts(live, &new, &entries, &changed)?;
         }
-        self.disown(live, &new, &mut entries, &changed, &comparison.removed, |_| true);
+        self.disown(live, &new, &mut entries, &changed, &comparison.removed);
         let time = match live.is_some_and(|live| self.is_unchanged(live, &new)) {
             true => last.and_then(|last| last.time),
             false => Some(format_time(self.now)),
         };
+        strip(&mut applied);
         if !applied.is_empty() {
             entries.push(Entry { fields: applied, time, ..own });
         }
@@ -105,7 +106,7 @@ impl FieldManager<'_> {
         if let Some(problem) = decoded.problems.first() {
             return Err(failed(&problem.to_string()));
         }
-        self.strip(&mut set);
+        self.exclude_reset_fields(&mut set);
         Ok(set)
     }
 
@@ -117,89 +118,65 @@ impl FieldManager<'_> {
         (!fields.is_empty()).then(|| manager.entry(Operation::Update, time, fields))
     }
 
-    /// Takes out of `merged` what the manager applied last, applies no more, and nobody else owns.
+    /// Takes out of `merged` what the manager applied last, applies no more, and nobody else owns. Each entry is looked at
+    /// in its own version, the one of the last apply first.
     fn prune(&self, merged: Value, last: &Entry, applied: &FieldSet, others: &[Entry]) -> Value {
+        let same_version = last.api_version == self.api_version;
         let mut given_up = last.fields.clone();
         given_up.difference(applied);
-        if given_up.is_empty() && last.api_version == self.api_version {
+        if given_up.is_empty() && same_version {
             return merged;
         }
-        if last.api_version == self.api_version {
-            return self.prune_in(merged, self.schema, last, applied, others);
-        }
-        let Some((converted, schema)) = self.versions.convert(&merged, self.api_version, &last.api_version)
-        else {
-            return merged;
-        };
-        let pruned = FieldManager { schema, api_version: &last.api_version, ..*self }.prune_in(
-            converted,
-            schema,
-            last,
-            &FieldSet::new(),
-            others,
-        );
-        match self.versions.convert(&pruned, &last.api_version, self.api_version) {
-            Some((mut pruned, _)) => {
-                // What is applied now is in terms of another version: nothing of it may be lost on the way.
-                self.restore(&mut pruned, &merged, applied);
-                pruned
+        self.pruned(&merged, last, applied, others).unwrap_or(merged)
+    }
+
+    /// As [`FieldManager::prune`]; `None` when the version of the last apply is no more.
+    fn pruned(&self, merged: &Value, last: &Entry, applied: &FieldSet, others: &[Entry]) -> Option<Value> {
+        let last_version = last.api_version.as_str();
+        let (merged, schema) = self.in_version(merged, self.api_version, last_version)?;
+        let last = with_fields(last.fields.clone(), schema);
+        let mut managed: Vec<(&str, FieldSet)> = vec![(last_version, FieldSet::new())];
+        let own = std::iter::once((self.api_version, applied));
+        let others = others.iter().map(|entry| (entry.api_version.as_str(), &entry.fields));
+        for (version, fields) in own.chain(others) {
+            match managed.iter_mut().find(|(known, _)| *known == version) {
+                Some((_, set)) => set.union(fields),
+                None => managed.push((version, fields.clone())),
             }
-            None => merged,
         }
+        let mut whole = merged.clone();
+        let mut pruned = without(&merged, &last, schema);
+        let mut version = last_version;
+        for (next, managed) in managed {
+            let Some((next_whole, schema)) = self.in_version(&whole, version, next) else { continue };
+            let Some((next_pruned, _)) = self.in_version(&pruned, version, next) else { continue };
+            let mut kept = with_fields(stored_field_set(&next_pruned, schema), schema);
+            kept.union(&with_fields(managed, schema));
+            let mut gone = with_fields(stored_field_set(&next_whole, schema), schema);
+            gone.difference(&kept);
+            pruned = without(&next_whole, &gone, schema);
+            whole = next_whole;
+            version = next;
+        }
+        // What goes must have been the manager's own.
+        let (pruned, _) = self.in_version(&pruned, version, last_version)?;
+        let mut gone = with_fields(stored_field_set(&merged, schema), schema);
+        gone.difference(&with_fields(stored_field_set(&pruned, schema), schema));
+        let pruned = without(&merged, &gone.intersection(&last), schema);
+        self.in_version(&pruned, last_version, self.api_version).map(|(pruned, _)| pruned)
     }
 
-    /// Puts the fields of a set back that pruning in another version took away.
-    fn restore(&self, pruned: &mut Value, merged: &Value, applied: &FieldSet) {
-        let mut keep = merged.clone();
-        let mut rest = stored_field_set(merged, self.schema);
-        let mut applied = applied.clone();
-        ensure_fields_are_members(applied.map_mut(), self.schema);
-        ensure_fields_are_members(rest.map_mut(), self.schema);
-        rest.difference(&applied);
-        remove(&mut keep, rest.map(), self.schema);
-        merge(pruned, &keep, self.schema);
-    }
-
-    fn prune_in(
-        &self,
-        merged: Value,
-        schema: SchemaRef<'_>,
-        last: &Entry,
-        applied: &FieldSet,
-        others: &[Entry],
-    ) -> Value {
-        let with_fields = |mut set: FieldSet| {
-            ensure_fields_are_members(set.map_mut(), schema);
-            set
-        };
-        let without = |set: &FieldSet| {
-            let mut value = merged.clone();
-            remove(&mut value, set.map(), schema);
-            value
-        };
-        let last = with_fields(last.fields.clone());
-        let mut managed = applied.clone();
-        others
-            .iter()
-            .filter(|entry| entry.api_version == self.api_version)
-            .for_each(|entry| managed.union(&entry.fields));
-        let all = with_fields(stored_field_set(&merged, schema));
-        let pruned = without(&last);
-        let mut kept = with_fields(stored_field_set(&pruned, schema));
-        kept.union(&with_fields(managed));
-        let mut gone = all.clone();
-        gone.difference(&kept);
-        let pruned = without(&gone);
-        let mut gone = all;
-        gone.difference(&with_fields(stored_field_set(&pruned, schema)));
-        without(&gone.intersection(&last))
+    fn in_version(&self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'_>)> {
+        if from == to && to == self.api_version {
+            return Some((object.clone(), self.schema));
+        }
+        self.versions.convert(object, from, to)
     }
 
     fn check_conflicts(
         &self,
         live: Option<&Value>,
         new: &Value,
-        config: &Value,
         others: &[Entry],
         changed: &FieldSet,
     ) -> Result<(), Status> {
@@ -232,7 +209,6 @@ impl FieldManager<'_> {
                 return Ok(());
             }
         }
-        let _ = config;
         Err(conflict_status(conflicts))
     }
 
@@ -264,6 +240,29 @@ impl FieldManager<'_> {
                 .iter()
                 .filter(|(name, _)| *name != "managedFields")
                 .all(|(name, value)| old_metadata.get(name) == Some(value))
+    }
+}
+
+fn with_fields(mut set: FieldSet, schema: SchemaRef<'_>) -> FieldSet {
+    ensure_fields_are_members(set.map_mut(), schema);
+    set
+}
+
+fn without(value: &Value, fields: &FieldSet, schema: SchemaRef<'_>) -> Value {
+    let mut value = value.clone();
+    remove(&mut value, fields.map(), schema);
+    value
+}
+
+/// Takes fields out of a set that nobody owns.
+fn strip(set: &mut FieldSet) {
+    let fields = set.map_mut();
+    fields.remove("f:apiVersion");
+    fields.remove("f:kind");
+    let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) else { return };
+    metadata.retain(|element, _| element != "." && !element.strip_prefix("f:").is_some_and(is_system_field));
+    if metadata.is_empty() {
+        fields.remove("f:metadata");
     }
 }
 

@@ -96,20 +96,10 @@ impl FieldManager<'_> {
         comparison
     }
 
-    /// Takes the fields that this way of writing cannot change, and those nobody owns, out of a set.
-    pub(super) fn strip(&self, set: &mut FieldSet) {
+    /// Takes the fields that this way of writing cannot change out of a set.
+    pub(super) fn exclude_reset_fields(&self, set: &mut FieldSet) {
         for name in self.reset_fields {
             set.recursive_difference(&FieldSet::of_fields(name.split('.')));
-        }
-        let fields = set.map_mut();
-        fields.remove("f:apiVersion");
-        fields.remove("f:kind");
-        let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) else { return };
-        metadata.retain(|element, _| {
-            element != "." && !element.strip_prefix("f:").is_some_and(super::compare::is_system_field)
-        });
-        if metadata.is_empty() {
-            fields.remove("f:metadata");
         }
     }
 
@@ -129,7 +119,7 @@ impl FieldManager<'_> {
         comparison: &Comparison,
     ) -> Vec<Entry> {
         let changed = comparison.changed();
-        self.disown(live, new, &mut entries, &changed, &comparison.removed, |_| true);
+        self.disown(live, new, &mut entries, &changed, &comparison.removed);
         if !changed.is_empty() {
             self.own(&mut entries, changed);
         }
@@ -137,7 +127,7 @@ impl FieldManager<'_> {
         entries
     }
 
-    /// Takes changed and removed fields from the entries that are `others`, and entries away that own nothing more or
+    /// Takes changed and removed fields from all entries, and entries away that own nothing more or
     /// speak of a version the kind no longer has.
     pub(super) fn disown(
         &self,
@@ -146,13 +136,9 @@ impl FieldManager<'_> {
         entries: &mut Vec<Entry>,
         changed: &FieldSet,
         removed: &FieldSet,
-        others: impl Fn(&Entry) -> bool,
     ) {
         let mut versions: Vec<(String, Option<Comparison>)> = Vec::new();
         entries.retain_mut(|entry| {
-            if !others(entry) {
-                return !entry.fields.is_empty();
-            }
             if entry.api_version == self.api_version {
                 entry.fields.difference(changed);
                 entry.fields.difference(removed);
