@@ -62,7 +62,10 @@ pub(crate) fn install(root: &Path) -> Result<Tools, String> {
 pub(crate) fn python(root: &Path) -> Result<PathBuf, String> {
     once(root, "python", &PYTHON_PACKAGES.join(" "), |directory| {
         task::run(
-            pip().args(["install", "--quiet", "--no-warn-conflicts", "--root-user-action=ignore", "--target"]).arg(directory).args(PYTHON_PACKAGES),
+            pip()
+                .args(["install", "--quiet", "--no-warn-conflicts", "--root-user-action=ignore", "--target"])
+                .arg(directory)
+                .args(PYTHON_PACKAGES),
         )
     })
 }

@@ -19,6 +19,7 @@ fn shop() -> Result<Server> {
         [
             "namespace/shop created",
             "serviceaccount/web created",
+            "serviceaccount/default created",
             "configmap/settings created",
             "secret/credentials created",
             "service/web created",
@@ -296,7 +297,7 @@ fn watch_prints_changes_as_they_come() -> Result {
     std::thread::spawn(move || {
         BufReader::new(stdout).lines().map_while(|line| line.ok()).all(|line| sender.send(line).is_ok())
     });
-    let mut expect = |event: &str, name: &str| -> Result {
+    let expect = |event: &str, name: &str| -> Result {
         loop {
             let line = lines.recv_timeout(PATIENCE)?;
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -461,6 +462,7 @@ fn dry_run_on_the_server_keeps_nothing() -> Result {
 fn run_makes_a_pod_with_the_service_accounts_of_its_namespace() -> Result {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
+    kubectl.run(&["create", "serviceaccount", "default"])?;
     kubectl.run(&["run", "box", "--image=registry.example.com/box:1", "--restart=Never", "--env=A=b"])?;
     let pod = kubectl.json(&["get", "pod", "box"])?;
     assert_eq!(pod["spec"]["containers"][0]["env"][0]["value"], "b");
