@@ -55,6 +55,8 @@ pub(crate) trait Declare: Sized {
     fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
+    /// How a selector by another field is refused, where the kind has its own words.
+    fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
     /// How it prints.
     fn prints(self, columns: fn() -> Vec<Column>, cells: fn(&Value, Timestamp) -> Vec<Cell>) -> Resource;
     /// Another path in storage than the plural name.
@@ -127,6 +129,11 @@ impl Declare for Resource {
 
     fn selectable(mut self, fields: impl IntoIterator<Item = SelectableField>) -> Resource {
         self.selectable_fields = fields.into_iter().collect();
+        self
+    }
+
+    fn refuses_fields(mut self, refusal: fn(&str) -> String) -> Resource {
+        self.unsupported_field = Some(refusal);
         self
     }
 

@@ -1,10 +1,12 @@
 //! The rules that most kinds have and no more: a status of its own, generations, a few defaults.
 
-use crate::rules::{count_generation_if, keep};
+use crate::rules::{count_generation_if, keep, metadata_update};
 use pintle_machinery::{
-    Value, ValueExt,
+    ErrorList, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
-    validation::{name_is_dns_subdomain, semantically_equal, validate_path_segment_name},
+    validation::{
+        name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_path_segment_name,
+    },
 };
 use pintle_registry::{RequestContext, Strategy};
 
@@ -27,6 +29,14 @@ pub(crate) struct PlainStrategy {
     needs_resource_version: bool,
     answers_deleted_object: bool,
     takes_any_name: bool,
+    checks: Option<Checks>,
+}
+
+/// What is wrong with an object: the checks of a kind, those of its metadata among them.
+#[derive(Clone, Copy)]
+struct Checks {
+    create: fn(&Value) -> ErrorList,
+    update: fn(&Value, &Value) -> ErrorList,
 }
 
 impl PlainStrategy {
@@ -39,6 +49,7 @@ impl PlainStrategy {
         needs_resource_version: false,
         answers_deleted_object: false,
         takes_any_name: false,
+        checks: None,
     };
 
     /// What a client left out is filled in.
@@ -70,9 +81,18 @@ impl PlainStrategy {
         PlainStrategy { answers_deleted_object: true, ..self }
     }
 
-    /// Whatever fits in a path is a name.
+    /// Whatever fits in a path is a name; the same holds for a prefix of names.
     pub(crate) const fn takes_any_name(self) -> PlainStrategy {
         PlainStrategy { takes_any_name: true, ..self }
+    }
+
+    /// What is wrong with a new object, and with an object that was another before; both of metadata too.
+    pub(crate) const fn checked(
+        self,
+        create: fn(&Value) -> ErrorList,
+        update: fn(&Value, &Value) -> ErrorList,
+    ) -> PlainStrategy {
+        PlainStrategy { checks: Some(Checks { create, update }), ..self }
     }
 }
 
@@ -91,12 +111,30 @@ impl Strategy for PlainStrategy {
         }
     }
 
+    fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        match self.checks {
+            Some(checks) => (checks.create)(object),
+            None => {
+                let name = |name: &str, prefix| self.validate_name(name, prefix);
+                let namespaced = !context.namespace.is_empty();
+                validate_object_meta(object, namespaced, name, &FieldPath::new("metadata"))
+            }
+        }
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         if self.has_status {
             keep(object, old, "status");
         }
         if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
             count_generation_if(object, old, true);
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        match self.checks {
+            Some(checks) => (checks.update)(object, old),
+            None => metadata_update(object, old),
         }
     }
 
@@ -114,7 +152,7 @@ impl Strategy for PlainStrategy {
 
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         match self.takes_any_name {
-            true => validate_path_segment_name(name, prefix),
+            true => validate_path_segment_name(name, false),
             false => name_is_dns_subdomain(name, prefix),
         }
     }

@@ -1,7 +1,10 @@
 //! `rbac.authorization.k8s.io`: who may do what.
 
+mod binding_rules;
 pub mod cluster_role;
 pub mod cluster_role_binding;
+mod metadata;
+mod policy_rule;
 pub mod role;
 pub mod role_binding;
 mod subjects;

@@ -175,7 +175,30 @@ fn version_document(request: &Request, version: &Value) -> Response {
         Ok(accepted) if accepted.media_type == MediaType::Protobuf => {
             failure(&negotiation::not_acceptable_of(&["application/json"]), &accepted)
         }
-        Ok(_) => with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{version:#}"))),
+        Ok(_) => {
+            let members = VERSION_FIELDS
+                .iter()
+                .filter_map(|name| version.get(*name).map(|value| format!("  \"{name}\": {value}")));
+            let text = format!("{{\n{}\n}}", members.collect::<Vec<_>>().join(",\n"));
+            with_content_type(200, MediaType::Json.as_str(), Body::from(text))
+        }
         Err(status) => json_failure(&status),
     }
 }
+
+/// The members of the version in the order of Go's type.
+const VERSION_FIELDS: [&str; 13] = [
+    "major",
+    "minor",
+    "emulationMajor",
+    "emulationMinor",
+    "minCompatibilityMajor",
+    "minCompatibilityMinor",
+    "gitVersion",
+    "gitCommit",
+    "gitTreeState",
+    "buildDate",
+    "goVersion",
+    "compiler",
+    "platform",
+];

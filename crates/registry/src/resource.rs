@@ -124,6 +124,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// What lists and watches can select by, besides name and namespace.
     pub selectable_fields: Vec<SelectableField>,
+    /// How a selector that names another field is refused, when the kind has words of its own for it.
+    pub unsupported_field: Option<fn(&str) -> String>,
     /// What every request to a resource is warned of that will not be there for ever.
     pub deprecation: Option<String>,
 }
@@ -160,6 +162,7 @@ impl Resource {
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),
             selectable_fields: Vec::new(),
+            unsupported_field: None,
             deprecation: None,
         }
     }

@@ -1,6 +1,6 @@
 //! What is particular to a kind when its objects are written.
 
-use crate::{BoxFuture, Registry, RequestContext};
+use crate::{BoxFuture, DeleteOptions, Registry, RequestContext};
 use pintle_machinery::{
     ErrorList, FieldPath, Status, Value,
     validation::{validate_object_meta, validate_object_meta_update},
@@ -115,6 +115,11 @@ pub trait Strategy: Send + Sync {
     /// Whether the kind's dependents are orphaned when the client names no propagation policy.
     fn orphan_dependents_by_default(&self) -> bool {
         false
+    }
+
+    /// What the client should know of a delete, also of many at once, that is done as asked.
+    fn warnings_on_delete(&self, _options: &DeleteOptions) -> Vec<String> {
+        Vec::new()
     }
 
     /// Whether an object of this kind is freed with its finalizers in the spec (namespaces): `false` keeps the object

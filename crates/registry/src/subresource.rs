@@ -30,6 +30,8 @@ pub enum SubresourceKind {
     Create {
         /// The kind of the body.
         kind: GroupVersionKind,
+        /// Other versions of the kind that a body may be in; their fields are the same.
+        other_versions: Vec<String>,
         /// What it does.
         creater: Arc<dyn NamedCreater>,
     },

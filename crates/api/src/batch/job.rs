@@ -11,7 +11,7 @@ use super::{
     job_table::{cells, columns},
 };
 use crate::declare::Declare;
-use pintle_machinery::ValueExt;
+use pintle_machinery::{ValueExt, error_list::quote};
 use pintle_registry::{Resource, SelectableField};
 
 /// The declaration.
@@ -26,4 +26,5 @@ pub fn resource() -> Resource {
             value: |job, _| job.i64_at("status.succeeded").unwrap_or_default().to_string(),
             ..SelectableField::new("status.successful")
         }])
+        .refuses_fields(|name| format!("field label {} not supported for Job", quote(name)))
 }

@@ -36,10 +36,12 @@ use std::sync::Arc;
 pub fn resource() -> Resource {
     let binding = SubresourceKind::Create {
         kind: GroupVersionKind::new("", "v1", "Binding"),
+        other_versions: Vec::new(),
         creater: Arc::new(binding::BindingCreater),
     };
     let eviction = SubresourceKind::Create {
         kind: GroupVersionKind::new("policy", "v1", "Eviction"),
+        other_versions: vec!["v1beta1".to_owned()],
         creater: Arc::new(eviction::EvictionCreater),
     };
     let mut resource = GROUP

@@ -1,7 +1,8 @@
 //! Who has a role in the whole cluster.
 
 use super::GROUP;
-use super::subjects::{role, set_defaults, subjects};
+use super::binding_rules;
+use super::subjects::{role, subjects};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, wide};
@@ -30,4 +31,11 @@ fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(binding), role(binding), age(binding, now), users, groups, service_accounts]
 }
 
-const RULES: PlainStrategy = PlainStrategy::NEW.defaults(set_defaults).creates_on_update().takes_any_name();
+/// The kinds of roles that may be given.
+const ROLE_KINDS: &[&str] = &["ClusterRole"];
+
+const RULES: PlainStrategy =
+    PlainStrategy::NEW.defaults(binding_rules::set_defaults).creates_on_update().takes_any_name().checked(
+        |binding| binding_rules::validate(binding, false, ROLE_KINDS),
+        |binding, old| binding_rules::validate_update(binding, old, false, ROLE_KINDS),
+    );

@@ -21,17 +21,3 @@ pub(super) fn subjects(binding: &Value) -> [Cell; 3] {
         names.join(", ").into()
     })
 }
-
-/// Roles, users and groups are in the group of role-based access control unless they say otherwise.
-pub(super) fn set_defaults(binding: &mut Value) {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    if binding.str_at("roleRef.apiGroup").is_empty() {
-        binding.set("roleRef.apiGroup", GROUP);
-    }
-    for subject in binding.items_at_mut("subjects") {
-        let is_named = matches!(subject.str_at("kind"), "User" | "Group");
-        if is_named && subject.str_at("apiGroup").is_empty() {
-            subject.set("apiGroup", GROUP);
-        }
-    }
-}

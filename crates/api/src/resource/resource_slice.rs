@@ -18,6 +18,9 @@ pub fn resource() -> Resource {
             SelectableField::new("spec.nodeName").with_trigger(),
             SelectableField::new("spec.driver"),
         ])
+        .refuses_fields(|name| {
+            format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {name}")
+        })
 }
 
 fn columns() -> Vec<Column> {

@@ -21,7 +21,7 @@ pub(super) fn decode(
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(exchange, body, kind, schema, validation, false)
+    read(exchange, body, kind, schema, validation, Versions::Own)
 }
 
 /// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which every group and version has.
@@ -35,7 +35,43 @@ pub(super) fn decode_meta_kind(
     schema: SchemaRef<'_>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
-    read(exchange, body, kind, schema, validation, true)
+    read(exchange, body, kind, schema, validation, Versions::Any)
+}
+
+/// As [`decode`], for kinds that have the same fields in other versions too.
+///
+/// # Errors
+/// As [`decode`].
+pub(super) fn decode_with_versions(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    other_versions: &[String],
+    schema: SchemaRef<'_>,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    read(exchange, body, kind, schema, validation, Versions::Also(other_versions))
+}
+
+/// The versions that a body may be in; the tree is of the wanted one all the same.
+enum Versions<'a> {
+    /// That of the path.
+    Own,
+    /// That of the path, and these of its group.
+    Also(&'a [String]),
+    /// Any of any group.
+    Any,
+}
+
+impl Versions<'_> {
+    fn take(&self, api_version: &str, wanted: &GroupVersionKind) -> bool {
+        match self {
+            Versions::Own => false,
+            Versions::Also(versions) => GroupVersion::parse(api_version)
+                .is_some_and(|found| found.group == wanted.group && versions.contains(&found.version)),
+            Versions::Any => true,
+        }
+    }
 }
 
 fn read(
@@ -44,11 +80,12 @@ fn read(
     kind: &GroupVersionKind,
     schema: SchemaRef<'_>,
     validation: FieldValidation,
-    any_version: bool,
+    versions: Versions<'_>,
 ) -> Result<Value, Status> {
     let media_type = content_type(exchange.headers)?;
     let check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
-        let api_version = if any_version && found == wanted.kind { String::new() } else { api_version };
+        let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
+        let api_version = if is_taken { String::new() } else { api_version };
         check_type_meta((api_version, found), wanted)
     };
     let decoded = match media_type {

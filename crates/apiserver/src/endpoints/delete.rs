@@ -27,6 +27,7 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let encoder = encoder(exchange)?;
     let options = options(exchange, body).await?;
     let store = exchange.store()?;
+    exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
     let kind = exchange.resource.resource.group_version_kind();
     let context = exchange.context(options.dry_run);
     exchange.admit(Operation::Delete, &kind, &context, Value::Null, None).await?;

@@ -28,6 +28,7 @@ pub(super) async fn delete_collection(
         now: exchange.now,
     };
     let options = delete::options(exchange, body).await?;
+    exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
     let list_options = ListOptions::parse(exchange.query.pairs())?;
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &list_options)?);

@@ -220,7 +220,7 @@ impl ApiEndpoints {
                 Action::Create => match &resource.resource.backing {
                     Backing::Creater(creater) => {
                         let kind = resource.resource.group_version_kind();
-                        subresource::serve(&exchange, body, &kind, &**creater).await
+                        subresource::serve(&exchange, body, &kind, &[], &**creater).await
                     }
                     Backing::Stored | Backing::Unserved => create::create(&exchange, body).await,
                 },
@@ -268,6 +268,13 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     let resource = &exchange.resource.resource;
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
     if in_namespace && !resource.is_namespaced() {
+        return Err(Status::no_such_resource());
+    }
+    // Paths below `/watch` can be watched and nothing else: who was authorized to watch gets to do no more than that.
+    if info.verb == "watch" && *method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    if info.verb == "watch" && !info.subresource.is_empty() {
         return Err(Status::no_such_resource());
     }
     let has = |verb: Verb| match resource.verbs.contains(&verb) {

@@ -53,12 +53,13 @@ impl Selection {
                         trigger: resource.selectable_fields.get(index).is_some_and(|field| field.trigger),
                     },
                     None => {
-                        return Err(Status::bad_request(match is_plain {
-                            true => format!(
+                        return Err(Status::bad_request(match resource.unsupported_field {
+                            Some(refusal) => refusal(name),
+                            None if is_plain => format!(
                                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                                 quote(name)
                             ),
-                            false => format!("field label not supported: {name}"),
+                            None => format!("field label not supported: {name}"),
                         }));
                     }
                 },

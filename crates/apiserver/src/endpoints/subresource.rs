@@ -1,6 +1,6 @@
 //! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
 
-use super::{Exchange, decode::decode, encoding::encode, method_not_allowed};
+use super::{Exchange, decode::decode_with_versions, encoding::encode, method_not_allowed};
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
@@ -19,16 +19,19 @@ use pintle_schema::{Schema, default_by_schema};
 pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
     let subresource = exchange.resource.resource.subresource(&exchange.info.subresource);
     match subresource.map(|subresource| &subresource.kind) {
-        Some(SubresourceKind::Create { kind, creater }) => serve(exchange, body, kind, &**creater).await,
+        Some(SubresourceKind::Create { kind, other_versions, creater }) => {
+            serve(exchange, body, kind, other_versions, &**creater).await
+        }
         _ => Err(method_not_allowed()),
     }
 }
 
-/// Serves a POST whose body goes to `creater`.
+/// Serves a POST whose body goes to `creater`; it may be in other versions of the kind.
 pub(super) async fn serve(
     exchange: &Exchange<'_>,
     body: RequestBody,
     kind: &GroupVersionKind,
+    other_versions: &[String],
     creater: &dyn NamedCreater,
 ) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Plain)?;
@@ -37,7 +40,8 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object = decode(exchange, &body, kind, schema, options.field_validation)?;
+    let mut object =
+        decode_with_versions(exchange, &body, kind, other_versions, schema, options.field_validation)?;
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {

@@ -36,6 +36,8 @@ const BATCH: usize = 256;
 /// The `Status` for the client. What fails once the stream has begun is told in an ERROR event.
 pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
+    // Clients tell events apart by lines, also those that show other answers to people.
+    let accepted = Accepted { pretty: false, ..accepted };
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
     if !exchange.info.name.is_empty() {
@@ -208,7 +210,7 @@ impl WatchStream {
     fn error_frame(&self, status: &Status) -> Bytes {
         let encoder = Encoder {
             resource: &self.resource,
-            accepted: Accepted { transform: None, pretty: false, ..self.accepted.clone() },
+            accepted: Accepted { transform: None, ..self.accepted.clone() },
             include_object: self.include_object,
             now: Timestamp::now(),
         };

@@ -161,7 +161,7 @@ impl Store {
                 super::splice_revision(stored, revision)
                     .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
             }
-            None => stored.clone(),
+            None => [stored, b"\n".as_slice()].concat().into(),
         };
         Ok(Written { object, json })
     }

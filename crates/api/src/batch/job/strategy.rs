@@ -12,7 +12,7 @@ use pintle_machinery::{
         validate_immutable_field, validate_label_selector,
     },
 };
-use pintle_registry::{RequestContext, Strategy};
+use pintle_registry::{DeleteOptions, RequestContext, Strategy};
 use serde_json::json;
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -96,6 +96,17 @@ impl Strategy for JobStrategy {
 
     fn orphan_dependents_by_default(&self) -> bool {
         true
+    }
+
+    fn warnings_on_delete(&self, options: &DeleteOptions) -> Vec<String> {
+        if options.propagation_policy.is_some() || options.orphan_dependents.is_some() {
+            return Vec::new();
+        }
+        vec![
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning"
+                .to_owned(),
+        ]
     }
 }
 
