@@ -323,7 +323,6 @@ fn wrong_queries_are_refused() -> Result {
             "resourceVersionMatch is forbidden unless resourceVersion is provided",
         ),
         ("resourceVersionMatch=Sometimes&resourceVersion=1", 422, "Invalid", "resourceVersionMatch"),
-        ("watch=1&resourceVersion=abc", 400, "BadRequest", ""),
         ("sendInitialEvents=true", 422, "Invalid", "sendInitialEvents is forbidden for list"),
     ]
     .map(|(query, code, reason, message)| (format!("GET {CONFIG_MAPS}?{query}"), code, reason, message))
@@ -405,6 +404,8 @@ fn wrong_patches_are_refused_and_change_nothing() -> Result {
                 "the name of the object (y) does not match the name on the URL (x)",
             ),
             row(&path, merge, &deep, 400, "BadRequest", ""),
+            row(&path, strategic, "{", 400, "BadRequest", ""),
+            row(&path, strategic, r#"{"data":{"a":[]}}"#, 422, "Invalid", "patch: Invalid value"),
             row(&path, "application/x-patch", "{}", 415, "UnsupportedMediaType", ""),
         ],
     )?;
