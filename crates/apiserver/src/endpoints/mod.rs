@@ -21,7 +21,7 @@ use crate::{
     registry::{ManagedWrite, Store, Stores, VersionedResource},
     request::Request,
     request_info::RequestInfo,
-    response::{Response, failure, json_failure},
+    response::{Response, Served, failure, json_failure},
     warning::Warnings,
 };
 use http::{HeaderMap, Method, header};
@@ -226,7 +226,9 @@ impl ApiEndpoints {
             warnings: Warnings::default(),
         };
         exchange.warnings.extend(resource.resource.deprecation.clone());
-        let result = match action(&exchange, &parts.method) {
+        let action = action(&exchange, &parts.method);
+        let is_served = action.is_ok();
+        let result = match action {
             Err(status) => Err(status),
             Ok(_)
                 if query.first("export").is_some_and(|value| !value.is_empty())
@@ -266,6 +268,9 @@ impl ApiEndpoints {
             Err(status) => self.failure(&status, &exchange),
         };
         exchange.warnings.write_to(response.headers_mut());
+        if is_served {
+            response.extensions_mut().insert(Served);
+        }
         response
     }
 

@@ -21,7 +21,7 @@ use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    codec::json::from_value,
+    codec::json::{decode_any, from_value},
     managed_fields::merge,
     options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
@@ -37,12 +37,12 @@ use serde_json::json;
 pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Plain)?;
     let store = exchange.store()?;
-    let key = store.key(&exchange.info.namespace, &exchange.info.name);
+    let key = store.object_key(&exchange.info.namespace, &exchange.info.name)?;
     let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
     let object = object.ok_or_else(|| {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;
-    let tree: Value = serde_json::from_slice(object.json()).map_err(Status::internal_error)?;
+    let tree = decode_any(object.json()).map_err(Status::internal_error)?;
     respond(&scale_of(&tree, paths(exchange)?), &accepted)
 }
 

@@ -328,7 +328,7 @@ impl Store {
 
     /// What the cache believes to be stored; when it has nothing, what is stored.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
-        let key = self.key(namespace, name);
+        let key = self.object_key(namespace, name)?;
         let (cached, _) =
             self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {
