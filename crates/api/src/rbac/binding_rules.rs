@@ -101,8 +101,7 @@ mod tests {
     use serde_json::json;
 
     fn binding(role_ref: Value, subjects: Value) -> Value {
-        let mut binding =
-            json!({"metadata": {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": "1"},
+        let mut binding = json!({"metadata": {"name": "b", "namespace": "n", "uid": "u", "resourceVersion": "1"},
                    "roleRef": role_ref, "subjects": subjects});
         set_defaults(&mut binding);
         binding

@@ -34,11 +34,8 @@ fn cells(binding: &Value, now: Timestamp) -> Vec<Cell> {
 /// The kinds of roles that may be given.
 const ROLE_KINDS: &[&str] = &["Role", "ClusterRole"];
 
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(binding_rules::set_defaults)
-    .creates_on_update()
-    .takes_any_name()
-    .checked(
+const RULES: PlainStrategy =
+    PlainStrategy::NEW.defaults(binding_rules::set_defaults).creates_on_update().takes_any_name().checked(
         |binding| binding_rules::validate(binding, true, ROLE_KINDS),
         |binding, old| binding_rules::validate_update(binding, old, true, ROLE_KINDS),
     );

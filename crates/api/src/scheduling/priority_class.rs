@@ -6,7 +6,7 @@ use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{age, boolean, booleans, column, integer, integers, name, text};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.

@@ -40,7 +40,8 @@ pub(super) async fn serve(
     let schema = Schema::builtin()
         .by_kind(&kind.group, &kind.version, &kind.kind)
         .ok_or_else(Status::no_such_resource)?;
-    let mut object = decode_with_versions(exchange, &body, kind, other_versions, schema, options.field_validation)?;
+    let mut object =
+        decode_with_versions(exchange, &body, kind, other_versions, schema, options.field_validation)?;
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {

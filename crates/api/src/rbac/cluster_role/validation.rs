@@ -74,8 +74,10 @@ mod tests {
         check(json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}), &[]);
         check(
             json!({}),
-            &["aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if \
-               aggregationRule is non-nil"],
+            &[
+                "aggregationRule.clusterRoleSelectors: Required value: at least one clusterRoleSelector required if \
+               aggregationRule is non-nil",
+            ],
         );
         check(
             json!({"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]}),
