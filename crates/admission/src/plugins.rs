@@ -7,6 +7,8 @@ mod namespace_lifecycle;
 mod persistent_volume_claim_resize;
 mod pods;
 mod priority;
+mod quantities;
+mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod storage_object_in_use_protection;
@@ -18,6 +20,7 @@ pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
 pub use priority::Priority;
+pub use resource_quota::ResourceQuota;
 pub use runtime_class::RuntimeClass;
 pub use service_account::ServiceAccount;
 pub use storage_object_in_use_protection::StorageObjectInUseProtection;
@@ -40,5 +43,6 @@ pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
         Arc::new(PersistentVolumeClaimResize::default()),
         Arc::new(RuntimeClass::default()),
         Arc::new(DefaultClass::ingress()),
+        Arc::new(ResourceQuota::default()),
     ]
 }

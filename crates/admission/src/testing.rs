@@ -54,18 +54,19 @@ impl Registry for Objects {
         _: Value,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        unreachable!("plugins neither create nor delete")
     }
 
+    /// The change is made, and not kept.
     fn update<'a>(
         &'a self,
-        _: &'a GroupResource,
-        _: &'a str,
-        _: &'a str,
-        _: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+        mut change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
         _: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        Box::pin(async move { change(self.get(resource, namespace, name).await?) })
     }
 
     fn delete<'a>(
@@ -75,7 +76,7 @@ impl Registry for Objects {
         _: &'a str,
         _: DeleteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        unreachable!("plugins only read")
+        unreachable!("plugins neither create nor delete")
     }
 }
 

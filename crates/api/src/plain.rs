@@ -1,16 +1,14 @@
 //! The rules that most kinds have and no more: a status of its own, generations, a few defaults.
 
 use crate::rules::{count_generation_if, keep, metadata_update};
-use jiff::Timestamp;
 use pintle_machinery::{
     ErrorList, FieldPath, Value, ValueExt,
-    meta::{self, ObjectMeta},
+    meta::ObjectMeta,
     validation::{
         name_is_dns_subdomain, semantically_equal, validate_object_meta, validate_path_segment_name,
     },
 };
 use pintle_registry::{RequestContext, Strategy};
-use serde_json::json;
 
 /// How a kind counts the versions of what is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +17,6 @@ pub(crate) enum Generation {
     Uncounted,
     /// From one, on every change of anything but metadata and status.
     Counted,
-    /// From zero, which is not shown.
-    CountedFromZero,
 }
 
 /// The rules of a kind, put together from what kinds have in common.
@@ -28,8 +24,7 @@ pub(crate) enum Generation {
 pub(crate) struct PlainStrategy {
     defaults: fn(&mut Value),
     generation: Generation,
-    /// Where the kind has a status: what it is at first.
-    initial_status: Option<fn(Timestamp) -> Value>,
+    has_status: bool,
     creates_on_update: bool,
     needs_resource_version: bool,
     answers_deleted_object: bool,
@@ -49,7 +44,7 @@ impl PlainStrategy {
     pub(crate) const NEW: PlainStrategy = PlainStrategy {
         defaults: |_| {},
         generation: Generation::Uncounted,
-        initial_status: None,
+        has_status: false,
         creates_on_update: false,
         needs_resource_version: false,
         answers_deleted_object: false,
@@ -68,12 +63,7 @@ impl PlainStrategy {
 
     /// The status is written through its own path only, and empty at first.
     pub(crate) const fn with_status(self) -> PlainStrategy {
-        PlainStrategy { initial_status: Some(|_| Value::Null), ..self }
-    }
-
-    /// The same, with something in it from the start, which may tell the time.
-    pub(crate) const fn with_initial_status(self, initial_status: fn(Timestamp) -> Value) -> PlainStrategy {
-        PlainStrategy { initial_status: Some(initial_status), ..self }
+        PlainStrategy { has_status: true, ..self }
     }
 
     /// A PUT of a name that does not exist creates it.
@@ -111,17 +101,13 @@ impl Strategy for PlainStrategy {
         (self.defaults)(object);
     }
 
-    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
-        if let Some(initial_status) = self.initial_status {
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        if self.has_status {
             object.remove_at("status");
-            match initial_status(context.now) {
-                Value::Null => {}
-                status => object.set("status", status),
-            }
         }
         match self.generation {
             Generation::Counted => object.set_generation(1),
-            Generation::Uncounted | Generation::CountedFromZero => {}
+            Generation::Uncounted => {}
         }
     }
 
@@ -137,12 +123,10 @@ impl Strategy for PlainStrategy {
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        if self.initial_status.is_some() {
+        if self.has_status {
             keep(object, old, "status");
         }
-        if matches!(self.generation, Generation::Counted | Generation::CountedFromZero)
-            && !semantically_equal(&wanted(object), &wanted(old))
-        {
+        if self.generation == Generation::Counted && !semantically_equal(&wanted(object), &wanted(old)) {
             count_generation_if(object, old, true);
         }
     }
@@ -213,28 +197,11 @@ pub(crate) fn keep_but_status(object: &mut Value, old: &Value) {
     *object = kept;
 }
 
-/// The rules of the status of persistent volumes: a new phase has a time.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PhasedStatusStrategy;
-
-impl Strategy for PhasedStatusStrategy {
-    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
-        const TIME: &str = "status.lastPhaseTransitionTime";
-        keep_but_status(object, old);
-        let moved = object.str_at("status.phase") != old.str_at("status.phase");
-        let time_is_new = object.at(TIME).is_some_and(|time| old.at(TIME) != Some(time));
-        if moved && !time_is_new {
-            object.set(TIME, json!(meta::format_time(context.now)));
-        } else if object.at(TIME).is_none() {
-            keep(object, old, TIME);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use pintle_registry::testing::{MemoryRegistry, with_context};
+    use serde_json::json;
 
     fn context<T>(test: impl FnOnce(&RequestContext<'_>) -> T) -> T {
         with_context(&MemoryRegistry::default(), "", false, test)
@@ -278,20 +245,5 @@ mod tests {
         let strategy = PlainStatusStrategy { keeps_metadata: false };
         context(|context| strategy.prepare_for_update(context, &mut object, &old));
         assert_eq!(object, json!({"metadata": {"name": "a"}, "spec": {"a": 1}, "status": {"b": 3}}));
-    }
-
-    #[test]
-    fn a_new_phase_has_a_time() {
-        let old = json!({"status": {"phase": "Pending", "lastPhaseTransitionTime": "2020-01-01T00:00:00Z"}});
-        let check = |new: Value, kept: bool| {
-            let mut object = new;
-            context(|context| PhasedStatusStrategy.prepare_for_update(context, &mut object, &old));
-            let time = object.str_at("status.lastPhaseTransitionTime");
-            assert_eq!(time == "2020-01-01T00:00:00Z", kept, "{object}");
-            assert!(!time.is_empty());
-        };
-        check(json!({"status": {"phase": "Pending"}}), true);
-        check(json!({"status": {"phase": "Bound"}}), false);
-        check(old.clone(), true);
     }
 }

@@ -28,6 +28,22 @@ pub(crate) fn keep(object: &mut Value, old: &Value, path: &str) {
     }
 }
 
+/// Takes the metadata back to what it was, for kinds whose status cannot be written together with it.
+pub(crate) fn keep_metadata(object: &mut Value, old: &Value) {
+    const FIELDS: [&str; 7] = [
+        "deletionTimestamp",
+        "generation",
+        "selfLink",
+        "labels",
+        "annotations",
+        "finalizers",
+        "ownerReferences",
+    ];
+    for field in FIELDS {
+        keep(object, old, &format!("metadata.{field}"));
+    }
+}
+
 /// Whether a write changes the value at a path.
 pub(crate) fn differs(object: &Value, old: &Value, path: &str) -> bool {
     !semantically_equal(value_at(object, path), value_at(old, path))

@@ -1,7 +1,7 @@
 //! Bodies of requests and responses.
 
 use bytes::{Bytes, BytesMut};
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -24,6 +24,18 @@ impl Body {
     /// No body.
     pub fn empty() -> Body {
         Body::Full(None)
+    }
+
+    /// The same body, which holds on to a guard until it is sent or given up.
+    pub fn with_guard(self, guard: impl Send + 'static) -> Body {
+        let state = (self, guard);
+        Body::stream(futures_util::stream::unfold(state, |(mut body, guard)| async move {
+            let frame = match &mut body {
+                Body::Full(bytes) => bytes.take()?,
+                Body::Stream(frames) => frames.next().await?,
+            };
+            Some((frame, (body, guard)))
+        }))
     }
 
     /// A body of frames.

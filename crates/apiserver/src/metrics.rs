@@ -1,11 +1,15 @@
 //! Counters under Kubernetes' metric names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
-use crate::request_info::RequestInfo;
+mod stores;
+
+use crate::{registry::Stores, request_info::RequestInfo};
+use pintle_machinery::{Value, ValueExt};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+use stores::StoreMetrics;
 
 /// All counters of a server.
 pub struct Metrics {
@@ -14,8 +18,7 @@ pub struct Metrics {
     duration: HistogramVec,
     inflight: IntGaugeVec,
     longrunning: IntGaugeVec,
-    /// `apiserver_registered_watchers` summed over all kinds.
-    pub watches: IntGauge,
+    stores: StoreMetrics,
 }
 
 const DURATION_BUCKETS: &[f64] = &[
@@ -56,21 +59,12 @@ impl Metrics {
             ),
             &["verb", "group", "version", "resource", "subresource", "scope", "component"],
         )?;
-        let watches = IntGauge::new("apiserver_registered_watchers", "Watches that are open.")?;
         registry.register(Box::new(requests.clone()))?;
         registry.register(Box::new(duration.clone()))?;
         registry.register(Box::new(inflight.clone()))?;
         registry.register(Box::new(longrunning.clone()))?;
-        registry.register(Box::new(watches.clone()))?;
-        Ok(Metrics { registry, requests, duration, inflight, longrunning, watches })
-    }
-
-    /// Adds a collector of another layer.
-    ///
-    /// # Errors
-    /// When a metric of its name is there already.
-    pub fn register(&self, collector: Box<dyn prometheus::core::Collector>) -> Result<(), prometheus::Error> {
-        self.registry.register(collector)
+        let stores = StoreMetrics::register(&registry)?;
+        Ok(Metrics { registry, requests, duration, inflight, longrunning, stores })
     }
 
     /// Notes a request that was answered.
@@ -120,11 +114,34 @@ impl Metrics {
         self.inflight.with_label_values(&[if mutating { "mutating" } else { "readOnly" }])
     }
 
-    /// All counters in Prometheus' text format.
+    /// Notes which build this is, as `kubernetes_build_info`.
+    ///
+    /// # Errors
+    /// When it was noted before.
+    pub fn set_build_info(&self, version: &Value) -> Result<(), prometheus::Error> {
+        let labels = [
+            ("build_date", "buildDate"),
+            ("compiler", "compiler"),
+            ("git_commit", "gitCommit"),
+            ("git_tree_state", "gitTreeState"),
+            ("git_version", "gitVersion"),
+            ("go_version", "goVersion"),
+            ("major", "major"),
+            ("minor", "minor"),
+            ("platform", "platform"),
+        ];
+        let opts = Opts::new("kubernetes_build_info", "The build that serves, always 1.");
+        let gauge = IntGaugeVec::new(opts, &labels.map(|(label, _)| label))?;
+        gauge.with_label_values(&labels.map(|(_, field)| version.str_at(field))).set(1);
+        self.registry.register(Box::new(gauge))
+    }
+
+    /// All counters in Prometheus' text format, with those of the stores and the bytes their data takes.
     ///
     /// # Errors
     /// When a collector gives what cannot be written.
-    pub fn text(&self) -> Result<String, prometheus::Error> {
+    pub fn text(&self, stores: &[Arc<Stores>], storage_bytes: u64) -> Result<String, prometheus::Error> {
+        self.stores.collect(stores, storage_bytes);
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 }

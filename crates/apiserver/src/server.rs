@@ -8,13 +8,20 @@ use crate::{
     health::Health,
     metrics::Metrics,
     negotiation::{self, MediaType, Offers},
+    registry::Stores,
     request::Request,
-    response::{Response, json_failure, not_found, with_content_type},
+    response::{Response, failure, json_failure, not_found, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};
 use serde_json::json;
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tower::{service_fn, util::BoxCloneSyncService};
 
 /// Documents that a server may have beside its resources, such as OpenAPI.
@@ -45,8 +52,10 @@ pub struct Front {
     pub health: Arc<Health>,
     /// Counters of the process.
     pub metrics: Arc<Metrics>,
-    /// Called before the counters are read.
-    pub collect: Arc<dyn Fn() + Send + Sync>,
+    /// All stores of the chain.
+    pub stores: Vec<Arc<Stores>>,
+    /// The bytes that the stored data takes, as last seen.
+    pub storage_bytes: Arc<AtomicU64>,
     /// OpenAPI and the like.
     pub documents: Vec<Arc<dyn PlainEndpoints>>,
 }
@@ -65,10 +74,8 @@ impl GenericApiServer {
     async fn direct(&self, request: Request) -> Response {
         let info = request_info_of(&request);
         let mut server = self;
-        if let Some(front) = &self.front {
-            if let Some(response) = front.serve(&request, &self.version) {
-                return response;
-            }
+        if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
+            return response;
         }
         if info.is_resource_request {
             loop {
@@ -140,8 +147,7 @@ impl Front {
     }
 
     fn metrics_text(&self) -> Response {
-        (self.collect)();
-        match self.metrics.text() {
+        match self.metrics.text(&self.stores, self.storage_bytes.load(Ordering::Relaxed)) {
             Ok(text) => with_content_type(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
@@ -166,7 +172,33 @@ impl Front {
 
 fn version_document(request: &Request, version: &Value) -> Response {
     match negotiation::accepted(request.headers(), None, Offers::Plain) {
-        Ok(_) => with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{version:#}"))),
+        Ok(accepted) if accepted.media_type == MediaType::Protobuf => {
+            failure(&negotiation::not_acceptable_of(&["application/json"]), &accepted)
+        }
+        Ok(_) => {
+            let members = VERSION_FIELDS
+                .iter()
+                .filter_map(|name| version.get(*name).map(|value| format!("  \"{name}\": {value}")));
+            let text = format!("{{\n{}\n}}", members.collect::<Vec<_>>().join(",\n"));
+            with_content_type(200, MediaType::Json.as_str(), Body::from(text))
+        }
         Err(status) => json_failure(&status),
     }
 }
+
+/// The members of the version in the order of Go's type.
+const VERSION_FIELDS: [&str; 13] = [
+    "major",
+    "minor",
+    "emulationMajor",
+    "emulationMinor",
+    "minCompatibilityMajor",
+    "minCompatibilityMinor",
+    "gitVersion",
+    "gitCommit",
+    "gitTreeState",
+    "buildDate",
+    "goVersion",
+    "compiler",
+    "platform",
+];

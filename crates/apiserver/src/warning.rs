@@ -8,8 +8,10 @@ use parking_lot::Mutex;
 #[derive(Debug, Default)]
 pub struct Warnings(Mutex<Vec<String>>);
 
-/// The most bytes of warnings that go into one answer; what is over is cut.
-const MAX_TOTAL_BYTES: usize = 4 * 1024;
+/// The most characters of warnings that go into one answer; over that each is cut.
+const MAX_TOTAL: usize = 4 * 1024;
+/// The most characters of each of too many warnings.
+const MAX_EACH: usize = 256;
 
 impl Warnings {
     /// Adds one.
@@ -26,18 +28,56 @@ impl Warnings {
         texts.into_iter().for_each(|text| self.add(text));
     }
 
-    /// Writes them into an answer's headers, as `299 - "text"`.
+    /// Writes them into an answer's headers, as `299 - "text"`. What no header can hold is left out.
     pub fn write_to(&self, headers: &mut HeaderMap) {
-        let mut left = MAX_TOTAL_BYTES;
-        for text in self.0.lock().iter() {
+        let texts = self.0.lock();
+        let mut texts: Vec<&str> =
+            texts.iter().map(String::as_str).filter(|text| !text.chars().any(char::is_control)).collect();
+        if texts.iter().map(|text| text.chars().count()).sum::<usize>() > MAX_TOTAL {
+            let mut written = 0;
+            texts.retain_mut(|text| {
+                if written >= MAX_TOTAL {
+                    return false;
+                }
+                let cut = text.char_indices().nth(MAX_EACH).map_or(text.len(), |(at, _)| at);
+                *text = text.get(..cut).unwrap_or_default();
+                written += text.chars().count();
+                true
+            });
+        }
+        for text in texts {
             let quoted = format!("299 - \"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
-            if quoted.len() > left {
-                break;
-            }
-            left -= quoted.len();
             if let Ok(value) = HeaderValue::from_bytes(quoted.as_bytes()) {
                 headers.append(header::WARNING, value);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_warnings_are_cut_and_what_is_no_header_is_left_out() {
+        let check = |texts: &[String], want: &[String]| {
+            let warnings = Warnings::default();
+            warnings.extend(texts.iter().cloned());
+            let mut headers = HeaderMap::new();
+            warnings.write_to(&mut headers);
+            let got: Vec<_> = headers.get_all(header::WARNING).iter().map(|value| value.as_bytes()).collect();
+            let want: Vec<_> = want.iter().map(|text| format!("299 - \"{text}\"")).collect();
+            assert_eq!(got, want.iter().map(String::as_bytes).collect::<Vec<_>>());
+        };
+        check(&["a\"b\\".to_owned(), "two\nlines".to_owned(), "é".to_owned()], &[
+            "a\\\"b\\\\".to_owned(),
+            "é".to_owned(),
+        ]);
+        let long = |letter: &str| letter.repeat(3000);
+        check(&[long("a")], &[long("a")]);
+        check(&[long("a"), long("b")], &["a".repeat(256), "b".repeat(256)]);
+        let many: Vec<String> = (0..40).map(|index| format!("{index:0300}")).collect();
+        let cut: Vec<String> = many.iter().take(16).map(|text| text[..256].to_owned()).collect();
+        check(&many, &cut);
     }
 }

@@ -14,7 +14,7 @@ use pintle_apiserver::{
 use pintle_openapi::OpenApi;
 use pintle_storage::Storage;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -25,6 +25,8 @@ pub(crate) struct Chain {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
     pub(crate) network: Arc<ServiceNetwork>,
+    /// The bytes that the stored data takes, for the metrics.
+    pub(crate) storage_bytes: Arc<AtomicU64>,
 }
 
 /// Builds aggregator → kube API server → API extensions over one store.
@@ -37,6 +39,8 @@ pub(crate) fn build(
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let noted = metrics.set_build_info(&version());
+    noted.map_err(|error| RunError::Assemble(error.to_string()))?;
     let start = |resources, internal| {
         Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime)
             .map_err(RunError::Assemble)
@@ -51,7 +55,6 @@ pub(crate) fn build(
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
-                metrics: metrics.clone(),
                 shutdown: shutdown.clone(),
             },
             version: version(),
@@ -83,17 +86,19 @@ pub(crate) fn build(
     let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
     let open_api = OpenApi::new(declared, server_version);
+    let storage_bytes = Arc::new(AtomicU64::new(0));
     let front = Front {
         discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
         health: health.clone(),
         metrics: metrics.clone(),
-        collect: Arc::new(|| {}),
+        stores: all_stores.clone(),
+        storage_bytes: storage_bytes.clone(),
         documents: vec![Arc::new(OpenApiEndpoints(open_api))],
     };
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network })
+    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, storage_bytes })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -14,7 +14,13 @@ use pintle_apiserver::{
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -126,7 +132,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(&options.data_dir.join("store"), EmbeddedOptions::default())?)
+            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
         }
         StorageBackend::Memory => Arc::new(MemoryStorage::new()),
     };
@@ -136,7 +142,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
     let chain = chain::build(&options, address.port(), network, &storage, &stopping)?;
-    watch_storage_health(&chain.health, storage.clone(), stopping.clone());
+    watch_storage(&chain, storage.clone(), stopping.clone());
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -201,23 +207,23 @@ async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: wa
     }
 }
 
-/// Keeps the `etcd` check true as long as the store can serve.
-fn watch_storage_health(
-    health: &pintle_apiserver::health::Health,
-    storage: Arc<dyn Storage>,
-    mut stopping: watch::Receiver<bool>,
-) {
+/// Keeps the `etcd` check true as long as the store can serve, and notes its size.
+fn watch_storage(chain: &chain::Chain, storage: Arc<dyn Storage>, mut stopping: watch::Receiver<bool>) {
     let (failure, failed) = watch::channel(None::<String>);
+    let bytes = chain.storage_bytes.clone();
     tokio::spawn(async move {
         loop {
             failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
+            if let Ok(size) = storage.size().await {
+                bytes.store(size, Ordering::Relaxed);
+            }
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_secs(2)) => {}
                 () = stopped(&mut stopping) => return,
             }
         }
     });
-    health.add(
+    chain.health.add(
         "etcd",
         CheckScope::Always,
         Arc::new(move || match &*failed.borrow() {

@@ -1,11 +1,16 @@
 //! Requests for certificates.
 
+mod pem;
+mod strategy;
+mod validation;
+
+use self::strategy::{ApprovalStrategy, CertificateSigningRequestStrategy, StatusStrategy};
 use super::GROUP;
 use crate::declare::Declare;
 use crate::printing::{NONE, age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
-use pintle_registry::{Cell, Column, DefaultStrategy, Resource, SelectableField};
+use pintle_registry::{Cell, Column, Resource, SelectableField};
 
 /// The declaration.
 pub fn resource() -> Resource {
@@ -13,8 +18,9 @@ pub fn resource() -> Resource {
         .cluster("CertificateSigningRequest", "certificatesigningrequests")
         .prints(columns, cells)
         .short_names(["csr"])
-        .part("approval", DefaultStrategy)
-        .status(DefaultStrategy)
+        .ruled(CertificateSigningRequestStrategy)
+        .part("approval", ApprovalStrategy)
+        .status(StatusStrategy)
         .selectable([SelectableField::new("spec.signerName")])
 }
 

@@ -1,23 +1,25 @@
 //! Storage that claims are bound to.
 
+mod source;
+pub(crate) mod spec;
+mod strategy;
+
 use super::GROUP;
 use super::volume::{access_modes, phase, storage_class, storage_of};
 use crate::declare::Declare;
-use crate::plain::{PhasedStatusStrategy, PlainStrategy};
 use crate::printing::{UNSET, age, column, name, text, text_or, wide};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
+use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
-use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("PersistentVolume", "persistentvolumes")
         .prints(columns, cells)
-        .ruled(RULES)
         .short_names(["pv"])
-        .status(PhasedStatusStrategy)
+        .ruled(strategy::VolumeStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -54,18 +56,4 @@ fn cells(volume: &Value, now: Timestamp) -> Vec<Cell> {
         age(volume, now),
         text_or(volume, "spec.volumeMode", UNSET),
     ]
-}
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(set_defaults)
-    .with_initial_status(|now| json!({"phase": "Pending", "lastPhaseTransitionTime": meta::format_time(now)}))
-    .answers_deleted_object();
-
-fn set_defaults(volume: &mut Value) {
-    volume.set_default("status.phase", "Pending");
-    volume.set_default("spec.persistentVolumeReclaimPolicy", "Retain");
-    volume.set_default("spec.volumeMode", "Filesystem");
-    if let Some(host_path) = volume.at_mut("spec.hostPath") {
-        host_path.set_default("type", "");
-    }
 }

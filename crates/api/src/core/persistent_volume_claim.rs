@@ -1,23 +1,23 @@
 //! Claims to storage.
 
+mod strategy;
+
 use super::GROUP;
 use super::volume::{access_modes, phase, storage_class, storage_of};
 use crate::declare::Declare;
-use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{UNSET, age, column, name, text, text_or, wide};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
-use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .namespaced("PersistentVolumeClaim", "persistentvolumeclaims")
         .prints(columns, cells)
-        .ruled(RULES)
         .short_names(["pvc"])
-        .status(PlainStatusStrategy { keeps_metadata: false })
+        .ruled(strategy::ClaimStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -51,14 +51,4 @@ fn cells(claim: &Value, now: Timestamp) -> Vec<Cell> {
         age(claim, now),
         text_or(claim, "spec.volumeMode", UNSET),
     ]
-}
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(set_defaults)
-    .with_initial_status(|_| json!({"phase": "Pending"}))
-    .answers_deleted_object();
-
-fn set_defaults(claim: &mut Value) {
-    claim.set_default("status.phase", "Pending");
-    claim.set_default("spec.volumeMode", "Filesystem");
 }

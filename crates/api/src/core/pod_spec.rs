@@ -3,10 +3,10 @@
 //! Everything works on the tree: defaults must tell absent from zero, and validation would pay for decoding a second
 //! form of an object it reads once. Rules, their order and their words are the API's; clients match on them.
 
-mod affinity;
+pub(crate) mod affinity;
 pub(crate) mod annotations;
 pub(crate) mod app_armor;
-mod claim_template;
+pub(crate) mod claim_template;
 mod containers;
 pub(crate) mod containers_of;
 mod defaults;
@@ -18,7 +18,7 @@ mod image;
 mod mounts;
 mod options;
 mod overlapping_paths;
-mod paths;
+pub(crate) mod paths;
 mod probes;
 mod projected;
 mod resource_claims;
@@ -27,7 +27,7 @@ mod security_context;
 pub(crate) mod tolerations;
 mod topology_spread;
 mod validation;
-mod volume_sources;
+pub(crate) mod volume_sources;
 mod volumes;
 mod warnings;
 mod windows;
@@ -42,5 +42,7 @@ pub use warnings::warnings;
 pub(crate) use affinity::validate_node_selector;
 pub(crate) use claim_template::validate_metadata as validate_template_metadata;
 pub(crate) use containers::validate_image_of_pod;
+pub(crate) use defaults::set_source_defaults;
 pub(crate) use resources::is_extended;
 pub(crate) use volume_sources::validate_csi_driver_name;
+pub(crate) use warnings::{deprecated_node_label, fraction_warning, node_term_warnings};

@@ -1,8 +1,18 @@
-//! What volumes and claims print alike.
+//! What volumes and claims print alike, and which rules they share.
 
 use crate::printing::plain;
-use pintle_machinery::{Value, ValueExt};
+use crate::resource_list::quantity;
+use pintle_machinery::{FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::Cell;
+
+/// Where older objects name their storage class.
+pub(super) const STORAGE_CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// An amount may not be negative.
+pub(super) fn validate_amount(value: &Value, path: &FieldPath) -> Option<FieldError> {
+    let amount = quantity(value).value();
+    (amount < 0).then(|| FieldError::invalid(path, amount, "must be a valid resource quantity"))
+}
 
 /// The quantity of storage in the resource list at a path; "0" when there is none.
 pub(super) fn storage_of(object: &Value, path: &str) -> String {
@@ -34,6 +44,6 @@ pub(super) fn phase(object: &Value) -> Cell {
 /// The storage class, which older objects name in an annotation.
 pub(super) fn storage_class(object: &Value) -> Cell {
     let annotations = object.map_at("metadata.annotations");
-    let class = annotations.get("volume.beta.kubernetes.io/storage-class").and_then(Value::as_str);
+    let class = annotations.get(STORAGE_CLASS_ANNOTATION).and_then(Value::as_str);
     class.unwrap_or_else(|| object.str_at("spec.storageClassName")).into()
 }

@@ -1,17 +1,17 @@
 //! Drivers of storage.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{NONE, UNSET, age, boolean, booleans, column, joined, name};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
-use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).ruled(RULES)
+    GROUP.cluster("CSIDriver", "csidrivers").prints(columns, cells).ruled(strategy::CsiDriverStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -43,22 +43,4 @@ fn cells(driver: &Value, now: Timestamp) -> Vec<Cell> {
         if modes.is_empty() { NONE.to_owned() } else { modes }.into(),
         age(driver, now),
     ]
-}
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .defaults(set_defaults)
-    .generation(Generation::CountedFromZero)
-    .needs_resource_version()
-    .answers_deleted_object();
-
-fn set_defaults(driver: &mut Value) {
-    driver.set_default("spec.attachRequired", true);
-    driver.set_default("spec.podInfoOnMount", false);
-    driver.set_default("spec.storageCapacity", false);
-    driver.set_default("spec.fsGroupPolicy", "ReadWriteOnceWithFSType");
-    if driver.items_at("spec.volumeLifecycleModes").is_empty() {
-        driver.set("spec.volumeLifecycleModes", json!(["Persistent"]));
-    }
-    driver.set_default("spec.requiresRepublish", false);
-    driver.set_default("spec.seLinuxMount", false);
 }

@@ -1,8 +1,9 @@
 //! The drivers of a node.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::PlainStrategy;
 use crate::printing::{age, count, integers, name};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -10,10 +11,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .cluster("CSINode", "csinodes")
-        .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.needs_resource_version().answers_deleted_object())
+    GROUP.cluster("CSINode", "csinodes").prints(columns, cells).ruled(strategy::CsiNodeStrategy)
 }
 
 fn columns() -> Vec<Column> {

@@ -1,16 +1,21 @@
 //! Kinds of storage.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::PlainStrategy;
 use crate::printing::{age, boolean, column, is_annotated, name_or_default, text, text_or};
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("StorageClass", "storageclasses").prints(columns, cells).ruled(RULES).short_names(["sc"])
+    GROUP
+        .cluster("StorageClass", "storageclasses")
+        .prints(columns, cells)
+        .ruled(strategy::StorageClassStrategy)
+        .short_names(["sc"])
 }
 
 fn columns() -> Vec<Column> {
@@ -38,10 +43,3 @@ fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
 
 const DEFAULT_ANNOTATIONS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-
-const RULES: PlainStrategy = PlainStrategy::NEW.defaults(set_defaults).answers_deleted_object();
-
-fn set_defaults(class: &mut Value) {
-    class.set_default("reclaimPolicy", "Delete");
-    class.set_default("volumeBindingMode", "Immediate");
-}

@@ -1,21 +1,21 @@
 //! Volumes attached to nodes.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::{PlainStatusStrategy, PlainStrategy};
 use crate::printing::{age, boolean, booleans, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
 use pintle_registry::{Cell, Column, Resource};
-use serde_json::json;
 
 /// The declaration.
 pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttachment", "volumeattachments")
         .prints(columns, cells)
-        .ruled(RULES)
-        .status(PlainStatusStrategy { keeps_metadata: true })
+        .ruled(strategy::AttachmentStrategy)
+        .status(strategy::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -39,8 +39,3 @@ fn cells(attachment: &Value, now: Timestamp) -> Vec<Cell> {
         age(attachment, now),
     ]
 }
-
-const RULES: PlainStrategy = PlainStrategy::NEW
-    .with_initial_status(|_| json!({"attached": false}))
-    .needs_resource_version()
-    .answers_deleted_object();

@@ -1,8 +1,9 @@
 //! Kinds of performance that volumes can be switched between.
 
+mod strategy;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -13,7 +14,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("VolumeAttributesClass", "volumeattributesclasses")
         .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.answers_deleted_object())
+        .ruled(strategy::VolumeAttributesClassStrategy)
         .short_names(["vac"])
 }
 

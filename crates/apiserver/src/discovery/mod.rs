@@ -133,18 +133,26 @@ impl Discovery {
         let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
         let bytes = encode(&document, schema, &accepted).ok()?;
         let etag = format!("\"{}\"", hex(&Sha512::digest(&bytes)));
-        if headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes()) {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = http::StatusCode::NOT_MODIFIED;
-            return Some(response);
-        }
-        let content_type =
-            format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
-        let mut response = with_content_type(200, &content_type, bytes);
+        let is_known =
+            headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
+        let mut response = match is_known {
+            true => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+                response
+            }
+            false => {
+                let content_type =
+                    format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", media_type.as_str());
+                with_content_type(200, &content_type, bytes)
+            }
+        };
+        let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(&etag) {
-            response.headers_mut().insert(header::ETAG, value);
+            headers.insert(header::ETAG, value);
         }
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
         Some(response)
     }
 }

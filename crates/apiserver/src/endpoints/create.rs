@@ -72,6 +72,8 @@ pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(),
             ));
         }
         object.set("metadata.namespace", exchange.info.namespace.clone());
+    } else {
+        object.remove_at("metadata.namespace");
     }
     Ok(())
 }

@@ -44,7 +44,11 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
         return Ok(with_content_type(code, content_type, encoder.tree_answer(tree)?));
     }
     let accepted = Accepted { transform: None, ..encoder.accepted };
-    Ok(with_content_type(code, content_type, encode_status(&deleted.status(store), &accepted)))
+    Ok(with_content_type(
+        code,
+        content_type,
+        encode_status(&deleted.status(&exchange.resource.resource.group_resource()), &accepted),
+    ))
 }
 
 /// What a delete asks for: in the body, or else in the query.

@@ -262,13 +262,14 @@ impl<'a> TableWriter<'a> {
 
     /// Writes everything before the rows.
     pub fn begin(&mut self, metadata: &Value) {
-        let columns: Value = match &self.columns {
-            None => Value::Null,
-            Some(columns) => columns.iter().map(column).collect(),
+        let columns = match &self.columns {
+            None => "null".to_owned(),
+            Some(columns) => format!("[{}]", columns.iter().map(column).collect::<Vec<_>>().join(",")),
         };
         let head = format!(
-            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{metadata},\"columnDefinitions\":{columns},\"rows\":[",
-            self.version
+            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{},\"columnDefinitions\":{columns},\"rows\":[",
+            self.version,
+            list_metadata(metadata)
         );
         self.bytes.put_slice(head.as_bytes());
     }
@@ -285,11 +286,12 @@ impl<'a> TableWriter<'a> {
         self.rows += 1;
         let cells = Value::Array(table.cells(tree, self.encoder.now));
         self.bytes.put_slice(b"{\"cells\":");
-        self.bytes.put_slice(cells.to_string().as_bytes());
+        self.bytes.put_slice(&json::encode_any(&cells));
         let conditions = table.row_conditions(tree);
         if !conditions.is_empty() {
             self.bytes.put_slice(b",\"conditions\":");
-            self.bytes.put_slice(Value::Array(conditions).to_string().as_bytes());
+            let conditions: Vec<_> = conditions.iter().map(condition).collect();
+            self.bytes.put_slice(format!("[{}]", conditions.join(",")).as_bytes());
         }
         let object: Cow<'_, [u8]> = match self.encoder.include_object {
             IncludeObject::None => b"null".as_slice().into(),
@@ -314,14 +316,44 @@ impl<'a> TableWriter<'a> {
     }
 }
 
-fn column(column: &Column) -> Value {
-    json!({
-        "name": column.name,
-        "type": column.column_type,
-        "format": column.format,
-        "description": column.description,
-        "priority": column.priority,
-    })
+/// `metadata` of a list in Go's field order.
+pub(super) fn list_metadata(metadata: &Value) -> String {
+    let mut out = String::from("{");
+    for name in ["resourceVersion", "continue", "remainingItemCount"] {
+        if let Some(value) = metadata.get(name) {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&format!("\"{name}\":{value}"));
+        }
+    }
+    out.push('}');
+    out
+}
+
+/// A column's definition in Go's field order.
+fn column(column: &Column) -> String {
+    format!(
+        "{{\"name\":{},\"type\":{},\"format\":{},\"description\":{},\"priority\":{}}}",
+        text(&column.name.as_str().into()),
+        text(&column.column_type.as_str().into()),
+        text(&column.format.as_str().into()),
+        text(&column.description.as_str().into()),
+        column.priority
+    )
+}
+
+/// A row's condition in Go's field order.
+fn condition(condition: &Value) -> String {
+    let members = ["type", "status", "reason", "message"]
+        .iter()
+        .filter_map(|name| condition.get(*name).map(|value| format!("\"{name}\":{}", text(value))));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+/// A value as Go writes it, with the escapes that keep it harmless in HTML.
+fn text(value: &Value) -> String {
+    String::from_utf8(json::encode_any(value)).unwrap_or_default()
 }
 
 /// JSON with line breaks and two blanks a level, as Go indents it.

@@ -5,7 +5,7 @@
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, partial, partial_list_schema},
+    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, partial, partial_list_schema},
     selection::Selection,
 };
 use crate::{
@@ -237,21 +237,6 @@ impl Frames {
         frame.put_slice(b"]}\n");
         Some((frame.freeze(), None))
     }
-}
-
-/// `metadata` of a list in Go's field order.
-fn list_metadata(metadata: &Value) -> String {
-    let mut out = String::from("{");
-    for name in ["resourceVersion", "continue", "remainingItemCount"] {
-        if let Some(value) = metadata.get(name) {
-            if out.len() > 1 {
-                out.push(',');
-            }
-            out.push_str(&format!("\"{name}\":{value}"));
-        }
-    }
-    out.push('}');
-    out
 }
 
 /// Every other form: in one piece.

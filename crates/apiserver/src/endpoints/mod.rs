@@ -15,7 +15,6 @@ mod update;
 mod watch;
 
 use crate::{
-    metrics::Metrics,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{Store, Stores, VersionedResource},
@@ -39,8 +38,6 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -271,6 +268,13 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     let resource = &exchange.resource.resource;
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
     if in_namespace && !resource.is_namespaced() {
+        return Err(Status::no_such_resource());
+    }
+    // Paths below `/watch` can be watched and nothing else: who was authorized to watch gets to do no more than that.
+    if info.verb == "watch" && *method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    if info.verb == "watch" && !info.subresource.is_empty() {
         return Err(Status::no_such_resource());
     }
     let has = |verb: Verb| match resource.verbs.contains(&verb) {

@@ -53,7 +53,7 @@ impl Patch {
                 return Err(status);
             }
         };
-        let patch = serde_json::from_slice(body)
+        let patch = json::decode_any(body)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         Ok(Patch { format, patch })
     }
@@ -66,8 +66,11 @@ impl Patch {
         validation: FieldValidation,
     ) -> Result<Value, Status> {
         let patched = match self.format {
-            Format::Json => json_patch::apply(object, &self.patch, validation),
-            Format::Merge => merge_patch::apply(object, self.patch.clone(), validation),
+            // These two see the object as its JSON is, with the empty members that the tree leaves out.
+            Format::Json => json_patch::apply(json::to_value(&object, schema), &self.patch, validation),
+            Format::Merge => {
+                merge_patch::apply(json::to_value(&object, schema), self.patch.clone(), validation)
+            }
             Format::Strategic => strategic::apply(object, self.patch.clone(), schema),
         };
         patched.map_err(Status::from)

@@ -19,6 +19,7 @@ use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
+    meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
 };
@@ -84,6 +85,13 @@ async fn write(
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
     let kind = scale_kind();
+    let preconditions = match &change {
+        Change::Put(scale) => {
+            let uid = Some(scale.uid().to_owned()).filter(|uid| !uid.is_empty());
+            Preconditions { uid, resource_version: None }
+        }
+        Change::Patch(_) => Preconditions::default(),
+    };
     let mut transform = ScaleTransform {
         exchange,
         kind: &kind,
@@ -96,7 +104,7 @@ async fn write(
         .update(
             &context,
             store.strategy("")?,
-            &Preconditions::default(),
+            &preconditions,
             Upsert::Never,
             &mut transform,
             &exchange.warnings,

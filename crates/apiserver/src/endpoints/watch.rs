@@ -36,6 +36,8 @@ const BATCH: usize = 256;
 /// The `Status` for the client. What fails once the stream has begun is told in an ERROR event.
 pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
+    // Clients tell events apart by lines, also those that show other answers to people.
+    let accepted = Accepted { pretty: false, ..accepted };
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
     if !exchange.info.name.is_empty() {
@@ -90,23 +92,11 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
         Err(error) => stream.failed = Some(crate::errors::cacher(error)),
     }
-    exchange.server.metrics.watches.inc();
-    let guard = WatchGuard(exchange.server.metrics.watches.clone());
-    let body =
-        Body::stream(futures_util::stream::unfold((stream, guard), |(mut stream, guard)| async move {
-            let frame = stream.next().await?;
-            Some((frame, (stream, guard)))
-        }));
+    let body = Body::stream(futures_util::stream::unfold(stream, |mut stream| async move {
+        let frame = stream.next().await?;
+        Some((frame, stream))
+    }));
     Ok(with_content_type(200, content_type, body))
-}
-
-/// Counts a watch for as long as its body lives.
-struct WatchGuard(prometheus::IntGauge);
-
-impl Drop for WatchGuard {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 fn start(options: &ListOptions) -> Result<WatchStart, Status> {
@@ -220,7 +210,7 @@ impl WatchStream {
     fn error_frame(&self, status: &Status) -> Bytes {
         let encoder = Encoder {
             resource: &self.resource,
-            accepted: Accepted { transform: None, pretty: false, ..self.accepted.clone() },
+            accepted: Accepted { transform: None, ..self.accepted.clone() },
             include_object: self.include_object,
             now: Timestamp::now(),
         };

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{metrics::Metrics, request::Request, response::Response};
 use http::{HeaderName, HeaderValue};
+use prometheus::IntGauge;
 use std::{sync::Arc, time::Instant};
 
 pub(super) struct Instrumentation {
@@ -13,6 +14,22 @@ pub(super) struct Instrumentation {
 }
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Counts a request for as long as it lives, however it ends.
+struct InFlight(IntGauge);
+
+impl InFlight {
+    fn new(gauge: IntGauge) -> InFlight {
+        gauge.inc();
+        InFlight(gauge)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
 
 impl Filter for Instrumentation {
     async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
@@ -23,10 +40,13 @@ impl Filter for Instrumentation {
             Some(id) if id.len() <= 64 => Some(id.clone()),
             _ => HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok(),
         };
-        let in_flight = self.metrics.in_flight(&info);
-        in_flight.inc();
+        let in_flight = InFlight::new(self.metrics.in_flight(&info));
         let mut response = next.call(request).await;
-        in_flight.dec();
+        if info.is_long_running() {
+            response = response.map(|body| body.with_guard(in_flight));
+        } else {
+            drop(in_flight);
+        }
         let took = started.elapsed();
         let code = response.status().as_u16();
         self.metrics.observe(&info, dry_run, code, took);

@@ -11,13 +11,16 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) struct MaxInFlight {
-    reads: Semaphore,
-    writes: Semaphore,
+    reads: Option<Semaphore>,
+    writes: Option<Semaphore>,
 }
 
 impl MaxInFlight {
+    /// Limits of so many reads and writes; zero is no limit.
     pub(super) fn new(reads: usize, writes: usize) -> MaxInFlight {
-        MaxInFlight { reads: Semaphore::new(reads), writes: Semaphore::new(writes) }
+        let semaphore =
+            |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        MaxInFlight { reads: semaphore(reads), writes: semaphore(writes) }
     }
 }
 
@@ -29,6 +32,7 @@ impl Filter for MaxInFlight {
         }
         let reads = matches!(info.verb.as_str(), "get" | "list" | "watch");
         let permits = if reads { &self.reads } else { &self.writes };
+        let Some(permits) = permits else { return next.call(request).await };
         let Ok(_permit) = permits.try_acquire() else {
             return json_failure(&Status::too_many_requests("Too many requests, please try again later.", 1));
         };

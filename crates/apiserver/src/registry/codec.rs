@@ -8,14 +8,13 @@
 use bytes::{Bytes, BytesMut};
 use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
 use pintle_machinery::{
-    Value,
+    Value, ValueExt,
     codec::{DecodeError as CodecError, json},
 };
 use pintle_registry::{Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Revision};
-use serde::Deserialize;
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 /// The schema of one resource's objects, owned.
 #[derive(Clone)]
@@ -49,7 +48,20 @@ pub struct ObjectCodec {
     fields: Vec<SelectableField>,
     /// Texts that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
+    /// What selectors need of objects that this process has just written.
+    written: parking_lot::Mutex<VecDeque<(Bytes, Selectable)>>,
 }
+
+/// What selectors need of an object.
+struct Selectable {
+    labels: Labels,
+    fields: Box<[Arc<str>]>,
+}
+
+/// How many writes may be between encoding and the cache, and how large an object is kept for that long: what is over
+/// is decoded again.
+const WRITES_KEPT: usize = 64;
+const WRITTEN_BYTES_KEPT: usize = 64 * 1024;
 
 impl ObjectCodec {
     /// The codec of a resource whose storage keys begin with `prefix`.
@@ -60,12 +72,52 @@ impl ObjectCodec {
             namespaced: resource.is_namespaced(),
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
+            written: parking_lot::Mutex::default(),
         }
     }
 
     /// The bytes to store: final JSON without a resourceVersion.
     pub fn encode(&self, object: &Value) -> Bytes {
         Bytes::from(json::encode(object, self.schema.get()))
+    }
+
+    /// Says that these bytes, made of this tree, are about to be stored. An engine in this process hands the same bytes
+    /// to the cache, which then need not be decoded.
+    pub fn announce(&self, bytes: &Bytes, object: &Value) {
+        if bytes.len() > WRITTEN_BYTES_KEPT {
+            return;
+        }
+        let selectable = self.selectable(object);
+        let mut written = self.written.lock();
+        if written.len() >= WRITES_KEPT {
+            // Left by a write that failed.
+            written.pop_front();
+        }
+        written.push_back((bytes.clone(), selectable));
+    }
+
+    /// What was announced of these very bytes.
+    fn take_announced(&self, bytes: &Bytes) -> Option<Selectable> {
+        let mut written = self.written.lock();
+        // The entry keeps the bytes alive, so that no others can be at their address.
+        let same = |kept: &Bytes| kept.as_ptr() == bytes.as_ptr() && kept.len() == bytes.len();
+        let at = written.iter().position(|(kept, _)| same(kept))?;
+        written.remove(at).map(|(_, selectable)| selectable)
+    }
+
+    fn selectable(&self, object: &Value) -> Selectable {
+        let mut interned = self.interned.lock();
+        let labels = object.map_at("metadata.labels").iter();
+        Selectable {
+            labels: labels
+                .filter_map(|(key, value)| Some((interned.get(key), interned.get(value.as_str()?))))
+                .collect(),
+            fields: self
+                .fields
+                .iter()
+                .map(|field| interned.get(&(field.value)(object, &field.name)))
+                .collect(),
+        }
     }
 
     /// The tree of an object's JSON.
@@ -86,27 +138,10 @@ impl ObjectDecoder for ObjectCodec {
             true => path.split_once('/').ok_or_else(|| failed(&"key without a namespace"))?,
             false => ("", path),
         };
-        let labels: Labels;
-        let fields: Box<[Arc<str>]>;
-        if self.fields.is_empty() {
-            let head: Head<'_> = serde_json::from_slice(value).map_err(|error| failed(&error))?;
-            let mut interned = self.interned.lock();
-            let pairs = head.metadata.labels.unwrap_or_default();
-            labels = pairs.iter().map(|(key, value)| (interned.get(key), interned.get(value))).collect();
-            fields = Box::default();
-        } else {
-            let tree = self.decode_tree(value).map_err(|error| failed(&error))?;
-            let mut interned = self.interned.lock();
-            let pairs =
-                tree.get("metadata").and_then(|metadata| metadata.get("labels")).and_then(Value::as_object);
-            labels = pairs
-                .into_iter()
-                .flatten()
-                .filter_map(|(key, value)| Some((interned.get(key), interned.get(value.as_str()?))))
-                .collect();
-            fields =
-                self.fields.iter().map(|field| interned.get(&(field.value)(&tree, &field.name))).collect();
-        }
+        let Selectable { labels, fields } = match self.take_announced(value) {
+            Some(selectable) => selectable,
+            None => self.selectable(&self.decode_tree(value).map_err(|error| failed(&error))?),
+        };
         Ok(DecodedObject {
             json: splice_revision(value, mod_revision)
                 .ok_or_else(|| failed(&"object without metadata.uid"))?,
@@ -122,18 +157,6 @@ impl ObjectDecoder for ObjectCodec {
             .and_then(|bare| splice_revision(&bare, revision))
             .unwrap_or_else(|| json.clone())
     }
-}
-
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    metadata: HeadMeta<'a>,
-}
-
-#[derive(Deserialize)]
-struct HeadMeta<'a> {
-    #[serde(borrow, default)]
-    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
 const UID: &[u8] = b"\"uid\":\"";

@@ -2,7 +2,7 @@
 //! <https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/>
 
 use super::{
-    Preconditions, Store, Validation,
+    Store, Validation,
     update::{Current, Failure},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -23,9 +23,8 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// The `Status` that tells of the deletion.
-    pub fn status(&self, store: &Store) -> Status {
-        let resource = store.group_resource();
+    /// The `Status` that tells of the deletion of this resource's object.
+    pub fn status(&self, resource: &GroupResource) -> Status {
         Status::success(Some(StatusDetails {
             name: self.object.name().to_owned(),
             group: resource.group.clone(),
@@ -75,12 +74,7 @@ impl Store {
         current: &Current,
     ) -> Result<Deleted, Failure> {
         let old = &current.object;
-        let preconditions = Preconditions {
-            uid: options.precondition_uid.clone(),
-            resource_version: options.precondition_resource_version.clone(),
-        };
-        let kind = GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
-        self.check_preconditions(&preconditions, old, &kind)?;
+        self.check_delete_preconditions(options, old)?;
         validate.validate(&Value::Null, Some(old)).await?;
         let answer = |object: Value, gone: bool, returns_object: bool| Deleted {
             object,
@@ -126,6 +120,31 @@ impl Store {
             }
         }
         Ok(answer(object, true, false))
+    }
+
+    /// Preconditions of a delete, which the reference checks in another place than those of an update, and in other
+    /// words.
+    fn check_delete_preconditions(&self, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
+        let differs = |wanted: &Option<String>, own: &str| wanted.clone().filter(|wanted| wanted != own);
+        let why = if let Some(uid) = differs(&options.precondition_uid, old.uid()) {
+            format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have \
+                 been deleted and then recreated",
+                old.uid()
+            )
+        } else if let Some(version) =
+            differs(&options.precondition_resource_version, old.resource_version())
+        {
+            format!(
+                "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
+                 ({}). The object might have been modified",
+                old.resource_version()
+            )
+        } else {
+            return Ok(());
+        };
+        let kind = GroupResource::new(self.group_kind.group.clone(), self.group_kind.kind.clone());
+        Err(Status::conflict(&kind, old.name(), &why))
     }
 
     /// Sets when a kind that ends gracefully will be gone.

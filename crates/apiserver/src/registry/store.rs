@@ -161,7 +161,7 @@ impl Store {
                 super::splice_revision(stored, revision)
                     .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
             }
-            None => stored.clone(),
+            None => [stored, b"\n".as_slice()].concat().into(),
         };
         Ok(Written { object, json })
     }
@@ -170,10 +170,6 @@ impl Store {
     pub(super) fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
         let own = object.str_at("metadata.namespace");
         if !self.resource.is_namespaced() {
-            if !own.is_empty() {
-                // Left to metadata validation, which names the field.
-                return Ok(());
-            }
             return Ok(());
         }
         if own.is_empty() {

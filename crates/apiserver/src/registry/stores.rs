@@ -343,7 +343,10 @@ impl Store {
 /// Decoded forms of objects that admission asks for again and again: namespaces, service accounts, classes. Each is kept
 /// as long as it is the cached one.
 #[derive(Default)]
-struct DecodedObjects(parking_lot::Mutex<HashMap<pintle_storage::Key, (Arc<CachedObject>, Arc<Value>)>>);
+struct DecodedObjects(parking_lot::Mutex<HashMap<pintle_storage::Key, Decoded>>);
+
+/// A cached object and its tree.
+type Decoded = (Arc<CachedObject>, Arc<Value>);
 
 impl DecodedObjects {
     const CAPACITY: usize = 256;

@@ -192,6 +192,7 @@ impl Store {
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
+        self.codec.announce(&stored, &new);
         match self.storage.update(&key, stored.clone(), current.revision, ttl).await {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision))?)),
             Err(error) => Err(self.write_failure(error, context.name)),
@@ -229,6 +230,7 @@ impl Store {
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
+            self.codec.announce(&stored, &new);
             match self.storage.create(&key, stored.clone(), ttl).await {
                 Ok(revision) => {
                     Ok(Updated { written: self.written(new, &stored, Some(revision))?, created: true })
@@ -293,7 +295,7 @@ impl Store {
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
                 object.uid()
             );
-            return Err(Status::conflict(resource, object.name(), &why));
+            return Err(self.invalid_object(object, resource, &why));
         }
         if let Some(version) =
             wanted.resource_version.as_deref().filter(|own| *own != object.resource_version())
@@ -302,9 +304,19 @@ impl Store {
                 "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {}",
                 object.resource_version()
             );
-            return Err(Status::conflict(resource, object.name(), &why));
+            return Err(self.invalid_object(object, resource, &why));
         }
         Ok(())
+    }
+
+    /// 409 in the words of the reference's storage layer, whose code for this is 4.
+    fn invalid_object(&self, object: &Value, resource: &GroupResource, why: &str) -> Status {
+        let key = self.key(object.namespace(), object.name());
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: {why}",
+            key.as_str()
+        );
+        Status::conflict(resource, object.name(), &why)
     }
 
     /// What the cache believes to be stored; when it has nothing, what is stored.

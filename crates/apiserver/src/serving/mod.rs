@@ -4,9 +4,12 @@
 //! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
 
 use crate::{
-    body::RequestBody,
+    body::{Body, RequestBody},
     filters::{Handler, PeerCertificates},
+    response::Response,
 };
+use http::{HeaderValue, Method, header};
+use http_body::Body as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -99,7 +102,9 @@ async fn connection(
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
-        handler.clone().call(request)
+        let is_head = *request.method() == Method::HEAD;
+        let answer = handler.clone().call(request);
+        async move { answer.await.map(|response| if is_head { without_body(response) } else { response }) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
@@ -114,4 +119,13 @@ async fn connection(
         .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     watcher.watch(connection.into_owned()).await.map_err(|error| error.to_string())
+}
+
+/// The answer to a HEAD: all of the answer but its body, which HTTP/2 takes for a broken stream.
+fn without_body(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    Response::from_parts(parts, Body::empty())
 }

@@ -1,12 +1,10 @@
 //! How much is asked for, and whether that is within bounds. The messages are those clients know.
 
-use pintle_machinery::{Map, Quantity, Value, ValueExt};
-use std::collections::BTreeMap;
+use crate::plugins::quantities::{Quantities, quantities, sum_of_containers};
+use pintle_machinery::{Quantity, Value, ValueExt};
 
 /// Beyond this, amounts are compared whole and not in thousandths.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
-
-type Quantities = BTreeMap<String, Quantity>;
 
 /// What something asks for and is limited to.
 #[derive(Debug, Default)]
@@ -35,51 +33,13 @@ impl Resources {
 
 fn of_pod(pod: &Value, list: &str) -> Quantities {
     let path = format!("resources.{list}");
-    let mut total = Quantities::new();
-    for container in pod.items_at("spec.containers") {
-        add(&mut total, &quantities(container.map_at(&path)));
-    }
-    // Restartable init containers keep running beside those that come after them.
-    let (mut restartable, mut peak) = (Quantities::new(), Quantities::new());
-    for container in pod.items_at("spec.initContainers") {
-        let mut own = quantities(container.map_at(&path));
-        if container.str_at("restartPolicy") == "Always" {
-            add(&mut total, &own);
-            add(&mut restartable, &own);
-            own = restartable.clone();
-        } else {
-            add(&mut own, &restartable);
-        }
-        raise(&mut peak, &own);
-    }
-    raise(&mut total, &peak);
+    let mut total = sum_of_containers(pod, |container| quantities(container.map_at(&path)));
     for (name, quantity) in quantities(pod.map_at(&format!("spec.{path}"))) {
         if matches!(name.as_str(), "cpu" | "memory") {
             total.insert(name, quantity);
         }
     }
     total
-}
-
-fn quantities(list: &Map) -> Quantities {
-    list.iter().filter_map(|(name, value)| Some((name.clone(), Quantity::from_tree(value).ok()?))).collect()
-}
-
-fn add(total: &mut Quantities, list: &Quantities) {
-    for (name, quantity) in list {
-        match total.get_mut(name) {
-            Some(sum) => sum.add(quantity),
-            None => drop(total.insert(name.clone(), quantity.clone())),
-        }
-    }
-}
-
-fn raise(total: &mut Quantities, list: &Quantities) {
-    for (name, quantity) in list {
-        if total.get(name).is_none_or(|sum| quantity > sum) {
-            total.insert(name.clone(), quantity.clone());
-        }
-    }
 }
 
 /// What of a container or pod is out of bounds.

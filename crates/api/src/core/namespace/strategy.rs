@@ -70,6 +70,10 @@ impl Strategy for NamespaceStrategy {
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         name_is_dns_label(name, prefix)
     }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
 }
 
 /// Of `status`.

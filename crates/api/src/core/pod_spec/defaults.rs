@@ -110,6 +110,22 @@ fn set_volume_defaults(volume: &mut Value) {
         let policy = pull_policy(image.str_at("reference"));
         image.set("pullPolicy", policy);
     }
+    set_source_defaults(volume);
+    set_downward_api_defaults(volume.items_at_mut("downwardAPI.items"));
+    for source in volume.items_at_mut("projected.sources") {
+        set_downward_api_defaults(source.items_at_mut("downwardAPI.items"));
+        if let Some(token) = source.at_mut("serviceAccountToken") {
+            token.set_default("expirationSeconds", 3600);
+        }
+    }
+    if let Some(claim) = volume.at_mut("ephemeral.volumeClaimTemplate.spec") {
+        claim.set_default("volumeMode", "Filesystem");
+        resource_list::round_up_at(claim, &["resources.limits", "resources.requests"]);
+    }
+}
+
+/// Sets the defaults of those sources that volumes of pods and of the cluster share.
+pub(crate) fn set_source_defaults(volume: &mut Value) {
     if let Some(host_path) = volume.at_mut("hostPath") {
         host_path.set_default("type", "");
     }
@@ -130,17 +146,6 @@ fn set_volume_defaults(volume: &mut Value) {
     }
     if let Some(disk) = volume.at_mut("azureDisk") {
         disk.set_default("readOnly", false);
-    }
-    set_downward_api_defaults(volume.items_at_mut("downwardAPI.items"));
-    for source in volume.items_at_mut("projected.sources") {
-        set_downward_api_defaults(source.items_at_mut("downwardAPI.items"));
-        if let Some(token) = source.at_mut("serviceAccountToken") {
-            token.set_default("expirationSeconds", 3600);
-        }
-    }
-    if let Some(claim) = volume.at_mut("ephemeral.volumeClaimTemplate.spec") {
-        claim.set_default("volumeMode", "Filesystem");
-        resource_list::round_up_at(claim, &["resources.limits", "resources.requests"]);
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn validate_local_descending(value: &str, path: &FieldPath) -> ErrorL
 }
 
 /// A path without `..` among its parts.
-pub(super) fn validate_no_backsteps(value: &str, path: &FieldPath) -> ErrorList {
+pub(crate) fn validate_no_backsteps(value: &str, path: &FieldPath) -> ErrorList {
     if value.split('/').any(|part| part == "..") {
         return vec![FieldError::invalid(path, value, "must not contain '..'")];
     }

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub(super) const FILE_MODE_ERROR: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// What is wrong with a source.
-pub(super) fn validate(field: &str, source: &Value, path: &FieldPath) -> ErrorList {
+pub(crate) fn validate(field: &str, source: &Value, path: &FieldPath) -> ErrorList {
     match field {
         "hostPath" => validate_host_path(source, path),
         "gitRepo" => {

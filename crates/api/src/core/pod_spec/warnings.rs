@@ -74,7 +74,7 @@ const DEPRECATED_ANNOTATIONS: [(&str, &str); 3] = [
 ];
 
 /// What to know of a label of nodes that has been replaced.
-fn deprecated_node_label(key: &str) -> Option<&'static str> {
+pub(crate) fn deprecated_node_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",
         "beta.kubernetes.io/os" => "deprecated since v1.14; use \"kubernetes.io/os\" instead",
@@ -122,7 +122,8 @@ fn node_label_warnings(spec: &Value, path: &FieldPath) -> Vec<String> {
     warnings
 }
 
-fn node_term_warnings(term: &Value, checks_values: bool, path: &FieldPath) -> Vec<String> {
+/// What to know of one term of a selector of nodes.
+pub(crate) fn node_term_warnings(term: &Value, checks_values: bool, path: &FieldPath) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, expression) in term.items_at("matchExpressions").iter().enumerate() {
         let path = path.child("matchExpressions").index(index);
@@ -245,7 +246,13 @@ fn fraction_warnings(object: &Value, list: &str, path: &FieldPath) -> Vec<String
     BYTE_RESOURCES.iter().filter_map(|resource| fraction_warning(object, list, resource, path)).collect()
 }
 
-fn fraction_warning(object: &Value, list: &str, resource: &str, path: &FieldPath) -> Option<String> {
+/// What to know of a resource in a list that is counted in whole bytes and is not whole.
+pub(crate) fn fraction_warning(
+    object: &Value,
+    list: &str,
+    resource: &str,
+    path: &FieldPath,
+) -> Option<String> {
     let quantity = quantity(object.map_at(list).get(resource)?);
     let field = path.key(resource);
     let value = quote(&quantity.to_string());

@@ -24,7 +24,12 @@ impl Watcher for Unwatched {
     fn leave(&mut self) {}
 }
 
-/// Reads a whole text as one value.
+/// Reads a whole text as one value. Errors are in Go's words.
+pub fn decode_any(bytes: &[u8]) -> Result<Value, DecodeError> {
+    decode_raw(bytes).map_err(|error| *error)
+}
+
+/// As [`decode_any`], for other decoders.
 pub(crate) fn decode_raw(bytes: &[u8]) -> Fallible<Value> {
     let mut parser = Parser::new(bytes);
     let value = value(&mut parser, 0, &mut Unwatched)?;

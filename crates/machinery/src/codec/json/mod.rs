@@ -11,6 +11,7 @@ mod decode;
 mod encode;
 mod parser;
 
+pub use any::decode_any;
 pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, type_meta};
 pub use encode::{encode, encode_any, encode_to, write_string};

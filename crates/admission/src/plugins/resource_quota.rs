@@ -1,0 +1,220 @@
+//! `ResourceQuota`: a namespace does not use more than its quotas allow
+//! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).
+//!
+//! What is used is counted on in the status of the quotas as objects are admitted. Nothing here counts down: an object
+//! that goes, or is not stored after all, is taken off by the quota controller, which counts anew.
+//!
+//! Each quota is checked against what is known of it, so that a refused request changes none; then each is charged as
+//! it is stored, checked once more, since another request may have come first.
+
+mod claim;
+mod device_claim;
+mod evaluator;
+mod pod;
+mod scopes;
+mod service;
+
+use super::quantities::{Quantities, add, quantities};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use evaluator::Evaluator;
+use pintle_machinery::{
+    GroupResource, Map, Quantity, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, quantity::Format,
+};
+use pintle_registry::{BoxFuture, WriteOptions};
+
+const FIELD_MANAGER: &str = "kube-apiserver";
+
+/// The plugin.
+#[derive(Debug)]
+pub struct ResourceQuota {
+    quotas: GroupResource,
+}
+
+impl Default for ResourceQuota {
+    fn default() -> ResourceQuota {
+        ResourceQuota { quotas: GroupResource::new("", "resourcequotas") }
+    }
+}
+
+/// What no quota counts: answers that are not stored, and events.
+const IGNORED: [(&str, &str); 9] = [
+    ("", "bindings"),
+    ("", "events"),
+    ("", "namespaces"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("events.k8s.io", "events"),
+];
+
+impl AdmissionPlugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        !request.namespace.is_empty()
+            && !IGNORED.iter().any(|(group, resource)| request.is_of(group, resource))
+            && Evaluator::of(request.resource).handles(request.operation, request.subresource)
+    }
+
+    fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let evaluator = Evaluator::of(request.resource);
+            if !evaluator.may_change_usage(request) {
+                return Ok(());
+            }
+            // Nearly no namespace has quotas; those that have are read as they are stored.
+            if request.list(&self.quotas, request.namespace).await?.is_empty() {
+                return Ok(());
+            }
+            let quotas = request.context.registry.list(&self.quotas, request.namespace).await?;
+            let charges = self.charges(&evaluator, request, &quotas)?;
+            if request.context.dry_run {
+                return Ok(());
+            }
+            for charge in &charges {
+                self.store(charge, request).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What a request adds to the use of one quota.
+struct Charge<'a> {
+    quota: &'a Value,
+    requested: Quantities,
+}
+
+impl ResourceQuota {
+    /// What the request adds to the quotas that count it, all of which allow it.
+    fn charges<'a>(
+        &self,
+        evaluator: &Evaluator,
+        request: &AdmissionRequest<'_>,
+        quotas: &'a [Value],
+    ) -> Result<Vec<Charge<'a>>, Status> {
+        let object = &request.object;
+        let counting: Vec<&Value> = quotas.iter().filter(|quota| evaluator.matches(quota, object)).collect();
+        for quota in &counting {
+            check_is_ready(evaluator, request, quota)?;
+        }
+        let usage = evaluator.usage(object, request.context.now);
+        let negative = names(usage.iter().filter(|(_, quantity)| quantity.sign() < 0).map(|(name, _)| name));
+        if !negative.is_empty() {
+            return Err(request.forbidden(format!("quota usage is negative for resource(s): {negative}")));
+        }
+        let old = request.old_object.filter(|_| request.operation == Operation::Update);
+        let mut charges = Vec::new();
+        for quota in counting {
+            let mut requested = match old.filter(|old| evaluator.matches(quota, old)) {
+                Some(old) => increase(&usage, &evaluator.usage(old, request.context.now)),
+                None => usage.clone(),
+            };
+            let hard = quota.map_at("status.hard");
+            requested.retain(|name, quantity| !quantity.is_zero() && hard.contains_key(name));
+            if !requested.is_empty() {
+                charge(quota, &requested, request)?;
+                charges.push(Charge { quota, requested });
+            }
+        }
+        Ok(charges)
+    }
+
+    async fn store(&self, charged: &Charge<'_>, request: &AdmissionRequest<'_>) -> Result<(), Status> {
+        let change = |mut quota: Value| {
+            let used = charge(&quota, &charged.requested, request)?;
+            quota.set("status.used", used);
+            Ok(quota)
+        };
+        let options = WriteOptions {
+            field_manager: FIELD_MANAGER.to_owned(),
+            subresource: "status",
+            ..WriteOptions::default()
+        };
+        let registry = request.context.registry;
+        let written =
+            registry.update(&self.quotas, request.namespace, charged.quota.name(), Box::new(change), options);
+        match written.await {
+            // A quota that went in the meantime limits nothing.
+            Err(status) if status.reason == StatusReason::NotFound => Ok(()),
+            written => written.map(drop),
+        }
+    }
+}
+
+/// Refuses what a quota cannot count, be it for want of requests or since nobody has counted yet what is there.
+fn check_is_ready(
+    evaluator: &Evaluator,
+    request: &AdmissionRequest<'_>,
+    quota: &Value,
+) -> Result<(), Status> {
+    let hard = quota.map_at("status.hard");
+    let restricted: Vec<&String> = hard.keys().filter(|name| evaluator.counts(name)).collect();
+    let quota_name = quota.name();
+    if let Some(why) = evaluator.missing(&restricted, &request.object) {
+        return Err(request.forbidden(format!("failed quota: {quota_name}: {why}")));
+    }
+    let used = quota.map_at("status.used");
+    if restricted.iter().any(|name| !used.contains_key(*name)) {
+        let restricted = names(restricted.into_iter());
+        return Err(
+            request.forbidden(format!("status unknown for quota: {quota_name}, resources: {restricted}"))
+        );
+    }
+    Ok(())
+}
+
+/// What is used with what is requested; a refusal when that is too much. Written through `status` an object is only
+/// counted.
+fn charge(quota: &Value, requested: &Quantities, request: &AdmissionRequest<'_>) -> Result<Map, Status> {
+    let (old, hard) = (quantities(quota.map_at("status.used")), quantities(quota.map_at("status.hard")));
+    let mut used = old.clone();
+    add(&mut used, requested);
+    let is_exceeded = |name: &String| {
+        requested.contains_key(name)
+            && matches!((used.get(name), hard.get(name)), (Some(used), Some(hard)) if used > hard)
+    };
+    let exceeded: Vec<&String> = hard.keys().filter(|name| is_exceeded(name)).collect();
+    if exceeded.is_empty() || request.subresource == "status" {
+        return Ok(used.iter().map(|(name, quantity)| (name.clone(), Value::from(quantity))).collect());
+    }
+    let shown = |list: &Quantities| {
+        let amounts = exceeded.iter().filter_map(|name| Some(format!("{name}={}", list.get(*name)?)));
+        amounts.collect::<Vec<_>>().join(",")
+    };
+    Err(request.forbidden(format!(
+        "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+        quota.name(),
+        shown(requested),
+        shown(&old),
+        shown(&hard)
+    )))
+}
+
+/// How much more is used than was. What is used less is not given back.
+fn increase(usage: &Quantities, old: &Quantities) -> Quantities {
+    let mut increase = usage.clone();
+    for (name, quantity) in &mut increase {
+        if let Some(old) = old.get(name) {
+            quantity.sub(old);
+        }
+    }
+    increase.retain(|_, quantity| quantity.sign() > 0);
+    increase
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// A number of objects.
+fn count(number: usize) -> Quantity {
+    Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! What claims to devices use: devices of a class, counted as many as they may get at worst. Devices that are asked for
+//! as an extended resource are counted with the pod that asks.
+
+use super::count;
+use crate::plugins::quantities::{Quantities, add, raise};
+use pintle_machinery::{Value, ValueExt};
+
+const OBJECTS: &str = "count/resourceclaims.resource.k8s.io";
+const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+/// What a claim can be given at most.
+const MAX_DEVICES: usize = 32;
+
+pub(super) fn counts(name: &str) -> bool {
+    name == OBJECTS || name.ends_with(OF_CLASS)
+}
+
+pub(super) fn usage(claim: &Value) -> Quantities {
+    let mut usage = Quantities::from([(OBJECTS.to_owned(), count(1))]);
+    for request in claim.items_at("spec.devices.requests") {
+        let alternatives = request.items_at("firstAvailable");
+        let mut worst = Quantities::new();
+        match request.at("exactly") {
+            Some(exactly) if alternatives.is_empty() => worst = devices(exactly),
+            _ => alternatives.iter().for_each(|one| raise(&mut worst, &devices(one))),
+        }
+        add(&mut usage, &worst);
+    }
+    usage
+}
+
+fn devices(request: &Value) -> Quantities {
+    let number = match request.str_at("allocationMode") {
+        "ExactCount" => usize::try_from(request.i64_at("count").unwrap_or_default()).unwrap_or_default(),
+        "All" => MAX_DEVICES,
+        _ => 0,
+    };
+    Quantities::from([(format!("{}{OF_CLASS}", request.str_at("deviceClassName")), count(number))])
+}

@@ -1,0 +1,111 @@
+//! What of an object the quotas count.
+
+use super::{claim, count, device_claim, pod, scopes, service};
+use crate::plugins::quantities::Quantities;
+use crate::{AdmissionRequest, Operation};
+use jiff::Timestamp;
+use pintle_machinery::{GroupVersionResource, Value, ValueExt};
+
+/// The way the objects of a resource are counted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Evaluator {
+    /// By what they compute with.
+    Pods,
+    /// By the ports and balancers they take.
+    Services,
+    /// By the storage they ask for.
+    PersistentVolumeClaims,
+    /// By the devices they ask for.
+    ResourceClaims,
+    /// By their number alone, under these names.
+    Objects(Vec<String>),
+}
+
+impl Evaluator {
+    pub(super) fn of(resource: &GroupVersionResource) -> Evaluator {
+        let name = resource.resource.as_str();
+        match (resource.group.as_str(), name) {
+            ("", "pods") => Evaluator::Pods,
+            ("", "services") => Evaluator::Services,
+            ("", "persistentvolumeclaims") => Evaluator::PersistentVolumeClaims,
+            ("resource.k8s.io", "resourceclaims") => Evaluator::ResourceClaims,
+            ("", "configmaps" | "resourcequotas" | "replicationcontrollers" | "secrets") => {
+                Evaluator::Objects(vec![format!("count/{name}"), name.to_owned()])
+            }
+            ("", _) => Evaluator::Objects(vec![format!("count/{name}")]),
+            (group, _) => Evaluator::Objects(vec![format!("count/{name}.{group}")]),
+        }
+    }
+
+    /// Whether such a request may change what is counted.
+    pub(super) fn handles(&self, operation: Operation, subresource: &str) -> bool {
+        match (operation, subresource) {
+            (Operation::Create, "") => true,
+            (Operation::Update, "") => !matches!(self, Evaluator::Objects(_)),
+            (Operation::Update, "resize") => *self == Evaluator::Pods,
+            (Operation::Update, "status") => *self == Evaluator::PersistentVolumeClaims,
+            _ => false,
+        }
+    }
+
+    /// Whether this very request may: a pod is as large as it is, but may come to be counted elsewhere.
+    pub(super) fn may_change_usage(&self, request: &AdmissionRequest<'_>) -> bool {
+        match request.old_object {
+            Some(old) if *self == Evaluator::Pods && request.subresource.is_empty() => {
+                scopes::is_terminating(old) != scopes::is_terminating(&request.object)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a resource of a quota is counted by objects like these.
+    pub(super) fn counts(&self, name: &str) -> bool {
+        match self {
+            Evaluator::Pods => pod::counts(name),
+            Evaluator::Services => service::counts(name),
+            Evaluator::PersistentVolumeClaims => claim::counts(name),
+            Evaluator::ResourceClaims => device_claim::counts(name),
+            Evaluator::Objects(names) => names.iter().any(|own| own == name),
+        }
+    }
+
+    /// Whether the quota counts the object: one of its resources at least, in all of its scopes.
+    pub(super) fn matches(&self, quota: &Value, object: &Value) -> bool {
+        let is_in_scope = |scope: &str, operator: &str, values: &[Value]| match self {
+            Evaluator::Pods => scopes::holds_pod(scope, operator, values, object),
+            Evaluator::PersistentVolumeClaims => scopes::holds_claim(scope, operator, values, object),
+            Evaluator::Services | Evaluator::ResourceClaims | Evaluator::Objects(_) => false,
+        };
+        quota.map_at("status.hard").keys().any(|name| self.counts(name))
+            && quota
+                .items_at("spec.scopes")
+                .iter()
+                .all(|scope| is_in_scope(scope.as_str().unwrap_or_default(), "Exists", &[]))
+            && quota.items_at("spec.scopeSelector.matchExpressions").iter().all(|expression| {
+                let (scope, operator) = (expression.str_at("scopeName"), expression.str_at("operator"));
+                is_in_scope(scope, operator, expression.items_at("values"))
+            })
+    }
+
+    /// What the object would have to say to be counted.
+    pub(super) fn missing(&self, restricted: &[&String], object: &Value) -> Option<String> {
+        match self {
+            Evaluator::Pods => pod::missing(restricted, object),
+            Evaluator::Services
+            | Evaluator::PersistentVolumeClaims
+            | Evaluator::ResourceClaims
+            | Evaluator::Objects(_) => None,
+        }
+    }
+
+    /// What the object uses.
+    pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Quantities {
+        match self {
+            Evaluator::Pods => pod::usage(object, now),
+            Evaluator::Services => service::usage(object),
+            Evaluator::PersistentVolumeClaims => claim::usage(object),
+            Evaluator::ResourceClaims => device_claim::usage(object),
+            Evaluator::Objects(names) => names.iter().map(|name| (name.clone(), count(1))).collect(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+use super::*;
+use crate::testing::{Objects, admit};
+use jiff::Timestamp;
+use serde_json::json;
+
+fn quota(spec: Value, hard: Value, used: Value) -> Value {
+    json!({"metadata": {"name": "q", "namespace": "n"}, "spec": spec, "status": {"hard": hard, "used": used}})
+}
+
+/// Asks for the object, and compares the refusal after "forbidden: ".
+fn check(quota: Value, resource: &str, old: Option<Value>, spec: Value, refusal: &str) {
+    let objects = Objects::new([("resourcequotas", quota)]);
+    let object = json!({"metadata": {"name": "x", "namespace": "n"}, "spec": spec});
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    let plugin = ResourceQuota::default();
+    let refused = admit(&plugin, &objects, operation, resource, "", object, old.as_ref()).err();
+    let refused = refused.unwrap_or_default();
+    assert_eq!(refused.split_once("forbidden: ").map_or(refused.as_str(), |(_, why)| why), refusal);
+}
+
+#[test]
+fn objects_are_counted_by_both_their_names() {
+    let full = || {
+        quota(
+            json!({}),
+            json!({"count/secrets": "2", "secrets": "1"}),
+            json!({"count/secrets": "0", "secrets": "1"}),
+        )
+    };
+    check(full(), "configmaps", None, json!({}), "");
+    check(
+        full(),
+        "secrets",
+        None,
+        json!({}),
+        "exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1",
+    );
+    check(full(), "secrets", Some(json!({"metadata": {"name": "x", "namespace": "n"}})), json!({}), "");
+    let uncounted = quota(json!({}), json!({"secrets": "1"}), json!({}));
+    check(uncounted, "secrets", None, json!({}), "status unknown for quota: q, resources: secrets");
+}
+
+#[test]
+fn services_are_counted_by_what_changes() {
+    let full = || {
+        let hard = json!({"services": "9", "services.nodeports": "1", "services.loadbalancers": "0"});
+        quota(
+            json!({}),
+            hard,
+            json!({"services": "1", "services.nodeports": "1", "services.loadbalancers": "0"}),
+        )
+    };
+    let node_port = json!({"type": "NodePort", "ports": [{"port": 80}]});
+    let old = |spec: &Value| Some(json!({"metadata": {"name": "x", "namespace": "n"}, "spec": spec}));
+    check(full(), "services", None, json!({"type": "ClusterIP", "ports": [{"port": 80}]}), "");
+    check(full(), "services", old(&node_port), node_port.clone(), "");
+    check(
+        full(),
+        "services",
+        old(&json!({"type": "ClusterIP"})),
+        node_port,
+        "exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=1, limited: services.nodeports=1",
+    );
+    check(
+        full(),
+        "services",
+        None,
+        json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"port": 80}]}),
+        "exceeded quota: q, requested: services.loadbalancers=1, used: services.loadbalancers=0, limited: \
+         services.loadbalancers=0",
+    );
+}
+
+#[test]
+fn claims_are_counted_in_all_and_by_class() {
+    let full = || {
+        let hard = json!({"requests.storage": "3Gi", "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "0"});
+        let used = json!({"requests.storage": "2Gi", "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "0"});
+        quota(json!({}), hard, used)
+    };
+    let claim = |class: &str, size: &str| json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
+    check(full(), "persistentvolumeclaims", None, claim("", "1Gi"), "");
+    check(
+        full(),
+        "persistentvolumeclaims",
+        None,
+        claim("", "2Gi"),
+        "exceeded quota: q, requested: requests.storage=2Gi, used: requests.storage=2Gi, limited: requests.storage=3Gi",
+    );
+    check(
+        full(),
+        "persistentvolumeclaims",
+        None,
+        claim("gold", "1Gi"),
+        "exceeded quota: q, requested: gold.storageclass.storage.k8s.io/persistentvolumeclaims=1, used: \
+         gold.storageclass.storage.k8s.io/persistentvolumeclaims=0, limited: \
+         gold.storageclass.storage.k8s.io/persistentvolumeclaims=0",
+    );
+    let old = json!({"metadata": {"name": "x", "namespace": "n"}, "spec": claim("", "1Gi")});
+    check(full(), "persistentvolumeclaims", Some(old), claim("", "2Gi"), "");
+}
+
+#[test]
+fn pods_have_to_ask_for_what_is_limited() {
+    let compute = || {
+        let hard = json!({"pods": "3", "requests.cpu": "1", "limits.memory": "1Gi"});
+        quota(json!({}), hard, json!({"pods": "1", "requests.cpu": "600m", "limits.memory": "600Mi"}))
+    };
+    let container = |name: &str, cpu: &str, memory: &str| json!({"name": name, "resources": {"requests": {"cpu": cpu}, "limits": {"memory": memory}}});
+    check(
+        compute(),
+        "pods",
+        None,
+        json!({"containers": [container("c", "1m", "1Mi"), {"name": "d"}], "initContainers": [{"name": "a"}]}),
+        "failed quota: q: must specify limits.memory for: a,d; requests.cpu for: a,d",
+    );
+    let whole = json!({"containers": [{"name": "c"}], "resources": {"requests": {"cpu": "1m"}, "limits": {"memory": "1Mi"}}});
+    check(compute(), "pods", None, whole, "");
+    check(compute(), "pods", None, json!({"containers": [container("c", "400m", "424Mi")]}), "");
+    check(
+        compute(),
+        "pods",
+        None,
+        json!({"containers": [container("c", "600m", "300Mi")], "overhead": {"memory": "200Mi"}}),
+        "exceeded quota: q, requested: limits.memory=500Mi,requests.cpu=600m, used: \
+         limits.memory=600Mi,requests.cpu=600m, limited: limits.memory=1Gi,requests.cpu=1",
+    );
+}
+
+#[test]
+fn scopes_choose_pods() {
+    let none = |spec: Value| quota(spec, json!({"pods": "0"}), json!({"pods": "0"}));
+    let exceeded = "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0";
+    let selector = |operator: &str| json!({"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": operator, "values": ["high"]}]}});
+    let rows = [
+        (json!({"scopes": ["Terminating"]}), json!({}), ""),
+        (json!({"scopes": ["Terminating"]}), json!({"activeDeadlineSeconds": 1}), exceeded),
+        (json!({"scopes": ["NotTerminating", "NotBestEffort"]}), json!({}), exceeded),
+        (selector("In"), json!({"priorityClassName": "high"}), exceeded),
+        (selector("In"), json!({}), ""),
+        (selector("NotIn"), json!({"priorityClassName": "low"}), exceeded),
+        (
+            json!({"scopes": ["CrossNamespacePodAffinity"]}),
+            json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["a"]}]}}}),
+            exceeded,
+        ),
+    ];
+    for (spec, pod, refusal) in rows {
+        check(none(spec), "pods", None, pod, refusal);
+    }
+}
+
+#[test]
+fn devices_are_counted_at_their_worst() {
+    let usage = device_claim::usage(&json!({"spec": {"devices": {"requests": [
+        {"name": "a", "exactly": {"deviceClassName": "g", "allocationMode": "ExactCount", "count": 2}},
+        {"name": "b", "firstAvailable": [
+            {"deviceClassName": "g", "allocationMode": "ExactCount", "count": 3},
+            {"deviceClassName": "h", "allocationMode": "All"},
+        ]},
+    ]}}}));
+    let number = |name: &str| usage.get(name).and_then(Quantity::as_i64);
+    assert_eq!(number("g.deviceclass.resource.k8s.io/devices"), Some(5));
+    assert_eq!(number("h.deviceclass.resource.k8s.io/devices"), Some(32));
+}
+
+#[test]
+fn pods_that_are_over_are_objects_only() {
+    let now: Timestamp = "2024-01-01T00:01:00Z".parse().unwrap();
+    let computes = |pod: Value| pod::usage(&pod, now).contains_key("pods");
+    assert!(computes(json!({})));
+    assert!(!computes(json!({"status": {"phase": "Succeeded"}})));
+    let deleted =
+        |time: &str| json!({"metadata": {"deletionTimestamp": time, "deletionGracePeriodSeconds": 30}});
+    assert!(computes(deleted("2024-01-01T00:00:40Z")));
+    assert!(!computes(deleted("2024-01-01T00:00:20Z")));
+}
+
+#[test]
+fn resized_containers_count_what_they_have_and_what_they_want() {
+    let pod = |reason: &str| {
+        json!({
+            "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]},
+            "status": {
+                "conditions": [{"type": "PodResizePending", "reason": reason}],
+                "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "1500m"}}],
+            },
+        })
+    };
+    let cpu = |reason: &str| {
+        pod::usage(&pod(reason), Timestamp::UNIX_EPOCH).get("requests.cpu").map(Quantity::milli_value)
+    };
+    assert_eq!(cpu("Deferred"), Some(2000));
+    assert_eq!(cpu("Infeasible"), Some(1500));
+}

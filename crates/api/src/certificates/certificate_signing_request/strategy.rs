@@ -1,0 +1,169 @@
+//! The rules of requests for certificates: who asks is not for them to say, and approval and issue are written apart.
+
+use super::validation::{Part, validate, validate_update};
+use crate::rules::keep;
+use pintle_machinery::{ErrorList, Value, ValueExt, meta, validation::validate_path_segment_name};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+/// The conditions that only approvers set.
+const APPROVALS: [&str; 2] = ["Approved", "Denied"];
+
+/// The rules of the request itself, which never changes once it is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CertificateSigningRequestStrategy;
+
+impl Strategy for CertificateSigningRequestStrategy {
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+        let user = context.user;
+        let known = [
+            ("username", json!(user.name), user.name.is_empty()),
+            ("uid", json!(user.uid), user.uid.is_empty()),
+            ("groups", json!(user.groups), user.groups.is_empty()),
+            ("extra", json!(user.extra), user.extra.is_empty()),
+        ];
+        let spec = object.object_at_mut("spec");
+        for (member, value, is_empty) in known {
+            match is_empty {
+                true => _ = spec.remove(member),
+                false => _ = spec.insert(member.to_owned(), value),
+            }
+        }
+        object.remove_at("status");
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "spec");
+        keep(object, old, "status");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Main)
+    }
+
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        validate_path_segment_name(name, prefix)
+    }
+}
+
+/// The rules of the status: the certificate and what became of the request, but no approval.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "spec");
+        for approval in APPROVALS {
+            let is_approval = |condition: &&Value| condition.str_at("type") == approval;
+            let mut stored = old.items_at("status.conditions").iter().filter(is_approval);
+            for condition in object.items_at_mut("status.conditions") {
+                if condition.str_at("type") == approval
+                    && let Some(stored) = stored.next()
+                {
+                    *condition = stored.clone();
+                }
+            }
+        }
+        set_times(context, object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Status)
+    }
+}
+
+/// The rules of approval: conditions alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ApprovalStrategy;
+
+impl Strategy for ApprovalStrategy {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        set_times(context, object, old);
+        let conditions = object.remove_at("status.conditions");
+        keep(object, old, "spec");
+        keep(object, old, "status");
+        match conditions {
+            Some(conditions) => object.set("status.conditions", conditions),
+            None => _ = object.remove_at("status.conditions"),
+        }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Approval)
+    }
+}
+
+/// Conditions without times are of now; one that held already keeps the time since when.
+fn set_times(context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+    let now = meta::format_time(context.now);
+    for condition in object.items_at_mut("status.conditions") {
+        condition.set_default("lastUpdateTime", now.as_str());
+        if condition.at("lastTransitionTime").is_none() {
+            let same = |member: &str, other: &Value| condition.str_at(member) == other.str_at(member);
+            let mut stored = old.items_at("status.conditions").iter();
+            let held = stored.find(|other| same("type", other) && same("status", other));
+            let since = held.map(|held| held.str_at("lastTransitionTime")).filter(|since| !since.is_empty());
+            let since = since.unwrap_or(&now).to_owned();
+            condition.set("lastTransitionTime", since);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+
+    fn context<T>(test: impl FnOnce(&RequestContext<'_>) -> T) -> T {
+        with_context(&MemoryRegistry::default(), "", false, test)
+    }
+
+    #[test]
+    fn nobody_asks_in_the_name_of_others() {
+        let mut request = json!({
+            "spec": {"signerName": "s", "username": "admin", "groups": ["system:masters"]},
+            "status": {"conditions": [{"type": "Approved"}]},
+        });
+        context(|context| CertificateSigningRequestStrategy.prepare_for_create(context, &mut request));
+        assert_eq!(request, json!({"spec": {"signerName": "s"}}));
+    }
+
+    #[test]
+    fn approvals_are_written_through_their_own_path_only() {
+        let approved = |message: &str| {
+            json!({"type": "Approved", "status": "True", "message": message,
+                "lastUpdateTime": "2020-01-01T00:00:00Z", "lastTransitionTime": "2020-01-01T00:00:00Z"})
+        };
+        let old = json!({"spec": {"a": 1}, "status": {"conditions": [approved("old")]}});
+        let new = json!({"spec": {"a": 2}, "status": {"certificate": "x", "conditions": [approved("new")]}});
+        let mut object = new.clone();
+        context(|context| StatusStrategy.prepare_for_update(context, &mut object, &old));
+        assert_eq!(
+            object,
+            json!({"spec": {"a": 1}, "status": {"certificate": "x", "conditions": [approved("old")]}})
+        );
+        let mut object = new;
+        context(|context| ApprovalStrategy.prepare_for_update(context, &mut object, &old));
+        assert_eq!(object, json!({"spec": {"a": 1}, "status": {"conditions": [approved("new")]}}));
+    }
+
+    #[test]
+    fn conditions_get_times() {
+        let old = json!({"status": {"conditions": [
+            {"type": "Approved", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}});
+        let mut object = json!({"status": {"conditions": [
+            {"type": "Approved", "status": "True"}, {"type": "Failed", "status": "True"}]}});
+        context(|context| set_times(context, &mut object, &old));
+        let times: Vec<&str> = object
+            .items_at("status.conditions")
+            .iter()
+            .flat_map(|condition| ["lastTransitionTime", "lastUpdateTime"].map(|time| condition.str_at(time)))
+            .collect();
+        let now = "1970-01-01T00:00:00Z";
+        assert_eq!(times, ["2020-01-01T00:00:00Z", now, now, now]);
+    }
+}

@@ -1,0 +1,318 @@
+//! The rules of claims. What a claim asks for is settled when it is made; a bound one may still ask for more room and
+//! for another performance.
+
+use crate::core::pod_spec::claim_template::validate_claim_spec;
+use crate::core::pod_spec::fraction_warning;
+use crate::core::volume::{STORAGE_CLASS_ANNOTATION, validate_amount};
+use crate::resource_list::{self, is_native, quantity};
+use crate::{field_checks, rules};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Map, Value, ValueExt,
+    validation::{is_qualified_name, semantically_equal, validate_immutable_field},
+};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+const RESIZE_STATUSES: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+pub(super) struct ClaimStrategy;
+
+impl Strategy for ClaimStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        if object.str_at("status.phase").is_empty() {
+            object.set("status.phase", "Pending");
+        }
+        object.set_default("spec.volumeMode", "Filesystem");
+        resource_list::round_up_at(
+            object,
+            &[
+                "spec.resources.limits",
+                "spec.resources.requests",
+                "status.capacity",
+                "status.allocatedResources",
+            ],
+        );
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({"phase": "Pending"}));
+        prepare_data_sources(object, None);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "status");
+        prepare_data_sources(object, Some(old));
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old)
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+/// Of `status`.
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        ClaimStrategy.set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        rules::keep(object, old, "spec");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = rules::metadata_update(object, old);
+        errors.extend(validate_status(object));
+        errors
+    }
+}
+
+/// What the volume starts from is said twice, in an older field and in a newer one that can say more: each follows from
+/// the other. The older one is ignored when it names what only the newer may.
+fn prepare_data_sources(object: &mut Value, old: Option<&Value>) {
+    let had = |path: &str| old.is_some_and(|old| old.at(path).is_some());
+    // Claims to sources in other namespaces are off.
+    if !object.str_at("spec.dataSourceRef.namespace").is_empty() && !had("spec.dataSourceRef") {
+        object.remove_at("spec.dataSourceRef");
+    }
+    let had_source = had("spec.dataSource") || had("spec.dataSourceRef");
+    if !had_source && object.at("spec.dataSourceRef").is_none() && !is_claim_or_snapshot(object) {
+        object.remove_at("spec.dataSource");
+    }
+    let copy = |from: &Value| {
+        let members = ["apiGroup", "kind", "name"].into_iter();
+        let members = members.filter_map(|name| Some((name.to_owned(), from.at(name)?.clone())));
+        members.collect::<Map>()
+    };
+    match (object.at("spec.dataSource"), object.at("spec.dataSourceRef")) {
+        (Some(source), None) => {
+            let copy = copy(source);
+            object.set("spec.dataSourceRef", copy);
+        }
+        (None, Some(reference)) if reference.str_at("namespace").is_empty() => {
+            let copy = copy(reference);
+            object.set("spec.dataSource", copy);
+        }
+        _ => {}
+    }
+}
+
+fn is_claim_or_snapshot(object: &Value) -> bool {
+    let group = object.str_at("spec.dataSource.apiGroup");
+    matches!(
+        (group, object.str_at("spec.dataSource.kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    )
+}
+
+fn warnings(object: &Value) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if object.map_at("metadata.annotations").contains_key(STORAGE_CLASS_ANNOTATION) {
+        let field = FieldPath::new("metadata.annotations").key(STORAGE_CLASS_ANNOTATION);
+        warnings.push(format!("{field}: deprecated since v1.8; use \"storageClassName\" attribute instead"));
+    }
+    for list in ["spec.resources.requests", "spec.resources.limits"] {
+        warnings.extend(fraction_warning(object, list, "storage", &FieldPath::new(list)));
+    }
+    warnings
+}
+
+fn validate(object: &Value) -> ErrorList {
+    let mut errors = rules::metadata(object, true);
+    errors.extend(validate_claim_spec(rules::value_at(object, "spec"), &FieldPath::new("spec")));
+    errors
+}
+
+fn validate_update(object: &Value, old: &Value) -> ErrorList {
+    let mut errors = rules::metadata_update(object, old);
+    errors.extend(validate(object));
+    let annotation = |object: &Value| {
+        let value = object.map_at("metadata.annotations").get(STORAGE_CLASS_ANNOTATION);
+        value.and_then(Value::as_str).map(str::to_owned)
+    };
+    let class =
+        |object: &Value| object.at("spec.storageClassName").and_then(Value::as_str).map(str::to_owned);
+    let (new_annotation, old_annotation) = (annotation(object), annotation(old));
+    let (new_class, old_class) = (class(object), class(old));
+    // A class that only the annotation named may move into the field.
+    let moves = old_annotation.is_some()
+        && old_class.is_none()
+        && new_class == old_annotation
+        && (new_annotation.is_none() || new_annotation == old_annotation);
+    if !moves && new_annotation.clone().unwrap_or_default() != old_annotation.clone().unwrap_or_default() {
+        let path = FieldPath::new("metadata.annotations").child(STORAGE_CLASS_ANNOTATION);
+        let value = new_annotation.unwrap_or_default();
+        errors.push(FieldError::invalid(&path, value, "field is immutable"));
+    }
+    let is_first = old_class.is_none()
+        && new_class.is_some()
+        && (old_annotation.is_none() || old_annotation == new_class);
+    if !semantically_equal(&comparable(object, old, moves || is_first), rules::value_at(old, "spec")) {
+        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName \
+                      for bound claims";
+        errors.push(FieldError::forbidden(&FieldPath::new("spec"), detail));
+    }
+    errors.extend(validate_shrinking(object, old));
+    errors.extend(validate_immutable_field(
+        rules::value_at(object, "spec.volumeMode"),
+        rules::value_at(old, "spec.volumeMode"),
+        &FieldPath::new("volumeMode"),
+    ));
+    errors.extend(validate_attributes_class(object, old));
+    errors
+}
+
+/// The new spec without those changes that are allowed.
+fn comparable(object: &Value, old: &Value, class_may_change: bool) -> Value {
+    let mut claim = json!({"spec": rules::value_at(object, "spec").clone()});
+    if old.str_at("spec.volumeName").is_empty() {
+        rules::keep(&mut claim, old, "spec.volumeName");
+    }
+    if class_may_change {
+        rules::keep(&mut claim, old, "spec.storageClassName");
+    }
+    if object.str_at("status.phase") == "Bound" {
+        rules::keep(&mut claim, old, "spec.volumeAttributesClassName");
+        if claim.at("spec.resources.requests").is_some() {
+            rules::keep(&mut claim, old, "spec.resources.requests.storage");
+        }
+    }
+    claim.at("spec").cloned().unwrap_or_default()
+}
+
+/// Asking for less is the way back from a growth that failed, but never to what the volume already has.
+fn validate_shrinking(object: &Value, old: &Value) -> Option<FieldError> {
+    let size =
+        |object: &Value, list: &str| object.map_at(list).get("storage").map(quantity).unwrap_or_default();
+    let requests = "spec.resources.requests";
+    let new = size(object, requests);
+    (new < size(old, requests) && new <= size(old, "status.capacity")).then(|| {
+        let path = FieldPath::new(requests).child("storage");
+        FieldError::forbidden(&path, "field can not be less than status.capacity")
+    })
+}
+
+fn validate_attributes_class(object: &Value, old: &Value) -> Option<FieldError> {
+    const FIELD: &str = "spec.volumeAttributesClassName";
+    if old.at("status.currentVolumeAttributesClassName").is_none() || !rules::differs(object, old, FIELD) {
+        return None;
+    }
+    let what = match object.at(FIELD).and_then(Value::as_str) {
+        None => "nil",
+        Some("") => "empty string",
+        Some(_) => return None,
+    };
+    let detail =
+        format!("update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil");
+    Some(FieldError::forbidden(&FieldPath::new(FIELD), detail))
+}
+
+fn validate_status(object: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if object.items_at("spec.accessModes").is_empty() {
+        errors.push(FieldError::required(&FieldPath::new("Spec.accessModes"), ""));
+    }
+    let path = FieldPath::new("status.capacity");
+    for (name, value) in object.map_at("status.capacity") {
+        errors.extend(validate_amount(value, &path.key(name)));
+    }
+    let path = FieldPath::new("status.allocatedResourceStatuses");
+    for (name, status) in object.map_at("status.allocatedResourceStatuses") {
+        errors.extend(validate_resource_key(name, &path));
+        if !RESIZE_STATUSES.contains(&status.as_str().unwrap_or_default()) {
+            errors.push(FieldError::not_supported(&path, name.as_str(), &RESIZE_STATUSES));
+        }
+    }
+    let path = FieldPath::new("status.allocatedResources");
+    for (name, value) in object.map_at("status.allocatedResources") {
+        let wrong = validate_resource_key(name, &path);
+        if wrong.is_empty() {
+            errors.extend(validate_amount(value, &path.key(name)));
+        }
+        errors.extend(wrong);
+    }
+    errors
+}
+
+fn validate_resource_key(name: &str, path: &FieldPath) -> ErrorList {
+    let errors = field_checks::invalid_each(path, name, is_qualified_name(name));
+    if errors.is_empty() && is_native(name) {
+        return field_checks::supported(name, &["storage"], path);
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(spec: Value, phase: &str) -> Value {
+        let mut claim = json!({
+            "metadata": {"name": "c", "namespace": "n", "resourceVersion": "1", "uid": "u"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}},
+            "status": {"phase": phase, "capacity": {"storage": "1Gi"}},
+        });
+        claim.object_at_mut("spec").extend(spec.as_object().unwrap().clone());
+        claim
+    }
+
+    #[test]
+    fn only_bound_claims_grow() {
+        let check = |old: Value, new: Value, phase: &str, fields: &[&str]| {
+            let errors = validate_update(&claim(new, phase), &claim(old, phase));
+            let got: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
+            assert_eq!(got, fields);
+        };
+        let size = |size: &str| json!({"resources": {"requests": {"storage": size}}});
+        check(json!({}), size("3Gi"), "Bound", &[]);
+        check(json!({}), size("3Gi"), "Pending", &["spec"]);
+        check(json!({}), size("1.5Gi"), "Bound", &[]);
+        check(json!({}), size("1Gi"), "Bound", &["spec.resources.requests.storage"]);
+        check(json!({}), json!({"volumeName": "v"}), "Pending", &[]);
+        check(json!({"volumeName": "v"}), json!({"volumeName": "w"}), "Pending", &["spec"]);
+        check(json!({}), json!({"storageClassName": "s"}), "Pending", &[]);
+        check(json!({"storageClassName": "s"}), json!({"storageClassName": "t"}), "Bound", &["spec"]);
+        check(json!({}), json!({"volumeAttributesClassName": "g"}), "Bound", &[]);
+    }
+
+    #[test]
+    fn data_sources_follow_from_each_other() {
+        let check = |given: Value, source: Value, reference: Value| {
+            let mut object = json!({"spec": given});
+            prepare_data_sources(&mut object, None);
+            assert_eq!(*rules::value_at(&object, "spec.dataSource"), source);
+            assert_eq!(*rules::value_at(&object, "spec.dataSourceRef"), reference);
+        };
+        let claim = json!({"kind": "PersistentVolumeClaim", "name": "c"});
+        let other = json!({"apiGroup": "a.example.com", "kind": "Thing", "name": "c"});
+        let elsewhere = json!({"kind": "PersistentVolumeClaim", "name": "c", "namespace": "n"});
+        check(json!({"dataSource": claim}), claim.clone(), claim.clone());
+        check(json!({"dataSourceRef": claim}), claim.clone(), claim.clone());
+        check(json!({"dataSource": other}), Value::Null, Value::Null);
+        check(json!({"dataSourceRef": other}), other.clone(), other.clone());
+        check(json!({"dataSourceRef": elsewhere}), Value::Null, Value::Null);
+    }
+}

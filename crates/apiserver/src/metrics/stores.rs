@@ -1,0 +1,133 @@
+//! What the stores and their caches count, under the names of the watch cache.
+
+use crate::registry::Stores;
+use pintle_cacher::CacherMetrics;
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// One counter of the caches and where it is read.
+struct CacheCounter {
+    exported: IntCounterVec,
+    read: fn(&CacherMetrics) -> &AtomicU64,
+    /// The values of the labels behind `group` and `resource`.
+    more: &'static [&'static str],
+}
+
+/// The counters, brought up to date when they are asked for.
+pub(super) struct StoreMetrics {
+    counters: Vec<CacheCounter>,
+    resource_version: IntGaugeVec,
+    capacity: IntGaugeVec,
+    objects: IntGaugeVec,
+    size: IntGaugeVec,
+}
+
+const BY_RESOURCE: &[&str] = &["group", "resource"];
+
+impl StoreMetrics {
+    pub(super) fn register(registry: &Registry) -> Result<StoreMetrics, prometheus::Error> {
+        let counter = |name: &str, help: &str, labels: &[&str]| {
+            let counter = IntCounterVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let gauge = |name: &str, help: &str, labels: &[&str]| {
+            let gauge = IntGaugeVec::new(Opts::new(name, help), labels)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok::<_, prometheus::Error>(gauge)
+        };
+        let by_resource = |name: &str, help: &str, read: fn(&CacherMetrics) -> &AtomicU64| {
+            Ok::<_, prometheus::Error>(CacheCounter {
+                exported: counter(name, help, BY_RESOURCE)?,
+                read,
+                more: &[],
+            })
+        };
+        let consistent = counter(
+            "apiserver_watch_cache_consistent_read_total",
+            "Consistent reads from the watch cache.",
+            &["group", "resource", "fallback", "success"],
+        )?;
+        let consistent_reads = |read: fn(&CacherMetrics) -> &AtomicU64, more| CacheCounter {
+            exported: consistent.clone(),
+            read,
+            more,
+        };
+        Ok(StoreMetrics {
+            counters: vec![
+                by_resource(
+                    "apiserver_watch_cache_events_received_total",
+                    "Events that the watch cache got from storage.",
+                    |metrics| &metrics.events_received,
+                )?,
+                by_resource(
+                    "apiserver_watch_cache_events_dispatched_total",
+                    "Events that the watch cache gave to watchers.",
+                    |metrics| &metrics.events_dispatched,
+                )?,
+                by_resource(
+                    "apiserver_watch_cache_initializations_total",
+                    "How often the watch cache was filled anew.",
+                    |metrics| &metrics.initializations,
+                )?,
+                by_resource(
+                    "apiserver_init_events_total",
+                    "Events sent to bring new watchers up to date.",
+                    |metrics| &metrics.init_events,
+                )?,
+                by_resource(
+                    "apiserver_terminated_watchers_total",
+                    "Watchers cut off because they were too slow.",
+                    |metrics| &metrics.terminated_watchers,
+                )?,
+                consistent_reads(|metrics| &metrics.consistent_reads, &["false", "true"]),
+                consistent_reads(|metrics| &metrics.consistent_reads_fallback, &["true", "true"]),
+                consistent_reads(|metrics| &metrics.consistent_reads_failed, &["true", "false"]),
+            ],
+            resource_version: gauge(
+                "apiserver_watch_cache_resource_version",
+                "The resource version that the watch cache has reached.",
+                BY_RESOURCE,
+            )?,
+            capacity: gauge("watch_cache_capacity", "Events that the watch cache may keep.", BY_RESOURCE)?,
+            objects: gauge("apiserver_resource_objects", "Stored objects.", BY_RESOURCE)?,
+            size: gauge(
+                "apiserver_storage_size_bytes",
+                "Bytes that the stored data takes.",
+                &["storage_cluster_id"],
+            )?,
+        })
+    }
+
+    /// Brings the counters up to date.
+    pub(super) fn collect(&self, stores: &[Arc<Stores>], storage_bytes: u64) {
+        self.size.with_label_values(&["etcd-0"]).set(signed(storage_bytes));
+        for store in stores.iter().flat_map(|stores| stores.all()) {
+            let resource = store.group_resource();
+            let labels = [resource.group.as_str(), resource.resource.as_str()];
+            let cacher = store.cacher();
+            let metrics = cacher.metrics();
+            for counter in &self.counters {
+                let labels: Vec<&str> = labels.iter().chain(counter.more).copied().collect();
+                let exported = counter.exported.with_label_values(&labels);
+                let now = (counter.read)(metrics).load(Ordering::Relaxed);
+                exported.inc_by(now.saturating_sub(exported.get()));
+            }
+            self.resource_version
+                .with_label_values(&labels)
+                .set(signed(metrics.resource_version.load(Ordering::Relaxed)));
+            self.capacity
+                .with_label_values(&labels)
+                .set(signed(metrics.capacity.load(Ordering::Relaxed) as u64));
+            let objects = cacher.current().map_or(0, |snapshot| snapshot.len());
+            self.objects.with_label_values(&labels).set(signed(objects as u64));
+        }
+    }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,125 @@
+//! Connections that do not speak as they should: they end, and nobody else notices.
+
+use crate::harness::{Identity, PATIENCE, Server};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+
+/// Sends bytes and gives what comes back until the server closes.
+async fn exchange(server: &Server, bytes: &[u8]) -> String {
+    let mut stream = server.raw(Identity::Admin).await;
+    // The server may have closed before all of it is sent.
+    stream.write_all(bytes).await.ok();
+    let mut answer = Vec::new();
+    // Neither may it close in order: what was not read by the server breaks the connection.
+    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_behind_a_request_ends_the_connection() {
+    let server = Server::start().await;
+    let answer = exchange(&server, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n\0\xff\x01garbage\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_none_are_refused() {
+    let server = Server::start().await;
+    let flood: String = (0..1000).map(|index| format!("x-{index}: y\r\n")).collect();
+    let long = format!("GET / HTTP/1.1\r\nHost: x\r\nx: {}\r\n\r\n", "y".repeat(2_000_000));
+    let path = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(1_000_000));
+    let flood = format!("GET / HTTP/1.1\r\nHost: x\r\n{flood}\r\n");
+    let rows = [
+        ("no method", "\0\0\0\0\r\n\r\n"),
+        ("a header without colon", "GET / HTTP/1.1\r\nHost x\r\n\r\n"),
+        ("two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+        ("a length that is none", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
+        ("too many headers", &flood),
+        ("a header too long", &long),
+        ("a path too long", &path),
+    ];
+    for (what, request) in rows {
+        let answer = exchange(&server, request.as_bytes()).await;
+        let code = answer.split(' ').nth(1).unwrap_or_default();
+        // A flood may be cut off without an answer, but never served.
+        assert!(answer.is_empty() || matches!(code, "400" | "414" | "431"), "{what}: {answer}");
+    }
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_headers_on_http_2_is_refused() {
+    let server = Server::start().await;
+    let client = server.client(Identity::Admin).await;
+    let names: Vec<String> = (0..4000).map(|index| format!("x-header-{index}")).collect();
+    let value = "y".repeat(100);
+    let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+    match client.begin("GET", "/version", &headers, crate::harness::whole("")).await {
+        Ok(response) => assert_eq!(response.status(), 431),
+        // A reset, or the end of the connection.
+        Err(error) => assert!(!error.is_timeout(), "{error}"),
+    }
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_tls_ends_the_connection() {
+    let server = Server::start().await;
+    let rows: [&[u8]; 4] =
+        [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", &[0; 1000], &[0x16, 3, 1, 0xff, 0xff, 1, 2, 3], &[0xff; 5]];
+    for bytes in rows {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.ok();
+        let mut answer = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    }
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+/// The clock is paused: it jumps whenever all tasks wait, so nothing here takes the time it tells of.
+#[tokio::test(flavor = "current_thread")]
+async fn a_client_that_never_ends_its_headers_is_cut_off() {
+    let server = Server::start().await;
+    let mut stream = server.raw(Identity::Admin).await;
+    stream.write_all(b"GET /version HTTP/1.1\r\nHost: x\r\nx-slow: ").await.unwrap();
+    stream.flush().await.unwrap();
+    let begun = Instant::now();
+    tokio::time::pause();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    let took = begun.elapsed();
+    tokio::time::resume();
+    assert!((Duration::from_secs(25)..Duration::from_secs(60)).contains(&took), "{took:?}");
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+/// As above, for who never begins to speak TLS.
+#[tokio::test(flavor = "current_thread")]
+async fn a_client_that_never_shakes_hands_is_cut_off() {
+    let server = Server::start().await;
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(&[0x16, 3, 1]).await.unwrap();
+    let begun = Instant::now();
+    tokio::time::pause();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    let took = begun.elapsed();
+    tokio::time::resume();
+    assert!((Duration::from_secs(5)..Duration::from_secs(30)).contains(&took), "{took:?}");
+    server.assert_lives().await;
+    server.stop().await;
+}

@@ -1,0 +1,67 @@
+//! Discovery, and the endpoints beside the API.
+
+use crate::harness::{Server, Transcript, assert_transcript};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn legacy_documents() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    transcript
+        .run_all(&[
+            "GET /api",
+            "GET /apis",
+            "GET /api/v1",
+            "GET /apis/apps",
+            "GET /apis/apps/v1",
+            "GET /apis/apps/v1/",
+            "GET /apis/autoscaling",
+            "GET /apis/autoscaling/v1\nAccept: application/yaml",
+            "GET /api\nAccept: application/vnd.kubernetes.protobuf",
+            "GET /apis/apps/v1\nAccept: text/html",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn aggregated_documents() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    let core = transcript.run(&format!("GET /api\nAccept: {AGGREGATED},application/json")).await;
+    transcript.run(&format!("GET /apis\nAccept: {AGGREGATED},application/json;q=0.9")).await;
+    let etag = core.header("etag").to_owned();
+    assert!(etag.starts_with('"') && etag.ends_with('"') && etag.len() > 64, "{etag}");
+    let again = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: {etag}")).await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    assert_eq!((again.header("etag"), again.header("vary"), again.header("cache-control")), (&*etag, "Accept", "public"));
+    let other = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: \"x\"")).await;
+    assert_eq!((other.status, &other.body), (200, &core.body));
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_beside_the_api() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    transcript
+        .run_all(&[
+            "GET /",
+            "GET /version",
+            "GET /version/",
+            "GET /healthz",
+            "GET /healthz?verbose",
+            "GET /livez?verbose",
+            "GET /readyz?verbose",
+            "GET /readyz?verbose&exclude=etcd",
+            "GET /readyz/ping",
+            "GET /readyz/none",
+            "GET /livez/etcd",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}

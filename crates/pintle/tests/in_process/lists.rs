@@ -1,0 +1,59 @@
+//! Lists: pages, tokens, versions, and deletes of collections.
+
+use crate::harness::{Server, Transcript, assert_transcript};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn fill(server: &Server, names: &[&str]) {
+    for name in names {
+        let body = format!("{{\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"first\":\"{}\"}}}}}}", &name[..1]);
+        assert_eq!(server.send(&format!("POST {MAPS}\n\n{body}")).await.status, 201);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_show_one_version_and_say_how_to_go_on() {
+    let server = Server::start().await;
+    fill(&server, &["a1", "a2", "b1", "b2", "c1"]).await;
+    let mut transcript = Transcript::new(&server);
+    let first = transcript.run(&format!("GET {MAPS}?limit=2")).await;
+    // What comes and goes between the pages is not seen by them.
+    server.send(&format!("DELETE {MAPS}/b1")).await;
+    fill(&server, &["b3"]).await;
+    let token = first.str_at("/metadata/continue");
+    let second = transcript.run(&format!("GET {MAPS}?limit=2&continue={token}")).await;
+    let token = second.str_at("/metadata/continue");
+    let third = transcript.run(&format!("GET {MAPS}?limit=2&continue={token}")).await;
+    assert_eq!(first.resource_version(), second.resource_version());
+    assert_eq!(first.resource_version(), third.resource_version());
+    transcript
+        .run_all(&[
+            &format!("GET {MAPS}?limit=1&labelSelector=first%3Db"),
+            &format!("GET {MAPS}?limit=1&resourceVersion=0"),
+            &format!("GET {MAPS}?limit=1\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+            &format!("GET {MAPS}?limit=1&pretty=1"),
+        ])
+        .await;
+    let version = first.resource_version();
+    transcript.run(&format!("GET {MAPS}?resourceVersionMatch=Exact&resourceVersion={version}&fieldSelector=metadata.name!%3Da1")).await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_is_deleted_as_it_is_selected() {
+    let server = Server::start().await;
+    fill(&server, &["a1", "a2", "b1"]).await;
+    let mut transcript = Transcript::new(&server);
+    transcript
+        .run_all(&[
+            &format!("DELETE {MAPS}?labelSelector=first%3Da&dryRun=All"),
+            &format!("DELETE {MAPS}?labelSelector=first%3Da"),
+            &format!("GET {MAPS}"),
+            &format!("DELETE {MAPS}\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+            &format!("DELETE {MAPS}"),
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}

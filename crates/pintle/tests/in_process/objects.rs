@@ -1,0 +1,193 @@
+//! Objects: every form of every answer to a request that is in order.
+
+use crate::harness::{Server, Transcript, assert_transcript};
+use pintle_machinery::codec::{json, protobuf};
+use pintle_schema::Schema;
+
+const CONFIG_MAP: &str = "POST /api/v1/namespaces/default/configmaps\n\n\
+    {\"metadata\":{\"name\":\"a\",\"labels\":{\"z\":\"1\",\"a\":\"2\"},\"annotations\":{\"note\":\"<&>\u{2028}é\"}},\"data\":{\"k\":\"v\",\"b\":\"line\\nline\"}}";
+
+const DEPLOYMENT: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c","image":"nginx","ports":[{"containerPort":80}],"resources":{"requests":{"cpu":"0.1","memory":"64Mi"}}}]}}}}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_config_map_from_create_to_delete() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    transcript
+        .run_all(&[
+            CONFIG_MAP,
+            "GET /api/v1/namespaces/default/configmaps/a",
+            "GET /api/v1/namespaces/default/configmaps/a?pretty=true",
+            "GET /api/v1/namespaces/default/configmaps/a\nAccept: application/yaml",
+            "GET /api/v1/namespaces/default/configmaps/a\nUser-Agent: curl/8.0",
+            "PUT /api/v1/namespaces/default/configmaps/a\n\n{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"a\"},\"immutable\":false,\"binaryData\":{\"b\":\"AAEC/w==\"}}",
+            "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/merge-patch+json\n\n{\"data\":{\"n\":\"1\"},\"immutable\":null}",
+            "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/json-patch+json\n\n[{\"op\":\"test\",\"path\":\"/data/n\",\"value\":\"1\"},{\"op\":\"copy\",\"from\":\"/data/n\",\"path\":\"/data/m\"}]",
+            "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/strategic-merge-patch+json\n\n{\"data\":{\"$patch\":\"replace\",\"only\":\"this\"}}",
+            "GET /api/v1/namespaces/default/configmaps?limit=500",
+            "GET /api/v1/namespaces/default/configmaps?pretty=1&fieldSelector=metadata.name%3Da",
+            "GET /api/v1/namespaces/default/configmaps\nAccept: application/yaml",
+            "DELETE /api/v1/namespaces/default/configmaps/a",
+            "GET /api/v1/namespaces/default/configmaps",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_answers_as_if_and_changes_nothing() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    transcript
+        .run_all(&[
+            "POST /api/v1/namespaces/default/configmaps?dryRun=All\n\n{\"metadata\":{\"name\":\"a\"}}",
+            "GET /api/v1/namespaces/default/configmaps/a",
+            "POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}",
+            "PUT /api/v1/namespaces/default/configmaps/a?dryRun=All\n\n{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"v\"}}",
+            "PATCH /api/v1/namespaces/default/configmaps/a?dryRun=All\nContent-Type: application/merge-patch+json\n\n{\"data\":{\"k\":\"v\"}}",
+            "DELETE /api/v1/namespaces/default/configmaps/a?dryRun=All",
+            "GET /api/v1/namespaces/default/configmaps/a",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_come_in_the_order_of_the_types() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    let deployment = format!("POST /apis/apps/v1/namespaces/default/deployments\n\n{DEPLOYMENT}");
+    transcript
+        .run_all(&[
+            &deployment,
+            "POST /api/v1/namespaces/default/services\n\n{\"metadata\":{\"name\":\"web\"},\"spec\":{\"selector\":{\"app\":\"web\"},\"clusterIP\":\"10.0.0.77\",\"ports\":[{\"port\":80,\"targetPort\":\"http\"}]}}",
+            "POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}",
+            "POST /api/v1/namespaces/default/pods\n\n{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"nginx:1\",\"livenessProbe\":{\"httpGet\":{\"path\":\"/\",\"port\":80}}}],\"automountServiceAccountToken\":false}}",
+            "DELETE /api/v1/namespaces/default/services/web",
+            "POST /api/v1/namespaces\n\n{\"metadata\":{\"name\":\"other\"}}",
+            "DELETE /api/v1/namespaces/other",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scale_is_a_view_of_the_object() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    let deployment = format!("POST /apis/apps/v1/namespaces/default/deployments\n\n{DEPLOYMENT}");
+    assert_eq!(server.send(&deployment).await.status, 201);
+    let scale = "/apis/apps/v1/namespaces/default/deployments/web/scale";
+    transcript
+        .run_all(&[
+            &format!("GET {scale}"),
+            &format!("PUT {scale}\n\n{{\"metadata\":{{\"name\":\"web\"}},\"spec\":{{\"replicas\":5}}}}"),
+            &format!(
+                "PATCH {scale}\nContent-Type: application/merge-patch+json\n\n{{\"spec\":{{\"replicas\":7}}}}"
+            ),
+            &format!("PUT {scale}\n\n{{\"metadata\":{{\"name\":\"web\"}},\"spec\":{{\"replicas\":-1}}}}"),
+            &format!("DELETE {scale}"),
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_alone_is_served_on_demand() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    let deployment = format!("POST /apis/apps/v1/namespaces/default/deployments\n\n{DEPLOYMENT}");
+    assert_eq!(server.send(&deployment).await.status, 201);
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let one = "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io";
+    let many = "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io";
+    transcript
+        .run_all(&[
+            &format!("GET {path}/web\n{one};v=v1"),
+            &format!("GET {path}/web\n{one};v=v1beta1"),
+            &format!("GET {path}?limit=1\n{many};v=v1"),
+            &format!("GET {path}?labelSelector=none\n{many};v=v1"),
+            &format!("GET {path}\n{one};v=v1"),
+            &format!("GET {path}/web\n{many};v=v1"),
+            &format!("PATCH {path}/web\n{one};v=v1\nContent-Type: application/merge-patch+json\n\n{{\"metadata\":{{\"labels\":{{\"b\":\"c\"}}}}}}"),
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_nobody_knows_are_warned_of_or_refused() {
+    let server = Server::start().await;
+    let mut transcript = Transcript::new(&server);
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = "{\"metadata\":{\"name\":\"a\",\"nam\":1},\"data\":{\"k\":\"v\",\"k\":\"w\"},\"spec\":{}}";
+    transcript
+        .run_all(&[
+            &format!("POST {path}?fieldValidation=Strict\n\n{body}"),
+            &format!("POST {path}?fieldValidation=Warn&dryRun=All\n\n{body}"),
+            &format!("POST {path}?dryRun=All\n\n{body}"),
+            &format!("POST {path}?fieldValidation=Ignore&dryRun=All\n\n{body}"),
+            &format!("POST {path}?fieldValidation=Maybe\n\n{body}"),
+            &format!("POST {path}?dryRun=All\nContent-Type: application/yaml\n\nmetadata:\n  name: a\n  nam: 1\nkind: ConfigMap\ndata:\n  k: v\n  k: w\nspec: {{}}\n"),
+            "GET /api/v1/componentstatuses?limit=0",
+            "GET /api/v1/namespaces/default/endpoints/kubernetes",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn protobuf_says_the_same_as_json() {
+    let server = Server::start().await;
+    assert_eq!(server.send(CONFIG_MAP).await.status, 201);
+    let protobuf_type = "application/vnd.kubernetes.protobuf";
+    let rows = [
+        ("/api/v1/namespaces/default/configmaps/a", "k8s.io/api/core/v1.ConfigMap"),
+        ("/api/v1/namespaces/default/configmaps", "k8s.io/api/core/v1.ConfigMapList"),
+        ("/api/v1/namespaces/default/services/kubernetes", "k8s.io/api/core/v1.Service"),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", "k8s.io/api/scheduling/v1.PriorityClassList"),
+    ];
+    for (path, type_name) in rows {
+        let schema = Schema::builtin().by_type_name(type_name).unwrap();
+        let plain = server.send(&format!("GET {path}")).await;
+        let packed = server.send(&format!("GET {path}\nAccept: {protobuf_type}")).await;
+        assert_eq!((packed.status, packed.header("content-type")), (200, protobuf_type), "{path}");
+        assert!(packed.body.starts_with(b"k8s\0"), "{path}");
+        let unpacked = protobuf::decode(&packed.body, schema).unwrap();
+        assert!(unpacked.problems.is_empty(), "{path}");
+        let message = protobuf::open(&packed.body).unwrap();
+        let mut tree = unpacked.value;
+        tree["kind"] = message.kind.into();
+        tree["apiVersion"] = message.api_version.into();
+        let again = format!("{}\n", String::from_utf8(json::encode(&tree, schema)).unwrap());
+        assert_eq!(again, plain.text(), "{path}");
+    }
+    // And back in: the object that came out is taken as it is.
+    let path = "/api/v1/namespaces/default/configmaps/a";
+    let packed = server.send(&format!("GET {path}\nAccept: {protobuf_type}")).await;
+    let headers = [("Content-Type", protobuf_type)];
+    let answer = server.exchange("PUT", path, &headers, packed.body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.text(), server.send(&format!("GET {path}")).await.text());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generated_name_is_the_prefix_and_five_letters() {
+    let server = Server::start().await;
+    let answer = server
+        .send("POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"generateName\":\"a-\"}}")
+        .await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let name = answer.str_at("/metadata/name");
+    let letters = name.strip_prefix("a-").unwrap();
+    assert!(letters.len() == 5 && letters.chars().all(|letter| "bcdfghjklmnpqrstvwxz2456789".contains(letter)), "{name}");
+    assert_eq!(answer.str_at("/metadata/generateName"), "a-");
+    server.stop().await;
+}

@@ -1,0 +1,136 @@
+//! More requests than the limits allow: refused with 429 at once, but for the administrators and for watches.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt;
+use pintle_apiserver::{
+    body::RequestBody,
+    filters::{ChainConfig, Handler, chain},
+    metrics::Metrics,
+    request::Request as ApiRequest,
+    response::{Response, text},
+};
+use pintle_auth::{
+    authn::{Authentication, Authenticator, Credentials},
+    authz::{Attributes, Authorizer, Decision},
+};
+use pintle_machinery::UserInfo;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
+use tower::{Service, service_fn, util::BoxCloneSyncService};
+
+/// The token is the user's name; `root` is a master.
+struct ByName;
+
+impl Authenticator for ByName {
+    fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
+        let name = credentials.bearer_token.unwrap_or("system:anonymous").to_owned();
+        let groups = if name == "root" { vec!["system:masters".to_owned()] } else { Vec::new() };
+        Authentication::User(Arc::new(UserInfo { name, groups, ..UserInfo::default() }))
+    }
+}
+
+struct Everything;
+
+impl Authorizer for Everything {
+    fn authorize(&self, _: &Attributes<'_>) -> Decision {
+        Decision::Allow
+    }
+}
+
+/// A chain whose handler answers only when it is given a permit.
+fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let inner = gate.clone();
+    let handler = service_fn(move |_: ApiRequest| {
+        let gate = inner.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok::<_, Infallible>(text(200, "done"))
+        }
+    });
+    let config = ChainConfig {
+        metrics: Arc::new(Metrics::new().unwrap()),
+        authenticator: Arc::new(ByName),
+        authorizer: Arc::new(Everything),
+        request_timeout: Duration::from_secs(60),
+        max_requests_in_flight: reads,
+        max_mutating_requests_in_flight: writes,
+    };
+    (chain(config, BoxCloneSyncService::new(handler)), gate)
+}
+
+/// Begins a request, and gives time to those who can answer at once.
+async fn begin(handler: &Handler, user: &str, request: &str) -> tokio::task::JoinHandle<Response> {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("Authorization", format!("Bearer {user}"))
+        .body(RequestBody::Bytes(Bytes::new()))
+        .unwrap();
+    let mut handler = handler.clone();
+    let task = tokio::spawn(async move { handler.call(request).await.unwrap() });
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    task
+}
+
+#[tokio::test]
+async fn requests_over_the_limit_are_told_to_come_again() {
+    let (handler, gate) = slow_chain(2, 1);
+    let pods = "GET /api/v1/pods";
+    // Discovery counts as any other read.
+    let first = begin(&handler, "jane", "GET /apis").await;
+    let second = begin(&handler, "jane", pods).await;
+    for request in ["GET /api", "GET /openapi/v2", pods, "GET /version"] {
+        let refused = begin(&handler, "jane", request).await;
+        assert!(refused.is_finished(), "{request}");
+        let response = refused.await.unwrap();
+        assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        insta::assert_snapshot!("refusal", std::str::from_utf8(&body).unwrap());
+    }
+    // Writes have a limit of their own.
+    let write = begin(&handler, "jane", "POST /api/v1/namespaces/a/pods").await;
+    assert!(!write.is_finished());
+    for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"] {
+        assert_eq!(begin(&handler, "jane", request).await.await.unwrap().status(), 429, "{request}");
+    }
+    // Administrators are let in, and watches may stay as long as they like.
+    let root = begin(&handler, "root", pods).await;
+    let watch = begin(&handler, "jane", "GET /api/v1/pods?watch=1").await;
+    assert!(!root.is_finished() && !watch.is_finished());
+    gate.add_permits(5);
+    for task in [first, second, write, root, watch] {
+        assert_eq!(task.await.unwrap().status(), 200);
+    }
+    // Who is done makes place.
+    gate.add_permits(1);
+    assert_eq!(begin(&handler, "jane", pods).await.await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_makes_place() {
+    let (handler, gate) = slow_chain(1, 1);
+    let gone = begin(&handler, "jane", "GET /api").await;
+    gone.abort();
+    assert!(gone.await.is_err_and(|error| error.is_cancelled()));
+    gate.add_permits(1);
+    assert_eq!(begin(&handler, "jane", "GET /api").await.await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_limit_of_zero_is_none() {
+    let (handler, gate) = slow_chain(0, 0);
+    let mut tasks = Vec::new();
+    for _ in 0..100 {
+        tasks.push(begin(&handler, "jane", "GET /api").await);
+        tasks.push(begin(&handler, "jane", "POST /api/v1/namespaces/a/pods").await);
+    }
+    gate.add_permits(200);
+    for task in tasks {
+        assert_eq!(task.await.unwrap().status(), 200);
+    }
+}

@@ -1,0 +1,1 @@
+//! Ends and breaks.

@@ -1,0 +1,64 @@
+//! Tables: what `kubectl get` prints.
+
+use crate::harness::{Server, Transcript, assert_transcript};
+
+const TABLE: &str = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+async fn objects(server: &Server) {
+    for request in [
+        "POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}",
+        "POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"v\"}}",
+        "POST /api/v1/namespaces/default/secrets\n\n{\"metadata\":{\"name\":\"s\"},\"stringData\":{\"k\":\"v\"}}",
+        "POST /api/v1/namespaces/default/pods\n\n{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"nginx\"},{\"name\":\"d\",\"image\":\"nginx\"}]}}",
+        "PATCH /api/v1/namespaces/default/pods/p/status\nContent-Type: application/merge-patch+json\n\n{\"status\":{\"phase\":\"Running\",\"podIP\":\"10.1.2.3\",\"podIPs\":[{\"ip\":\"10.1.2.3\"}],\"containerStatuses\":[{\"name\":\"c\",\"ready\":true,\"restartCount\":2,\"image\":\"nginx\",\"imageID\":\"\",\"state\":{\"running\":{}}},{\"name\":\"d\",\"ready\":false,\"restartCount\":0,\"image\":\"nginx\",\"imageID\":\"\",\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\"}}}]}}",
+        "POST /api/v1/nodes\n\n{\"metadata\":{\"name\":\"n\",\"labels\":{\"node-role.kubernetes.io/worker\":\"\"}},\"spec\":{\"unschedulable\":true}}",
+        "POST /api/v1/namespaces/default/services\n\n{\"metadata\":{\"name\":\"web\"},\"spec\":{\"type\":\"NodePort\",\"clusterIP\":\"10.0.0.77\",\"selector\":{\"app\":\"web\"},\"ports\":[{\"port\":80,\"nodePort\":30080}]}}",
+        "POST /apis/apps/v1/namespaces/default/deployments\n\n{\"metadata\":{\"name\":\"web\"},\"spec\":{\"replicas\":2,\"selector\":{\"matchLabels\":{\"app\":\"web\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":\"web\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"nginx\"}]}}}}",
+    ] {
+        let answer = server.send(request).await;
+        assert!(answer.status < 300, "{request}: {}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_has_its_columns() {
+    let server = Server::start().await;
+    objects(&server).await;
+    let mut transcript = Transcript::new(&server);
+    for path in [
+        "/api/v1/namespaces/default/configmaps",
+        "/api/v1/namespaces/default/secrets",
+        "/api/v1/namespaces/default/pods",
+        "/api/v1/nodes",
+        "/api/v1/namespaces/default/services?fieldSelector=metadata.name%3Dweb",
+        "/apis/apps/v1/namespaces/default/deployments",
+        "/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+    ] {
+        transcript.run(&format!("GET {path}\n{TABLE}")).await;
+    }
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_carry_what_was_asked_for() {
+    let server = Server::start().await;
+    objects(&server).await;
+    let mut transcript = Transcript::new(&server);
+    let path = "/api/v1/namespaces/default/configmaps";
+    transcript
+        .run_all(&[
+            &format!("GET {path}/a?includeObject=None\n{TABLE}"),
+            &format!("GET {path}/a?includeObject=Object\n{TABLE}"),
+            &format!("GET {path}?labelSelector=none\n{TABLE}"),
+            &format!("GET {path}?limit=1&pretty=1\nAccept: application/json;as=Table;v=v1beta1;g=meta.k8s.io"),
+            &format!("GET {path}/none\n{TABLE}"),
+            &format!("POST {path}\n{TABLE}\n\n{{\"metadata\":{{\"name\":\"b\"}}}}"),
+            &format!("DELETE {path}/b\n{TABLE}"),
+            "GET /apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers\nAccept: application/json;as=Table;v=v1;g=meta.k8s.io",
+        ])
+        .await;
+    assert_transcript!(transcript);
+    server.stop().await;
+}

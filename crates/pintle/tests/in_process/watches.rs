@@ -1,0 +1,106 @@
+//! Watches: the frames, one JSON text a line.
+
+use crate::harness::{Server, Transcript, assert_transcript};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn change(server: &Server) {
+    for request in [
+        "POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\",\"labels\":{\"in\":\"yes\"}}}",
+        "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/merge-patch+json\n\n{\"data\":{\"k\":\"v\"}}",
+        "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/merge-patch+json\n\n{\"metadata\":{\"labels\":{\"in\":\"no\"}}}",
+        "PATCH /api/v1/namespaces/default/configmaps/a\nContent-Type: application/merge-patch+json\n\n{\"metadata\":{\"labels\":{\"in\":\"yes\"}}}",
+        "DELETE /api/v1/namespaces/default/configmaps/a",
+    ] {
+        let answer = server.send(request).await;
+        assert!(answer.status < 300, "{request}: {}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_in_every_form() {
+    let server = Server::start().await;
+    let version = server.send(&format!("GET {MAPS}")).await.resource_version();
+    change(&server).await;
+    let mut transcript = Transcript::new(&server);
+    let rows = [
+        ("", "", 5),
+        ("&labelSelector=in%3Dyes", "", 5),
+        ("&fieldSelector=metadata.name%3Da", "", 5),
+        ("", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", 5),
+        ("", "application/json;as=Table;v=v1;g=meta.k8s.io", 5),
+        ("&includeObject=None", "application/json;as=Table;v=v1;g=meta.k8s.io", 5),
+        ("&pretty=1", "", 5),
+    ];
+    for (query, accept, count) in rows {
+        let accept = if accept.is_empty() { "application/json" } else { accept };
+        let path = format!("{MAPS}?watch=1&resourceVersion={version}{query}");
+        let mut frames = server.watch(&path, &[("Accept", accept)]).await;
+        transcript.write(&format!("> GET {path}\n> Accept: {accept}\n"));
+        transcript.write(&format!("content-type: {}\n", frames.headers["content-type"].to_str().unwrap()));
+        transcript.write(&frames.take(count).await);
+    }
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_comes_first_and_a_bookmark_ends_it() {
+    let server = Server::start().await;
+    for name in ["a", "b"] {
+        let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"{name}\"}}}}")).await;
+        assert_eq!(answer.status, 201);
+    }
+    let initial = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let rows = [
+        (format!("{MAPS}?watch=1"), "application/json", 2),
+        (format!("{MAPS}?watch=1&resourceVersion=0"), "application/json", 2),
+        (format!("{MAPS}{initial}"), "application/json", 3),
+        (format!("{MAPS}{initial}"), "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", 3),
+        (format!("{MAPS}{initial}"), "application/json;as=Table;v=v1;g=meta.k8s.io", 3),
+        (format!("{deployments}{initial}"), "application/json", 1),
+    ];
+    let mut transcript = Transcript::new(&server);
+    for (path, accept, count) in rows {
+        let mut frames = server.watch(&path, &[("Accept", accept)]).await;
+        transcript.write(&format!("> GET {path}\n> Accept: {accept}\n"));
+        transcript.write(&frames.take(count).await);
+    }
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_ends_when_its_time_is_over() {
+    let server = Server::start().await;
+    let mut frames =
+        server.watch(&format!("{MAPS}?watch=1&timeoutSeconds=1&allowWatchBookmarks=true"), &[]).await;
+    let mut text = String::new();
+    while let Some(line) = frames.next().await {
+        text.push_str(&line);
+    }
+    let mut transcript = Transcript::new(&server);
+    transcript.write(&text);
+    // The older way to ask for the same.
+    let mut frames = server.watch("/api/v1/watch/namespaces/default?timeoutSeconds=1", &[]).await;
+    transcript.write(&frames.take(1).await);
+    assert_eq!(frames.next().await, None);
+    assert_transcript!(transcript);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_future_version_is_told_in_the_stream() {
+    let server = Server::start().await;
+    let mut frames =
+        server.watch(&format!("{MAPS}?watch=1&resourceVersion=99999999&timeoutSeconds=1"), &[]).await;
+    let mut text = String::new();
+    while let Some(line) = frames.next().await {
+        text.push_str(&line);
+    }
+    let mut transcript = Transcript::new(&server);
+    transcript.write(&text);
+    assert_transcript!(transcript);
+    server.stop().await;
+}
