@@ -39,7 +39,8 @@ pub(super) async fn apply(
     let kind = exchange.resource.resource.group_version_kind();
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
-    let mut transform = ApplyTransform { exchange, kind: &kind, context: &context, config: &config, options: &options };
+    let mut transform =
+        ApplyTransform { exchange, kind: &kind, context: &context, config: &config, options: &options };
     let upsert = if subresource.is_empty() { Upsert::Always } else { Upsert::Never };
     let updated = store
         .update(
@@ -112,7 +113,10 @@ impl ApplyTransform<'_> {
         let config = &self.config.object;
         let found = config.str_at("kind");
         if !found.is_empty() && found != self.kind.kind {
-            return Err(Status::bad_request(format!("invalid object type: {}, Kind={found}", config.str_at("apiVersion"))));
+            return Err(Status::bad_request(format!(
+                "invalid object type: {}, Kind={found}",
+                config.str_at("apiVersion")
+            )));
         }
         let force = self.options.force;
         let new = match old {

@@ -168,8 +168,9 @@ impl Transform for ScaleTransform<'_> {
             let write = self.exchange.managed_write(&self.options.field_manager);
             let path = &self.paths.spec_replicas;
             match &self.change {
-                Change::Apply(_) => write
-                    .with_manager(|manager| manager.apply_scale(&mut new, path, changed, self.options.force))?,
+                Change::Apply(_) => write.with_manager(|manager| {
+                    manager.apply_scale(&mut new, path, changed, self.options.force)
+                })?,
                 Change::Put(_) | Change::Patch(_) if changed => {
                     write.with_manager(|manager| manager.update_scale(&mut new, path));
                 }
@@ -194,7 +195,8 @@ impl ScaleTransform<'_> {
         let mut scale = before.clone();
         merge(&mut scale, &config.object, scale_schema()?);
         config.check_strictly(self.options)?;
-        let decoded = from_value(&scale, scale_schema()?).map_err(|error| Status::unknown(error.to_string()))?;
+        let decoded =
+            from_value(&scale, scale_schema()?).map_err(|error| Status::unknown(error.to_string()))?;
         if let Some(problem) = decoded.problems.first() {
             return Err(Status::unknown(format!("failed to create typed patch object: {problem}")));
         }

@@ -71,7 +71,8 @@ fn note_reset(body: &[u8], object: &mut Value) {
     struct Metadata {
         managed_fields: Vec<IgnoredAny>,
     }
-    if object.at("metadata.managedFields").is_some() || memchr::memmem::find(body, b"managedFields").is_none() {
+    if object.at("metadata.managedFields").is_some() || memchr::memmem::find(body, b"managedFields").is_none()
+    {
         return;
     }
     let head = serde_json::from_slice::<Head>(body);

@@ -55,7 +55,8 @@ impl ManagedWrite<'_> {
     /// What a way of writing leaves as it is: the object itself its status, the status all but itself.
     fn reset_fields(&self) -> &'static [&'static str] {
         let resource = &self.resource.resource;
-        let part = resource.subresource(if self.subresource.is_empty() { "status" } else { self.subresource });
+        let part =
+            resource.subresource(if self.subresource.is_empty() { "status" } else { self.subresource });
         let Some(SubresourceKind::Part { strategy, .. }) = part.map(|part| &part.kind) else { return &[] };
         match self.subresource {
             "" => resource.strategy.reset_fields().unwrap_or(&["status"]),

@@ -1,6 +1,9 @@
 //! All stores of a server, and what code inside the server sees of them.
 
-use super::{AcceptAll, ManagedWrite, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated};
+use super::{
+    AcceptAll, ManagedWrite, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert,
+    update::Updated,
+};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_admission::Lister;

@@ -44,7 +44,8 @@ impl FieldManager<'_> {
         if let Some(last) = &last {
             object = self.prune(object, last, &applied, &entries);
         }
-        let new = json::from_value(&object, self.schema).map_err(|error| Status::unknown(error.to_string()))?;
+        let new =
+            json::from_value(&object, self.schema).map_err(|error| Status::unknown(error.to_string()))?;
         let mut new = new.value;
         new.set("kind", config.str_at("kind"));
         new.set("apiVersion", config.str_at("apiVersion"));
@@ -101,8 +102,7 @@ impl FieldManager<'_> {
             ))
         };
         let mut set = field_set(config, self.schema).map_err(|error| failed(&error))?;
-        let decoded =
-            json::from_value(config, self.schema).map_err(|error| failed(&error.to_string()))?;
+        let decoded = json::from_value(config, self.schema).map_err(|error| failed(&error.to_string()))?;
         if let Some(problem) = decoded.problems.first() {
             return Err(failed(&problem.to_string()));
         }
@@ -275,7 +275,9 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
     if let Some(annotations) = config.at_mut("metadata.annotations").and_then(Value::as_object_mut) {
         annotations.remove(LAST_APPLIED);
     }
-    let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else { return };
+    let Some(annotations) = object.at_mut("metadata.annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
     annotations.insert(LAST_APPLIED.to_owned(), Value::String(format!("{config}\n")));
     let size: usize =
         annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();

@@ -25,7 +25,8 @@ pub fn merge(live: &mut Value, config: &Value, schema: SchemaRef<'_>) {
             *live = merge_items(std::mem::take(live), config, atom);
         }
         // Neither null nor nothing takes away what others may own.
-        (Atom::Struct(_) | Atom::Map(_) | Atom::Set | Atom::List(_), live, Value::Null) if has_parts(live) => {}
+        (Atom::Struct(_) | Atom::Map(_) | Atom::Set | Atom::List(_), live, Value::Null)
+            if has_parts(live) => {}
         (_, live, config) => *live = config.clone(),
     }
 }
@@ -49,8 +50,11 @@ fn merge_items(live: Vec<Value>, config: &[Value], atom: Atom<'_>) -> Vec<Value>
         positions.entry(element.clone()).and_modify(|at| *at = None).or_insert(Some(at));
     }
     let wanted: HashSet<&str> = ours.iter().map(|(element, _)| element.as_str()).collect();
-    let shared: Vec<&str> =
-        ours.iter().map(|(element, _)| element.as_str()).filter(|name| positions.contains_key(*name)).collect();
+    let shared: Vec<&str> = ours
+        .iter()
+        .map(|(element, _)| element.as_str())
+        .filter(|name| positions.contains_key(*name))
+        .collect();
     let mut shared = shared.into_iter();
     let mut next_shared = shared.next();
     let mut merged_elements: HashSet<&str> = HashSet::with_capacity(ours.len());

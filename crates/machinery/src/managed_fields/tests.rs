@@ -37,7 +37,8 @@ fn owners(object: &Value) -> Vec<(String, Value)> {
     entries
         .into_iter()
         .map(|entry| {
-            let name = format!("{}/{}", entry["manager"].as_str().unwrap(), entry["operation"].as_str().unwrap());
+            let name =
+                format!("{}/{}", entry["manager"].as_str().unwrap(), entry["operation"].as_str().unwrap());
             (name, entry["fieldsV1"].clone())
         })
         .collect()
@@ -70,7 +71,10 @@ fn a_created_pod_belongs_to_its_creator() {
 #[test]
 fn changed_fields_move_to_their_writer() {
     let config_map = |data: Value| {
-        canonical(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}), config_maps())
+        canonical(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}),
+            config_maps(),
+        )
     };
     let mut live = config_map(json!({"k": "v", "l": "w"}));
     manager("one", config_maps()).update(None, &mut live);
@@ -92,7 +96,8 @@ fn changed_fields_move_to_their_writer() {
 
 #[test]
 fn the_oldest_updates_are_merged() {
-    let mut live = canonical(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}), config_maps());
+    let mut live =
+        canonical(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}), config_maps());
     manager("m00", config_maps()).update(None, &mut live);
     for number in 0..14 {
         let mut new = live.clone();
@@ -125,33 +130,61 @@ fn apply(live: Option<&Value>, name: &str, config: Value, force: bool) -> Result
 
 #[test]
 fn applying_gives_takes_and_shares() {
-    let first = apply(None, "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false).unwrap();
-    let again = apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false);
+    let first = apply(None, "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false)
+        .unwrap();
+    let again =
+        apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false);
     assert_eq!(again.unwrap(), first);
-    let dropped = apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v"}}), false).unwrap();
+    let dropped =
+        apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v"}}), false).unwrap();
     assert_eq!(dropped["data"], json!({"k": "v"}));
-    let shared = apply(Some(&dropped), "bob", json!({"metadata": {"name": "a"}, "data": {"k": "v", "m": "b"}}), false).unwrap();
+    let shared =
+        apply(Some(&dropped), "bob", json!({"metadata": {"name": "a"}, "data": {"k": "v", "m": "b"}}), false)
+            .unwrap();
     assert_eq!(owners(&shared).len(), 2);
     let left = apply(Some(&shared), "alice", json!({"metadata": {"name": "a"}}), false).unwrap();
     assert_eq!(left["data"], json!({"k": "v", "m": "b"}));
     assert_eq!(owners(&left).len(), 1);
-    let conflict = apply(Some(&shared), "carol", json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}), false);
+    let conflict = apply(
+        Some(&shared),
+        "carol",
+        json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}),
+        false,
+    );
     let status = conflict.unwrap_err();
     assert_eq!(
         (status.code, status.message.as_str()),
-        (409, "Apply failed with 3 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"bob\":\n- .data.k\n- .data.m")
+        (
+            409,
+            "Apply failed with 3 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"bob\":\n- .data.k\n- .data.m"
+        )
     );
-    let forced = apply(Some(&shared), "carol", json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}), true).unwrap();
+    let forced =
+        apply(Some(&shared), "carol", json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}), true)
+            .unwrap();
     assert_eq!(owners(&forced), [("carol/Apply".to_owned(), json!({"f:data": {"f:k": {}, "f:m": {}}}))]);
 }
 
 #[test]
 fn lists_with_keys_are_merged_and_pruned_by_item() {
     let pod = |containers: Value| json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}});
-    let first = apply(None, "a", pod(json!([{"name": "one", "image": "i"}, {"name": "two", "image": "i"}])), false).unwrap();
-    let second = apply(Some(&first), "b", pod(json!([{"name": "three", "image": "j"}, {"name": "two", "tty": true}])), false).unwrap();
+    let first =
+        apply(None, "a", pod(json!([{"name": "one", "image": "i"}, {"name": "two", "image": "i"}])), false)
+            .unwrap();
+    let second = apply(
+        Some(&first),
+        "b",
+        pod(json!([{"name": "three", "image": "j"}, {"name": "two", "tty": true}])),
+        false,
+    )
+    .unwrap();
     let names = |pod: &Value| -> Vec<String> {
-        pod["spec"]["containers"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap().to_owned()).collect()
+        pod["spec"]["containers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(names(&second), ["one", "three", "two"]);
     assert_eq!(second["spec"]["containers"][2], json!({"name": "two", "image": "i", "tty": true}));
@@ -168,7 +201,10 @@ fn what_is_no_configuration_is_refused() {
         (json!({"kind": "ConfigMap", "metadata": {"name": "a", "managedFields": []}}), 400),
         (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}}), 500),
         (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": [1]}}), 500),
-        (json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}, {"name": "c"}]}}), 500),
+        (
+            json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}, {"name": "c"}]}}),
+            500,
+        ),
     ] {
         assert_eq!(apply(None, "a", config.clone(), false).unwrap_err().code, code, "{config}");
     }
