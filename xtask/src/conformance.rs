@@ -65,9 +65,19 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     }
     let binary = task::build_server(root, !request.debug)?;
     let python_path = tools::python(root)?;
+    // Side by side: most of a replay is waiting for watches to end.
+    let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
+        let (request, binary, python_path) = (&request, &binary, &python_path);
+        let replays: Vec<_> = areas
+            .into_iter()
+            .map(|area| (area, scope.spawn(move || replay(root, request, area, binary, python_path))))
+            .collect();
+        let panicked = |_| Err("the replay panicked".to_owned());
+        replays.into_iter().map(|(area, replay)| (area, replay.join().unwrap_or_else(panicked))).collect()
+    });
     let mut outcomes = BTreeMap::new();
-    for area in areas {
-        let outcome = replay(root, &request, area, &binary, &python_path)?;
+    for (area, outcome) in replayed {
+        let outcome = outcome?;
         println!(
             "{area}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of {} ({}%)",
             outcome.all.passed,

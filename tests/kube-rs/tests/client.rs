@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{ConfigMap, Namespace, Pod},
+    core::v1::{ConfigMap, Namespace, Pod, ServiceAccount},
 };
 use kube::{
     Api, Client, Config, ResourceExt,
@@ -176,7 +176,13 @@ async fn a_watcher_that_streams_the_list_sees_every_change() -> Result {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reflector_holds_what_the_server_holds() -> Result {
     let server = start()?;
-    let pods: Api<Pod> = Api::default_namespaced(client(&server).await?);
+    let client = client(&server).await?;
+    // The service account controller would have made it.
+    let account: ServiceAccount = from_value(json!({"metadata": {"name": "default"}}))?;
+    Api::<ServiceAccount>::default_namespaced(client.clone())
+        .create(&PostParams::default(), &account)
+        .await?;
+    let pods: Api<Pod> = Api::default_namespaced(client);
     let pod = |name: &str| {
         from_value::<Pod>(json!({
             "metadata": {"name": name, "labels": {"app": "kube-rs"}},

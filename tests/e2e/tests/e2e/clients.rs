@@ -12,6 +12,13 @@ metadata:
   name: web
   namespace: shop
 ---
+# The service account controller makes this one, but no controllers run here.
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: default
+  namespace: shop
+---
 apiVersion: v1
 kind: ConfigMap
 metadata:

@@ -53,7 +53,15 @@ fn a_chart_is_installed_upgraded_and_uninstalled() -> Result {
     for (name, text) in TEMPLATES {
         helm.file(&format!("chart/{name}"), text)?;
     }
-    let installed = helm.run(&["install", "shop", "./chart", "--namespace", "shop", "--create-namespace"])?;
+    let installed = helm.run(&[
+        "install",
+        "shop",
+        "./chart",
+        "--namespace",
+        "shop",
+        "--create-namespace",
+        "--server-side=false",
+    ])?;
     assert!(installed.contains("STATUS: deployed"), "{installed}");
     let objects = || kubectl.run(&["get", "-n", "shop", "sa,cm,secret,svc,deploy", "-o", "name"]);
     let made = objects()?;
