@@ -157,12 +157,15 @@ fn has_always_written(atom: Atom<'_>) -> bool {
     matches!(atom, Atom::Struct(schema) if schema.is_declared() && schema.always_written().len() > 0)
 }
 
+/// What is done with a member: its name, its old and new value, and its schema.
+type Visit<'f, 'v, 's> = dyn FnMut(&str, Option<&'v Value>, Option<&'v Value>, SchemaRef<'s>) + 'f;
+
 /// Calls `visit` for the members of two objects that differ.
 fn members<'v, 's>(
     old: Option<&'v Map>,
     new: Option<&'v Map>,
     atom: Atom<'s>,
-    visit: &mut dyn FnMut(&str, Option<&'v Value>, Option<&'v Value>, SchemaRef<'s>),
+    visit: &mut Visit<'_, 'v, 's>,
 ) {
     let always = |name: &str| match atom {
         Atom::Struct(schema) if schema.is_declared() => {
