@@ -130,6 +130,13 @@ async fn bodies_deeper_than_anything_real() {
             JSON_PATCH,
             format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{maps}}}]"),
         ),
+        (
+            "an applied configuration",
+            "PATCH",
+            format!("{MAPS}/applied?fieldManager=test"),
+            ("Content-Type", "application/apply-patch+yaml"),
+            format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{maps}}}"),
+        ),
         ("delete options", "DELETE", format!("{MAPS}/kept"), JSON, format!("{{\"x\":{lists}}}")),
         ("YAML lists", "POST", MAPS.to_owned(), YAML, format!("x: {lists}\n")),
         ("YAML maps", "POST", MAPS.to_owned(), YAML, nested("{a: ", "1", "}", depth)),
