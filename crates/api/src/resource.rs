@@ -1,6 +1,11 @@
 //! `resource.k8s.io`: devices that pods ask for.
 
+mod binding_conditions;
+mod claim_spec;
+mod configuration;
 pub mod device_class;
+mod lists;
+mod names;
 pub mod resource_claim;
 pub mod resource_claim_template;
 pub mod resource_slice;

@@ -1,6 +1,8 @@
 //! Requests for certificates.
 
+mod pem;
 mod strategy;
+mod validation;
 
 use self::strategy::{ApprovalStrategy, CertificateSigningRequestStrategy, StatusStrategy};
 use super::GROUP;

@@ -1,5 +1,7 @@
 //! Kinds of devices.
 
+mod validation;
+
 use super::GROUP;
 use crate::declare::Declare;
 use crate::plain::{Generation, PlainStrategy};
@@ -10,10 +12,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .cluster("DeviceClass", "deviceclasses")
-        .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.generation(Generation::Counted).answers_deleted_object())
+    GROUP.cluster("DeviceClass", "deviceclasses").prints(columns, cells).ruled(RULES)
 }
 
 fn columns() -> Vec<Column> {
@@ -23,3 +22,8 @@ fn columns() -> Vec<Column> {
 fn cells(class: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(class), age(class, now)]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .generation(Generation::Counted)
+    .answers_deleted_object()
+    .checked(validation::validate, validation::validate_update);

@@ -1,8 +1,12 @@
 //! Claims to devices.
 
+mod status;
+mod validation;
+
 use super::GROUP;
+use super::claim_spec;
 use crate::declare::Declare;
-use crate::plain::{PlainStatusStrategy, PlainStrategy};
+use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
@@ -13,8 +17,8 @@ pub fn resource() -> Resource {
     GROUP
         .namespaced("ResourceClaim", "resourceclaims")
         .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.with_status().answers_deleted_object())
-        .status(PlainStatusStrategy { keeps_metadata: true })
+        .ruled(RULES)
+        .status(status::StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -38,3 +42,9 @@ fn state(claim: &Value) -> String {
     let words: Vec<&str> = words.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect();
     words.join(",")
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(|claim| claim_spec::set_defaults(claim.at_mut("spec.devices")))
+    .with_status()
+    .answers_deleted_object()
+    .checked(validation::validate, validation::validate_update);

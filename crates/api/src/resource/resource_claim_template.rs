@@ -1,19 +1,19 @@
 //! Templates of claims to devices.
 
+mod validation;
+
 use super::GROUP;
+use super::claim_spec;
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
 use crate::printing::{age, name};
 use jiff::Timestamp;
-use pintle_machinery::Value;
+use pintle_machinery::{Value, ValueExt};
 use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .namespaced("ResourceClaimTemplate", "resourceclaimtemplates")
-        .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.answers_deleted_object())
+    GROUP.namespaced("ResourceClaimTemplate", "resourceclaimtemplates").prints(columns, cells).ruled(RULES)
 }
 
 fn columns() -> Vec<Column> {
@@ -23,3 +23,8 @@ fn columns() -> Vec<Column> {
 fn cells(template: &Value, now: Timestamp) -> Vec<Cell> {
     vec![name(template), age(template, now)]
 }
+
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(|template| claim_spec::set_defaults(template.at_mut("spec.spec.devices")))
+    .answers_deleted_object()
+    .checked(validation::validate, validation::validate_update);

@@ -1,8 +1,12 @@
 //! The devices of a driver, some at a time.
 
+mod capacity;
+mod device;
+mod strategy;
+mod validation;
+
 use super::GROUP;
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{age, column, name, text};
 use jiff::Timestamp;
 use pintle_machinery::Value;
@@ -13,7 +17,7 @@ pub fn resource() -> Resource {
     GROUP
         .cluster("ResourceSlice", "resourceslices")
         .prints(columns, cells)
-        .ruled(PlainStrategy::NEW.generation(Generation::Counted).answers_deleted_object())
+        .ruled(strategy::ResourceSliceStrategy)
         .selectable([
             SelectableField::new("spec.nodeName").with_trigger(),
             SelectableField::new("spec.driver"),

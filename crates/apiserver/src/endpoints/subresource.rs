@@ -90,7 +90,7 @@ fn answer_bytes(
 pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?;
     let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
-    let key = store.key(namespace, &exchange.info.name);
+    let key = store.object_key(namespace, &exchange.info.name)?;
     let (object, _) = store
         .cacher()
         .get(&key, pintle_cacher::Freshness::Consistent)

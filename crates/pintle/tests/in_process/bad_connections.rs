@@ -73,6 +73,17 @@ async fn a_flood_of_headers_on_http_2_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_selector_as_long_as_a_url_may_be_is_served() {
+    let server = Server::start().await;
+    let names: Vec<String> = (0..2500).map(|index| format!("application-{index}")).collect();
+    let path = format!("/api/v1/configmaps?labelSelector=app%20in%20({})", names.join(","));
+    assert!(path.len() > 40_000);
+    let answer = server.send(&format!("GET {path}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_tls_ends_the_connection() {
     let server = Server::start().await;
     let rows: [&[u8]; 4] =

@@ -18,7 +18,7 @@ async fn legacy_documents() {
             "GET /apis/apps/v1/",
             "GET /apis/autoscaling",
             "GET /apis/autoscaling/v1\nAccept: application/yaml",
-            "GET /api\nAccept: application/vnd.kubernetes.protobuf",
+            "GET /apis/policy\nAccept: application/vnd.kubernetes.protobuf",
             "GET /apis/apps/v1\nAccept: text/html",
         ])
         .await;

@@ -4,6 +4,8 @@
 //! Snapshots are the bytes of the answers. A changed snapshot is a changed API: compare it with what the reference
 //! server does before accepting it (`INSTA_UPDATE=always cargo test -p pintle --test in_process`).
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
 mod harness;
 
 mod bad_connections;

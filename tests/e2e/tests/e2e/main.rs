@@ -1,5 +1,7 @@
 //! End-to-end tests against a started server: real clients, bad input, ends and crashes.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
 mod bad_input;
 mod clients;
 mod helm;

@@ -1,7 +1,8 @@
 //! The rules of requests for certificates: who asks is not for them to say, and approval and issue are written apart.
 
+use super::validation::{Part, validate, validate_update};
 use crate::rules::keep;
-use pintle_machinery::{Value, ValueExt, meta, validation::validate_path_segment_name};
+use pintle_machinery::{ErrorList, Value, ValueExt, meta, validation::validate_path_segment_name};
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
 
@@ -31,9 +32,17 @@ impl Strategy for CertificateSigningRequestStrategy {
         object.remove_at("status");
     }
 
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
         keep(object, old, "status");
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Main)
     }
 
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
@@ -61,6 +70,10 @@ impl Strategy for StatusStrategy {
         }
         set_times(context, object, old);
     }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Status)
+    }
 }
 
 /// The rules of approval: conditions alone.
@@ -77,6 +90,10 @@ impl Strategy for ApprovalStrategy {
             Some(conditions) => object.set("status.conditions", conditions),
             None => _ = object.remove_at("status.conditions"),
         }
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validate_update(object, old, Part::Approval)
     }
 }
 

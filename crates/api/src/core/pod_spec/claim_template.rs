@@ -12,6 +12,14 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
 /// What is wrong with a `volumeClaimTemplate`.
 pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_metadata(template, path);
+    let spec = template.at("spec").unwrap_or(&Value::Null);
+    errors.extend(validate_claim_spec(spec, &path.child("spec")));
+    errors
+}
+
+/// What is wrong with the metadata of a template of claims: labels and annotations are all there may be.
+pub(crate) fn validate_metadata(template: &Value, path: &FieldPath) -> ErrorList {
     let metadata_path = path.child("metadata");
     let mut errors =
         validate_annotations(template.map_at("metadata.annotations"), &metadata_path.child("annotations"));
@@ -21,8 +29,6 @@ pub(super) fn validate(template: &Value, path: &FieldPath) -> ErrorList {
             errors.push(FieldError::forbidden(&metadata_path.child(field), "cannot be set"));
         }
     }
-    let spec = template.at("spec").unwrap_or(&Value::Null);
-    errors.extend(validate_claim_spec(spec, &path.child("spec")));
     errors
 }
 

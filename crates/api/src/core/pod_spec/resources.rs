@@ -207,7 +207,7 @@ fn validate_pod_resource_name(name: &str, path: &FieldPath) -> ErrorList {
 }
 
 /// Whether the name is one of a device's resources.
-fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && is_qualified_name(&format!("requests.{name}")).is_empty()

@@ -1,0 +1,23 @@
+//! What holds for templates of claims.
+
+use crate::{core::pod_spec::validate_template_metadata, resource::claim_spec, rules};
+use pintle_machinery::{ErrorList, FieldPath, Value, validation::validate_immutable_field};
+
+/// What is wrong with a new template.
+pub(super) fn validate(template: &Value) -> ErrorList {
+    let mut errors = rules::metadata(template, true);
+    let path = FieldPath::new("spec");
+    let spec = rules::value_at(template, "spec");
+    errors.extend(validate_template_metadata(spec, &path));
+    errors.extend(claim_spec::validate(rules::value_at(spec, "spec"), &path.child("spec")));
+    errors
+}
+
+/// What is wrong with a change of a template: what it says of claims stays.
+pub(super) fn validate_update(template: &Value, old: &Value) -> ErrorList {
+    let mut errors = validate(template);
+    errors.extend(rules::metadata_update(template, old));
+    let (new, old) = (rules::value_at(template, "spec"), rules::value_at(old, "spec"));
+    errors.extend(validate_immutable_field(new, old, &FieldPath::new("spec")));
+    errors
+}

@@ -1,0 +1,131 @@
+//! The rules of resource slices.
+
+use super::validation;
+use crate::rules;
+use jiff::Timestamp;
+use pintle_machinery::{ErrorList, Value, ValueExt, error_list::quote, meta};
+use pintle_registry::{RequestContext, Strategy};
+
+/// Attributes with many values, which the server does not offer yet.
+pub(super) const LIST_ATTRIBUTES: [&str; 4] = ["bools", "ints", "strings", "versions"];
+/// Node resources that stand for devices, which the server does not offer yet.
+const NODE_RESOURCES: &str = "nodeAllocatableResourceMappings";
+
+pub(super) struct ResourceSliceStrategy;
+
+impl Strategy for ResourceSliceStrategy {
+    fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
+        set_taint_times(object, context.now);
+        object.set("metadata.generation", 1);
+        drop_disabled_fields(object, None);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        set_taint_times(object, context.now);
+        rules::count_generation(object, old);
+        drop_disabled_fields(object, Some(old));
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_update(object, old)
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> Vec<String> {
+        warnings(object)
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+/// A taint that does not say since when it is there is there since now.
+fn set_taint_times(slice: &mut Value, now: Timestamp) {
+    for device in slice.items_at_mut("spec.devices") {
+        for taint in device.items_at_mut("taints") {
+            taint.set_default("timeAdded", meta::format_time(now));
+        }
+    }
+}
+
+fn drop_disabled_fields(slice: &mut Value, old: Option<&Value>) {
+    if !old.is_some_and(has_node_resources) {
+        for device in slice.items_at_mut("spec.devices") {
+            device.remove_at(NODE_RESOURCES);
+        }
+    }
+    if !old.is_some_and(has_list_attributes) {
+        for device in slice.items_at_mut("spec.devices") {
+            let attributes = device.at_mut("attributes").and_then(Value::as_object_mut);
+            for attribute in attributes.into_iter().flat_map(|attributes| attributes.values_mut()) {
+                for list in LIST_ATTRIBUTES {
+                    attribute.remove_at(list);
+                }
+            }
+        }
+    }
+}
+
+fn has_node_resources(slice: &Value) -> bool {
+    slice.items_at("spec.devices").iter().any(|device| !device.map_at(NODE_RESOURCES).is_empty())
+}
+
+/// Whether a device has an attribute with many values.
+pub(super) fn has_list_attributes(slice: &Value) -> bool {
+    let devices = slice.items_at("spec.devices").iter();
+    let mut attributes = devices.flat_map(|device| device.map_at("attributes").values());
+    attributes.any(|attribute| LIST_ATTRIBUTES.into_iter().any(|list| attribute.at(list).is_some()))
+}
+
+fn warnings(slice: &Value) -> Vec<String> {
+    let driver = slice.str_at("spec.driver");
+    if driver == driver.to_lowercase() {
+        return Vec::new();
+    }
+    vec![format!(
+        "spec.driver: driver names should be lowercase; {} contains uppercase characters",
+        quote(driver)
+    )]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_registry::testing::{MemoryRegistry, with_context};
+    use serde_json::json;
+
+    #[test]
+    fn new_slices_tell_since_when_taints_are_there() {
+        let time = "2020-01-01T00:00:00Z";
+        let mut slice = json!({"spec": {"devices": [{
+            "attributes": {"a": {"int": 1, "ints": [1]}},
+            "taints": [{"key": "a"}, {"key": "b", "timeAdded": time}],
+            NODE_RESOURCES: {"cpu": {}},
+        }]}});
+        with_context(&MemoryRegistry::default(), "", false, |context| {
+            ResourceSliceStrategy.prepare_for_create(context, &mut slice);
+        });
+        let device = json!({
+            "attributes": {"a": {"int": 1}},
+            "taints": [{"key": "a", "timeAdded": "1970-01-01T00:00:00Z"}, {"key": "b", "timeAdded": time}],
+        });
+        assert_eq!(slice, json!({"metadata": {"generation": 1}, "spec": {"devices": [device]}}));
+    }
+
+    #[test]
+    fn disabled_fields_stay_where_they_are_in_use() {
+        let device = json!({"attributes": {"a": {"ints": [1]}}, NODE_RESOURCES: {"cpu": {}}});
+        let old = json!({"spec": {"devices": [device]}});
+        let mut slice = old.clone();
+        drop_disabled_fields(&mut slice, Some(&old));
+        assert_eq!(slice, old);
+    }
+}

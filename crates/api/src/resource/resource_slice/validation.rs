@@ -1,0 +1,262 @@
+//! What holds for resource slices.
+
+use super::{device, strategy::has_list_attributes};
+use crate::{
+    core::pod_spec::validate_node_selector,
+    field_checks::{invalid_each, required},
+    resource::{
+        claim_spec::name_of,
+        lists::each_unique,
+        names::{validate_driver_name, validate_label, validate_pool_name},
+    },
+    rules,
+};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{name_is_dns_subdomain, validate_immutable_field},
+};
+
+const DEVICES_MAX: usize = 128;
+const ADVANCED_DEVICES_MAX: usize = 64;
+const COUNTER_SETS_MAX: usize = 8;
+const COUNTERS_MAX: usize = 32;
+
+/// What is wrong with a new slice.
+pub(super) fn validate(slice: &Value) -> ErrorList {
+    let mut errors = rules::metadata(slice, false);
+    errors.extend(validate_spec(slice, None));
+    errors
+}
+
+/// What is wrong with a change of a slice.
+pub(super) fn validate_update(slice: &Value, old: &Value) -> ErrorList {
+    let mut errors = rules::metadata_update(slice, old);
+    errors.extend(validate_spec(slice, Some(old)));
+    errors
+}
+
+fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
+    let path = FieldPath::new("spec");
+    let mut errors = validate_driver_name(slice.str_at("spec.driver"), &path.child("driver"));
+    errors.extend(validate_pool(slice, &path.child("pool")));
+    if let Some(old) = old {
+        for kept in ["pool.name", "driver", "nodeName"] {
+            let [new, old] = [slice, old].map(|slice| rules::value_at(slice, &format!("spec.{kept}")));
+            let path = kept.split('.').fold(path.clone(), |path, name| path.child(name));
+            errors.extend(validate_immutable_field(new, old, &path));
+        }
+    }
+    errors.extend(validate_node_selection(slice, &path));
+    let (devices, counters) = (slice.at("spec.devices"), slice.at("spec.sharedCounters"));
+    if devices.is_some() && counters.is_some() {
+        errors.push(FieldError::invalid(&path, "", "only one of `sharedCounters` or `devices` is allowed"));
+    }
+    let max = if is_advanced(slice) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
+    let devices = slice.items_at("spec.devices");
+    let selects_per_device = slice.bool_at("spec.perDeviceNodeSelection");
+    errors.extend(each_unique(devices, max, &path.child("devices"), name_of, |device, path| {
+        let old_devices = old.map(|old| old.items_at("spec.devices")).unwrap_or_default();
+        let old = old_devices.iter().find(|old| old.str_at("name") == device.str_at("name"));
+        device::validate(device, old, selects_per_device, path)
+    }));
+    let sets = slice.items_at("spec.sharedCounters");
+    errors.extend(each_unique(
+        sets,
+        COUNTER_SETS_MAX,
+        &path.child("sharedCounters"),
+        name_of,
+        |set, path| validate_counters(set, "name", path),
+    ));
+    errors
+}
+
+/// Devices of which each one costs more.
+fn is_advanced(slice: &Value) -> bool {
+    let mut devices = slice.items_at("spec.devices").iter();
+    let is_tainted = |device: &Value| {
+        !device.items_at("taints").is_empty() || !device.items_at("consumesCounters").is_empty()
+    };
+    devices.any(is_tainted) || has_list_attributes(slice)
+}
+
+fn validate_pool(slice: &Value, path: &FieldPath) -> ErrorList {
+    let mut errors = validate_pool_name(slice.str_at("spec.pool.name"), &path.child("name"));
+    let count = slice.i64_at("spec.pool.resourceSliceCount").unwrap_or_default();
+    if count <= 0 {
+        let path = path.child("resourceSliceCount");
+        errors.push(FieldError::invalid(&path, count, "must be greater than zero"));
+    }
+    let generation = slice.i64_at("spec.pool.generation").unwrap_or_default();
+    if generation < 0 {
+        let path = path.child("generation");
+        errors.push(FieldError::invalid(&path, generation, "must be greater than or equal to zero"));
+    }
+    errors
+}
+
+/// The devices of a slice are on one node, on selected nodes, on all nodes, or each says where it is.
+fn validate_node_selection(slice: &Value, path: &FieldPath) -> ErrorList {
+    const ONE_OF: &str =
+        "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    let spec = rules::value_at(slice, "spec");
+    let mut selection = NodeSelection::of(spec, "must be either unset or set to a non-empty string", path);
+    if let Some(selector) = spec.at("nodeSelector") {
+        let terms = selector.items_at("nodeSelectorTerms");
+        if terms.len() != 1 {
+            let path = path.child("nodeSelector").child("nodeSelectorTerms");
+            let detail = "must have exactly one node selector term";
+            // It stands with the other errors of the selector, before those of the fields that follow it.
+            let at = selection.errors_of_selector;
+            selection.errors.insert(at, FieldError::invalid(&path, terms.to_vec(), detail));
+        }
+    }
+    selection.add_flag(spec, "perDeviceNodeSelection", path);
+    let mut errors = selection.errors;
+    match selection.fields.as_slice() {
+        [] => errors.push(FieldError::required(path, ONE_OF)),
+        [_] => {}
+        fields => errors.push(FieldError::invalid(
+            path,
+            format!("{{{}}}", fields.join(", ")),
+            format!("{ONE_OF}, but multiple fields are set"),
+        )),
+    }
+    errors
+}
+
+/// Which of the ways to select nodes are used, and what is wrong with them.
+pub(super) struct NodeSelection {
+    pub(super) fields: Vec<String>,
+    pub(super) errors: ErrorList,
+    /// How many errors there are before those of the flags.
+    errors_of_selector: usize,
+}
+
+impl NodeSelection {
+    /// The ways that slices and devices have in common.
+    pub(super) fn of(holder: &Value, empty_name: &str, path: &FieldPath) -> NodeSelection {
+        let mut selection =
+            NodeSelection { fields: Vec::new(), errors: ErrorList::new(), errors_of_selector: 0 };
+        if let Some(name) = holder.at("nodeName").and_then(Value::as_str) {
+            let path = path.child("nodeName");
+            if name.is_empty() {
+                selection.errors.push(FieldError::invalid(&path, name, empty_name));
+            } else {
+                selection.fields.push("`nodeName`".to_owned());
+                selection.errors.extend(invalid_each(&path, name, name_is_dns_subdomain(name, false)));
+            }
+        }
+        if let Some(selector) = holder.at("nodeSelector") {
+            selection.fields.push("`nodeSelector`".to_owned());
+            selection.errors.extend(validate_node_selector(selector, false, &path.child("nodeSelector")));
+        }
+        selection.errors_of_selector = selection.errors.len();
+        selection.add_flag(holder, "allNodes", path);
+        selection
+    }
+
+    fn add_flag(&mut self, holder: &Value, field: &str, path: &FieldPath) {
+        match holder.at(field).and_then(Value::as_bool) {
+            Some(true) => self.fields.push(format!("`{field}`")),
+            Some(false) => {
+                let detail = "must be either unset or set to true";
+                self.errors.push(FieldError::invalid(&path.child(field), false, detail));
+            }
+            None => {}
+        }
+    }
+}
+
+/// What is wrong with a set of counters, or with what a device takes of one; `name` is the field that names the set.
+pub(super) fn validate_counters(holder: &Value, name: &str, path: &FieldPath) -> ErrorList {
+    let mut errors = required(holder, name, path);
+    if errors.is_empty() {
+        errors.extend(validate_label(holder.str_at(name), &path.child(name)));
+    }
+    let counters = holder.map_at("counters");
+    let path = path.child("counters");
+    match counters.len() {
+        0 => errors.push(FieldError::required(&path, "")),
+        length if length > COUNTERS_MAX => errors.push(FieldError::too_many(&path, length, COUNTERS_MAX)),
+        _ => errors.extend(counters.keys().flat_map(|key| validate_label(key, &path))),
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn slice(spec: Value) -> Value {
+        let mut slice = json!({"metadata": {"name": "s", "uid": "u", "resourceVersion": "1"}, "spec": {
+            "driver": "d", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1}}});
+        for (name, value) in spec.as_object().into_iter().flatten() {
+            slice.set(&format!("spec.{name}"), value.clone());
+        }
+        slice
+    }
+
+    #[test]
+    fn slices_are_checked() {
+        let check = |spec: Value, expected: &[&str]| {
+            let errors = validate(&slice(spec));
+            assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+        };
+        const ONE_OF: &str =
+            "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+        check(json!({}), &[]);
+        check(
+            json!({"nodeName": null, "allNodes": false}),
+            &[
+                "spec.allNodes: Invalid value: false: must be either unset or set to true",
+                &format!("spec: Required value: {ONE_OF}"),
+            ],
+        );
+        check(
+            json!({"allNodes": true}),
+            &[&format!(
+                "spec: Invalid value: \"{{`nodeName`, `allNodes`}}\": {ONE_OF}, but multiple fields are set"
+            )],
+        );
+        let term = json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]});
+        check(
+            json!({"nodeName": null, "nodeSelector": {"nodeSelectorTerms": [term, term]}, "allNodes": false}),
+            &[
+                r#"spec.nodeSelector.nodeSelectorTerms: Invalid value: [{"matchExpressions":[{"key":"a","operator":"Exists"}]},{"matchExpressions":[{"key":"a","operator":"Exists"}]}]: must have exactly one node selector term"#,
+                "spec.allNodes: Invalid value: false: must be either unset or set to true",
+            ],
+        );
+        check(
+            json!({"pool": {}}),
+            &[
+                "spec.pool.name: Required value",
+                "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
+            ],
+        );
+        check(
+            json!({"devices": [{"name": "a"}, {"name": "a"}]}),
+            &[r#"spec.devices[1]: Duplicate value: "a""#],
+        );
+        check(
+            json!({"sharedCounters": [{"name": "a", "counters": {"m": {"value": "1"}}}, {}]}),
+            &[
+                "spec.sharedCounters[1].name: Required value",
+                "spec.sharedCounters[1].counters: Required value",
+            ],
+        );
+    }
+
+    #[test]
+    fn slices_stay_with_their_driver_pool_and_node() {
+        let check = |field: &str, value: Value, errors: usize| {
+            let mut new = slice(json!({}));
+            new.set(field, value);
+            assert_eq!(validate_update(&new, &slice(json!({}))).len(), errors, "{field}");
+        };
+        check("spec.driver", json!("e"), 1);
+        check("spec.nodeName", json!("e"), 1);
+        check("spec.pool.name", json!("e"), 1);
+        check("spec.pool.generation", json!(2), 0);
+    }
+}
