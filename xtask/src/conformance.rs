@@ -55,11 +55,20 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
         return Err(format!("{}: there are no recorded conversations", scenarios.display()));
     }
     let known = areas(&scenarios)?;
+    let mut floors = floors(root)?;
     let areas: Vec<&str> = if request.areas.is_empty() {
-        known.iter().map(String::as_str).collect()
+        let (with_floor, without): (Vec<&str>, Vec<&str>) =
+            known.iter().map(String::as_str).partition(|area| floors.contains_key(*area));
+        if !without.is_empty() {
+            println!("LEFT OUT, since {FLOORS} has no floor for them: {}", without.join(", "));
+        }
+        with_floor
     } else {
         request.areas.clone()
     };
+    if areas.is_empty() {
+        return Err(format!("{FLOORS} names no area"));
+    }
     if let Some(unknown) = areas.iter().find(|area| !known.iter().any(|known| known == *area)) {
         return Err(format!("no such area: {unknown}; there are {}", known.join(", ")));
     }
@@ -91,7 +100,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     }
     let details = task::target_directory(root).join("conformance");
     println!("what differs: {}/*.log", details.display());
-    judge(root, &outcomes, request.bless)
+    judge(root, &outcomes, &mut floors, request.bless)
 }
 
 fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
@@ -177,19 +186,24 @@ fn count(area: &str, result: &Value) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-fn judge(root: &Path, outcomes: &BTreeMap<&str, Count>, bless: bool) -> Result<(), String> {
-    let path = root.join(FLOORS);
-    let mut floors: BTreeMap<String, u64> = match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str::<Value>(&text)
-            .ok()
-            .and_then(|value| {
-                let object = value.as_object()?;
-                object.iter().map(|(area, floor)| Some((area.clone(), floor.as_u64()?))).collect()
-            })
-            .ok_or_else(|| format!("{FLOORS}: not an object of percents"))?,
-        Err(_) if bless => BTreeMap::new(),
-        Err(error) => return Err(format!("{FLOORS}: {error}")),
-    };
+fn floors(root: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let text = fs::read_to_string(root.join(FLOORS)).map_err(|error| format!("{FLOORS}: {error}"))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| format!("{FLOORS}: {error}"))?;
+    let object = value.as_object().ok_or_else(|| format!("{FLOORS}: not an object"))?;
+    object
+        .iter()
+        .map(|(area, floor)| Some((area.clone(), floor.as_u64()?)))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("{FLOORS}: a floor is a whole number of percents"))
+}
+
+/// Compares with the floors, or raises them.
+fn judge(
+    root: &Path,
+    outcomes: &BTreeMap<&str, Count>,
+    floors: &mut BTreeMap<String, u64>,
+    bless: bool,
+) -> Result<(), String> {
     let mut below = Vec::new();
     for (area, count) in outcomes {
         let floor = floors.get(*area).copied().unwrap_or(0);
@@ -201,7 +215,7 @@ fn judge(root: &Path, outcomes: &BTreeMap<&str, Count>, bless: bool) -> Result<(
     }
     if bless {
         let text = serde_json::to_string_pretty(&floors).map_err(|error| error.to_string())?;
-        fs::write(&path, text + "\n").map_err(|error| format!("{FLOORS}: {error}"))?;
+        fs::write(root.join(FLOORS), text + "\n").map_err(|error| format!("{FLOORS}: {error}"))?;
     }
     if below.is_empty() { Ok(()) } else { Err(below.join("\n")) }
 }

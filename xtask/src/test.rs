@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{task, tools};
+use crate::{task, tools, transcript};
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let parts: &[&str] = match args {
@@ -60,5 +60,6 @@ fn end_to_end(root: &Path) -> Result<(), String> {
     command.env("CARGO_TARGET_DIR", task::target_directory(root));
     let kube_rs =
         task::run(command.args(["test", "--manifest-path", "tests/kube-rs/Cargo.toml", "--locked"]));
-    clients.and(kube_rs)
+    let transcript = transcript::check(root, &server, &tools.kubectl);
+    clients.and(kube_rs).and(transcript)
 }
