@@ -14,7 +14,7 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_machinery::{
     GroupVersionKind, Status, Value, ValueExt,
-    codec::{StrictProblem, yaml},
+    codec::{StrictProblem, json, yaml},
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
 };
@@ -73,7 +73,7 @@ impl Configuration {
     ) -> Result<Configuration, Status> {
         let failed = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
         let converted = yaml::to_json(body).map_err(|error| failed(&error))?;
-        let object: Value = serde_json::from_slice(&converted.json).map_err(|error| failed(&error))?;
+        let object: Value = json::decode_any(&converted.json).map_err(|error| failed(&error))?;
         if !object.is_object() && !object.is_null() {
             return Err(failed(&"the configuration is no object"));
         }

@@ -411,3 +411,92 @@ async fn bodies_where_none_belongs_are_ignored() {
     assert_eq!(Answer::read(response).await.body, kept.body);
     server.stop().await;
 }
+
+/// Numbers as large as their types allow, and larger: nothing overflows, panics or takes long.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_at_the_end_of_their_range() {
+    let server = Server::start().await;
+    let account = "POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}";
+    assert_eq!(server.send(account).await.status, 201);
+    let check = |what: &str, answer: &Answer| {
+        assert!(answer.status < 500, "{what}: {} {}", answer.status, answer.text());
+    };
+    let numbers =
+        [i64::MAX.to_string(), i64::MIN.to_string(), "99999999999999999999".to_owned(), "1e400".to_owned()];
+    for number in &numbers {
+        for query in
+            ["limit=", "watch=1&timeoutSeconds=1&resourceVersion=0&limit=", "timeoutSeconds=", "timeout="]
+        {
+            check(query, &server.send(&format!("GET {MAPS}?{query}{number}")).await);
+        }
+        // A watch of ages is answered, and ended by its client.
+        let client = server.client(crate::harness::Identity::Admin).await;
+        let path = format!("{MAPS}?watch=1&timeoutSeconds={number}");
+        let response = client.begin("GET", &path, &[], whole("")).await.unwrap();
+        assert!(response.status().as_u16() < 500, "{path}: {}", response.status());
+        let map = format!(
+            "{{\"metadata\":{{\"name\":\"a\",\"generation\":{number},\"finalizers\":[\"example.com/wait\"],\"deletionGracePeriodSeconds\":{number}}}}}"
+        );
+        let created = server.send(&format!("POST {MAPS}\n\n{map}")).await;
+        check("a generation", &created);
+        if created.status == 201 {
+            check("a deletion", &server.send(&format!("DELETE {MAPS}/a?gracePeriodSeconds={number}")).await);
+            let patch = "{\"metadata\":{\"finalizers\":null}}";
+            let freed = server.exchange("PATCH", &format!("{MAPS}/a"), &[MERGE_PATCH], patch).await;
+            assert_eq!(freed.status, 200, "{}", freed.text());
+        }
+    }
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |spec: &str| {
+        format!(
+            "{{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{{spec}\"containers\":[{{\"name\":\"c\",\"image\":\"i\"}}]}}}}"
+        )
+    };
+    for first in &numbers {
+        for second in &numbers {
+            let body = pod(&format!("\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":{first},"));
+            let created = server.send(&format!("POST {pods}\n\n{body}")).await;
+            check("a grace period", &created);
+            for period in [second.as_str(), "30", second.as_str(), "0"] {
+                check(
+                    "a deletion",
+                    &server.send(&format!("DELETE {pods}/p?gracePeriodSeconds={period}")).await,
+                );
+            }
+            let gone = server.send(&format!("GET {pods}/p")).await;
+            assert_eq!(gone.status, 404, "{first} {second}: {}", gone.text());
+        }
+    }
+    let long = "9".repeat(100_000);
+    let deep = format!("0.{}1", "0".repeat(100_000));
+    for quantity in [
+        "1e999999999",
+        "1e-999999999",
+        "1e9223372036854775807",
+        "-1e308",
+        "9E",
+        "1Ei",
+        &long,
+        &deep,
+        "1e",
+        "NaN",
+    ] {
+        let spec = format!(
+            "{{\"metadata\":{{\"name\":\"q\"}},\"spec\":{{\"containers\":[{{\"name\":\"c\",\"image\":\"i\",\"resources\":{{\"limits\":{{\"cpu\":\"{quantity}\",\"memory\":\"{quantity}\"}}}}}}]}}}}"
+        );
+        let begun = std::time::Instant::now();
+        check(quantity, &server.send(&format!("POST {pods}?dryRun=All\n\n{spec}")).await);
+        assert!(begun.elapsed().as_secs() < 5, "{quantity:.20}: {:?}", begun.elapsed());
+    }
+    for number in ["1e308", "1e-320", "-0", "0.1", "123456789012345678901234567890", "1e400"] {
+        let body = format!("{{\"metadata\":{{\"name\":\"r\"}},\"revision\":1,\"data\":{{\"n\":{number}}}}}");
+        let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
+        check(number, &server.send(&format!("POST {path}\n\n{body}")).await);
+        for accept in ["application/yaml", "application/vnd.kubernetes.protobuf"] {
+            check(number, &server.send(&format!("GET {path}/r\nAccept: {accept}")).await);
+        }
+        server.send(&format!("DELETE {path}/r")).await;
+    }
+    server.assert_lives().await;
+    server.stop().await;
+}
