@@ -33,6 +33,9 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     dedup_owner_references(exchange, &mut object);
     let store = exchange.store()?;
     store.set_defaults(&mut object);
+    // Nobody owns what only the server writes.
+    object.remove_at("metadata.deletionTimestamp");
+    object.remove_at("metadata.deletionGracePeriodSeconds");
     exchange.managed_write(&options.field_manager).update(None, &mut object);
     let context = exchange.context(options.dry_run);
     let object = exchange.admit(Operation::Create, &kind, &context, object, None).await?;

@@ -172,7 +172,7 @@ impl Transform for ScaleTransform<'_> {
                     manager.apply_scale(&mut new, path, changed, self.options.force)
                 })?,
                 Change::Put(_) | Change::Patch(_) if changed => {
-                    write.with_manager(|manager| manager.update_scale(&mut new, path));
+                    write.with_manager(|manager| manager.update_scale(&mut new, path, replicas != 0));
                 }
                 Change::Put(_) | Change::Patch(_) => {}
             }

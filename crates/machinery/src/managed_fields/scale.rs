@@ -8,11 +8,14 @@ use super::{
 use crate::{Status, Value};
 
 impl FieldManager<'_> {
-    /// Gives the field at a dotted path to the writer, after a write through `scale` changed its value.
-    pub fn update_scale(&self, object: &mut Value, replicas: &str) {
+    /// Gives the field at a dotted path to the writer, after a write through `scale` changed its value. A scale to zero has
+    /// no replicas (`is_set` is false), and so nobody owns them.
+    pub fn update_scale(&self, object: &mut Value, replicas: &str, is_set: bool) {
         let mut entries = Entry::trusted(entry::take(object).unwrap_or_default());
-        if !entries.is_empty() {
-            self.steal(&mut entries, Operation::Update, replicas);
+        match is_set {
+            _ if entries.is_empty() => {}
+            true => self.steal(&mut entries, Operation::Update, replicas),
+            false => disown(&mut entries, &FieldSet::of_fields(replicas.split('.'))),
         }
         entry::put(object, entries);
     }
@@ -55,8 +58,7 @@ impl FieldManager<'_> {
 
     fn steal(&self, entries: &mut Vec<Entry>, operation: Operation, replicas: &str) {
         let fields = FieldSet::of_fields(replicas.split('.'));
-        entries.iter_mut().for_each(|entry| entry.fields.difference(&fields));
-        entries.retain(|entry| !entry.fields.is_empty());
+        disown(entries, &fields);
         // The entry of a scale has no time.
         let own = self.entry(operation, None, FieldSet::new());
         match entries.iter_mut().find(|entry| entry.is_of(&own)) {
@@ -64,4 +66,9 @@ impl FieldManager<'_> {
             None => entries.push(Entry { fields, ..own }),
         }
     }
+}
+
+fn disown(entries: &mut Vec<Entry>, fields: &FieldSet) {
+    entries.iter_mut().for_each(|entry| entry.fields.difference(fields));
+    entries.retain(|entry| !entry.fields.is_empty());
 }
