@@ -47,21 +47,23 @@ spec:
 ];
 
 #[test]
-fn a_chart_is_installed_upgraded_and_uninstalled() -> Result {
+fn a_chart_is_installed_upgraded_and_uninstalled_by_server_side_apply() -> Result {
+    life_of_a_chart(&[])
+}
+
+#[test]
+fn a_chart_is_installed_upgraded_and_uninstalled_by_patches() -> Result {
+    life_of_a_chart(&["--server-side=false"])
+}
+
+fn life_of_a_chart(how: &[&str]) -> Result {
     let server = start()?;
     let (helm, kubectl) = (Cli::helm(&server)?, Cli::kubectl(&server)?);
     for (name, text) in TEMPLATES {
         helm.file(&format!("chart/{name}"), text)?;
     }
-    let installed = helm.run(&[
-        "install",
-        "shop",
-        "./chart",
-        "--namespace",
-        "shop",
-        "--create-namespace",
-        "--server-side=false",
-    ])?;
+    let install = ["install", "shop", "./chart", "--namespace", "shop", "--create-namespace"];
+    let installed = helm.run(&[&install, how].concat())?;
     assert!(installed.contains("STATUS: deployed"), "{installed}");
     let objects = || kubectl.run(&["get", "-n", "shop", "sa,cm,secret,svc,deploy", "-o", "name"]);
     let made = objects()?;
