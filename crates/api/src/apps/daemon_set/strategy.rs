@@ -25,6 +25,8 @@ impl Strategy for DaemonSetStrategy {
             object.set_default("spec.updateStrategy.rollingUpdate.maxSurge", 0);
         }
         object.set_default("spec.revisionHistoryLimit", 10);
+        // The counter is a field of its own in other versions, and so in every object: whoever writes one owns it.
+        set_template_generation(object, template_generation(object));
     }
 
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
