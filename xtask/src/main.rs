@@ -3,15 +3,28 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+mod bench;
 mod codegen;
+mod conformance;
 mod openapi;
 mod roundtrip;
 mod shared;
+mod task;
+mod test;
+mod tidy;
+mod tools;
+mod transcript;
 
 const HELP: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
+  test [unit] [doc] [e2e]   run all tests, or those parts; installs what they need in .tools/
+  conformance [--bless] [--debug] [--embedded] [AREA...]
+                      replay ../shared/conformance and compare with conformance-floors.json
+  bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
+                      measure a release build with ../shared/loadgen
+  transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
   roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
@@ -25,6 +38,10 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let result = match args.as_slice() {
+        ["test", args @ ..] => test::run(root, args),
+        ["conformance", args @ ..] => conformance::run(root, args),
+        ["bench", args @ ..] => bench::run(root, args),
+        ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),
         ["openapi", "--check"] => openapi::run(root),

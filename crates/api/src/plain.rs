@@ -175,6 +175,10 @@ pub(crate) struct PlainStatusStrategy {
 }
 
 impl Strategy for PlainStatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(if self.keeps_metadata { &["metadata", "spec"] } else { &["spec"] })
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep_but_status(object, old);
         if self.keeps_metadata {

@@ -67,15 +67,17 @@ impl Metrics {
         Ok(Metrics { registry, requests, duration, inflight, longrunning, stores })
     }
 
-    /// Notes a request that was answered.
-    pub fn observe(&self, info: &RequestInfo, dry_run: bool, code: u16, duration: Duration) {
+    /// Notes a request that was answered. What its path names is noted only when that is served: every other name would
+    /// be kept for ever, and clients have no end of them.
+    pub fn observe(&self, info: &RequestInfo, is_served: bool, dry_run: bool, code: u16, duration: Duration) {
         let verb = verb_label(info);
         let dry_run = if dry_run { "All" } else { "" };
         let scope = info.scope();
-        let (group, version) = (info.api_group.as_str(), info.api_version.as_str());
-        let (resource, subresource) = match info.is_resource_request {
-            true => (info.resource.as_str(), info.subresource.as_str()),
-            false => ("", ""),
+        let [group, version, resource, subresource] = match is_served {
+            true => {
+                [&info.api_group, &info.api_version, &info.resource, &info.subresource].map(String::as_str)
+            }
+            false => [""; 4],
         };
         let mut digits = itoa::Buffer::new();
         let code = digits.format(code);
@@ -97,19 +99,21 @@ impl Metrics {
             .observe(duration.as_secs_f64());
     }
 
+    /// The gauge that counts a request of a served resource while its answer lasts.
+    pub fn long_running(&self, info: &RequestInfo) -> IntGauge {
+        self.longrunning.with_label_values(&[
+            verb_label(info),
+            &info.api_group,
+            &info.api_version,
+            &info.resource,
+            &info.subresource,
+            info.scope(),
+            COMPONENT,
+        ])
+    }
+
     /// The gauge that counts a request while it is in flight.
     pub fn in_flight(&self, info: &RequestInfo) -> IntGauge {
-        if info.is_long_running() {
-            return self.longrunning.with_label_values(&[
-                verb_label(info),
-                &info.api_group,
-                &info.api_version,
-                &info.resource,
-                &info.subresource,
-                info.scope(),
-                COMPONENT,
-            ]);
-        }
         let mutating = !matches!(info.verb.as_str(), "get" | "list" | "watch");
         self.inflight.with_label_values(&[if mutating { "mutating" } else { "readOnly" }])
     }

@@ -11,6 +11,11 @@ use pintle_machinery::Status;
 /// What every filter and handler answers.
 pub type Response = http::Response<Body>;
 
+/// Marks an answer about a resource and a subresource that there are. What other paths say is only their sender's word:
+/// nothing may be kept of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Served;
+
 /// An answer with a body of some media type.
 pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());

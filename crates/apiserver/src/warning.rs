@@ -69,10 +69,10 @@ mod tests {
             let want: Vec<_> = want.iter().map(|text| format!("299 - \"{text}\"")).collect();
             assert_eq!(got, want.iter().map(String::as_bytes).collect::<Vec<_>>());
         };
-        check(&["a\"b\\".to_owned(), "two\nlines".to_owned(), "é".to_owned()], &[
-            "a\\\"b\\\\".to_owned(),
-            "é".to_owned(),
-        ]);
+        check(
+            &["a\"b\\".to_owned(), "two\nlines".to_owned(), "é".to_owned()],
+            &["a\\\"b\\\\".to_owned(), "é".to_owned()],
+        );
         let long = |letter: &str| letter.repeat(3000);
         check(&[long("a")], &[long("a")]);
         check(&[long("a"), long("b")], &["a".repeat(256), "b".repeat(256)]);

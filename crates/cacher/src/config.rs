@@ -54,7 +54,7 @@ impl CacherConfig {
             history: Duration::from_secs(75),
             log_capacity_min: 100,
             log_capacity_max: 100 * 1024,
-            log_bytes_max: 32 << 20,
+            log_bytes_max: 16 << 20,
             resume_from_storage: true,
             queue_capacity: 1000,
             bookmark_period: Duration::from_secs(60),

@@ -12,6 +12,7 @@ pub mod field_path;
 pub mod generate_name;
 pub mod group_version;
 pub mod int_or_string;
+pub mod managed_fields;
 pub mod meta;
 pub mod options;
 pub mod patch;

@@ -7,7 +7,7 @@ use crate::{
     kubeconfig::kubeconfig,
 };
 use pintle_apiserver::{
-    filters::ChainConfig,
+    filters::{ChainConfig, Handler},
     health::CheckScope,
     serving::{ServingConfig, serve, stopped},
 };
@@ -73,6 +73,7 @@ pub struct Running {
     address: SocketAddr,
     kubeconfig: PathBuf,
     kubeconfig_text: String,
+    handler: Handler,
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
@@ -94,6 +95,12 @@ impl Running {
     /// The text of the administrator's kubeconfig. It holds a private key.
     pub fn kubeconfig_text(&self) -> &str {
         &self.kubeconfig_text
+    }
+
+    /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
+    /// by its token, or by the [`pintle_apiserver::filters::PeerCertificates`] among its extensions.
+    pub fn handler(&self) -> Handler {
+        self.handler.clone()
     }
 
     /// Ends the server: no new connections, open requests finish, watches end, the store is synced and closed.
@@ -174,11 +181,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
     write_private(&kubeconfig, &kubeconfig_text)?;
     let serving = ServingConfig { tls: certificates.tls, grace_period: options.shutdown_grace_period };
-    let serving = tokio::spawn(serve(listener, serving, handler, stopping));
+    let serving = tokio::spawn(serve(listener, serving, handler.clone(), stopping));
     Ok(Running {
         address,
         kubeconfig,
         kubeconfig_text,
+        handler,
         stop,
         serving,
         background,

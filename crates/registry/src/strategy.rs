@@ -38,6 +38,13 @@ pub trait Strategy: Send + Sync {
     /// disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
+    /// The dotted paths of the fields that a write under this strategy leaves as they are, and whose writer so does not
+    /// own them. `None` is what holds for most: an object's own strategy leaves its status, the strategy of the status
+    /// the spec, that of another part nothing.
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
     /// What is wrong with a new object, its metadata first, then the fields in the order they are declared. A kind
     /// without rules of its own has the rules of metadata.
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {

@@ -101,7 +101,7 @@ impl Strategy for PodTemplateStrategy {
         }
         let (new, stored) = (object.at("template"), old.at("template"));
         if !semantically_equal(new.unwrap_or(&Value::Null), stored.unwrap_or(&Value::Null)) {
-            object.set_generation(old.generation() + 1);
+            object.set_generation(old.generation().saturating_add(1));
         }
     }
 

@@ -33,6 +33,10 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     dedup_owner_references(exchange, &mut object);
     let store = exchange.store()?;
     store.set_defaults(&mut object);
+    // Nobody owns what only the server writes.
+    object.remove_at("metadata.deletionTimestamp");
+    object.remove_at("metadata.deletionGracePeriodSeconds");
+    exchange.managed_write(&options.field_manager).update(None, &mut object);
     let context = exchange.context(options.dry_run);
     let object = exchange.admit(Operation::Create, &kind, &context, object, None).await?;
     let written = store
@@ -56,14 +60,8 @@ pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status
     })
 }
 
-/// What holds for every object that a client sends: its namespace, and fields nobody but the server writes.
+/// What holds for every object that a client sends: it is in the namespace of the request.
 pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(), Status> {
-    if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-        if !exchange.resource.resource.is_namespaced() {
-            metadata.remove("namespace");
-        }
-    }
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {

@@ -133,7 +133,7 @@ impl Encoder<'_> {
 
     /// The tree in this version.
     pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
-        let tree: Value = serde_json::from_slice(object.json()).map_err(Status::internal_error)?;
+        let tree = json::decode_any(object.json()).map_err(Status::internal_error)?;
         Ok(self.resource.from_storage(tree))
     }
 
@@ -166,7 +166,7 @@ impl Encoder<'_> {
             MediaType::Json if self.accepted.pretty => Ok(indent(&bytes)),
             MediaType::Json => Ok(bytes),
             _ => {
-                let tree: Value = serde_json::from_slice(&bytes).map_err(Status::internal_error)?;
+                let tree = json::decode_any(&bytes).map_err(Status::internal_error)?;
                 Ok(yaml::encode_any(&tree).into())
             }
         }

@@ -1,5 +1,6 @@
 //! The API endpoints: one handler a verb, none of which knows a kind by name.
 
+mod apply;
 mod create;
 mod decode;
 mod delete;
@@ -17,10 +18,10 @@ mod watch;
 use crate::{
     negotiation::{self, Accepted, Offers},
     query::Query,
-    registry::{Store, Stores, VersionedResource},
+    registry::{ManagedWrite, Store, Stores, VersionedResource},
     request::Request,
     request_info::RequestInfo,
-    response::{Response, failure, json_failure},
+    response::{Response, Served, failure, json_failure},
     warning::Warnings,
 };
 use http::{HeaderMap, Method, header};
@@ -41,6 +42,9 @@ pub struct ApiEndpoints {
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
+
+/// How long the name of a field manager may be.
+const MAX_FIELD_MANAGER: usize = 128;
 
 /// One request on its way through a handler.
 pub(crate) struct Exchange<'a> {
@@ -79,6 +83,25 @@ impl Exchange<'_> {
             dry_run,
             registry: &*self.server.stores,
         }
+    }
+
+    /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
+    fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
+        let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
+        ManagedWrite {
+            stores: &self.server.stores,
+            resource: self.resource,
+            manager,
+            subresource: &self.info.subresource,
+            now: self.now,
+        }
+    }
+
+    /// The program's name in the user agent, as far as it is short and printable.
+    fn user_agent_manager(&self) -> &str {
+        let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
+        name.get(..MAX_FIELD_MANAGER).unwrap_or(name)
     }
 
     fn admission<'b>(
@@ -203,7 +226,9 @@ impl ApiEndpoints {
             warnings: Warnings::default(),
         };
         exchange.warnings.extend(resource.resource.deprecation.clone());
-        let result = match action(&exchange, &parts.method) {
+        let action = action(&exchange, &parts.method);
+        let is_served = action.is_ok();
+        let result = match action {
             Err(status) => Err(status),
             Ok(_)
                 if query.first("export").is_some_and(|value| !value.is_empty())
@@ -243,6 +268,9 @@ impl ApiEndpoints {
             Err(status) => self.failure(&status, &exchange),
         };
         exchange.warnings.write_to(response.headers_mut());
+        if is_served {
+            response.extensions_mut().insert(Served);
+        }
         response
     }
 
@@ -315,6 +343,10 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     }
     if info.is_named {
         if resource.is_namespaced() && !in_namespace {
+            return Err(Status::no_such_resource());
+        }
+        let named = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
+        if !named.iter().any(|verb| resource.verbs.contains(verb)) {
             return Err(Status::no_such_resource());
         }
         return match *method {

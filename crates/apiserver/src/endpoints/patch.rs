@@ -1,8 +1,9 @@
-//! Patches: JSON patch, merge patch, strategic merge patch
+//! Patches: JSON patch, merge patch, strategic merge patch; an apply is served elsewhere
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 
 use super::{
     Exchange,
+    apply::{APPLY_PATCH, apply},
     create::{encoder, respond},
     media_type,
     update::check_name,
@@ -91,6 +92,9 @@ pub(super) async fn patch(
     body: RequestBody,
     subresource: &str,
 ) -> Result<Response, Status> {
+    if media_type(exchange.headers) == APPLY_PATCH {
+        return apply(exchange, body, subresource).await;
+    }
     let encoder = encoder(exchange)?;
     let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
     let body = body.read().await?;
@@ -104,6 +108,7 @@ pub(super) async fn patch(
         context: &context,
         patch,
         validation: options.field_validation,
+        field_manager: &options.field_manager,
     };
     let updated = store
         .update(
@@ -124,6 +129,7 @@ struct PatchTransform<'a> {
     context: &'a RequestContext<'a>,
     patch: Patch,
     validation: FieldValidation,
+    field_manager: &'a str,
 }
 
 impl PatchTransform<'_> {
@@ -132,7 +138,11 @@ impl PatchTransform<'_> {
         let resource = self.exchange.resource;
         let schema = resource.schema.get();
         let versioned = resource.from_storage(old.clone());
-        let patched = self.patch.apply(versioned, schema, self.validation)?;
+        let mut patched = self.patch.apply(versioned, schema, self.validation)?;
+        // A tree holds no empty lists; one empty entry asks for the same reset.
+        if patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            patched.set("metadata.managedFields", serde_json::json!([{}]));
+        }
         let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
@@ -189,7 +199,8 @@ impl Transform for PatchTransform<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a patch without its object"))?;
-            let patched = self.patched(old)?;
+            let mut patched = self.patched(old)?;
+            self.exchange.managed_write(self.field_manager).update(Some(old), &mut patched);
             self.exchange.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
         })
     }

@@ -3,8 +3,10 @@
 
 use super::{
     Exchange,
+    apply::{APPLY_PATCH, Configuration},
     decode::decode,
     encoding::encode,
+    media_type,
     patch::{Patch, read_patched},
     update::check_name,
 };
@@ -19,7 +21,8 @@ use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    meta::ObjectMeta,
+    codec::json::{decode_any, from_value},
+    managed_fields::merge,
     options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
 };
@@ -34,12 +37,12 @@ use serde_json::json;
 pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Plain)?;
     let store = exchange.store()?;
-    let key = store.key(&exchange.info.namespace, &exchange.info.name);
+    let key = store.object_key(&exchange.info.namespace, &exchange.info.name)?;
     let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
     let object = object.ok_or_else(|| {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;
-    let tree: Value = serde_json::from_slice(object.json()).map_err(Status::internal_error)?;
+    let tree = decode_any(object.json()).map_err(Status::internal_error)?;
     respond(&scale_of(&tree, paths(exchange)?), &accepted)
 }
 
@@ -63,10 +66,17 @@ pub(super) async fn update(exchange: &Exchange<'_>, body: RequestBody) -> Result
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
-    let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
+    let is_apply = media_type(exchange.headers) == APPLY_PATCH;
+    let options = match is_apply {
+        true => WriteOptions::parse_apply(exchange.query.pairs())?,
+        false => WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?,
+    };
     let accepted = exchange.accepted(Offers::Plain)?;
     let body = body.read().await?;
-    let change = Change::Patch(Patch::parse(exchange, &body)?);
+    let change = match is_apply {
+        true => Change::Apply(Configuration::parse(exchange, &body, &options)?),
+        false => Change::Patch(Patch::parse(exchange, &body)?),
+    };
     let written = write(exchange, &options, change, options.field_validation).await?;
     respond(&scale_of(&written.object, paths(exchange)?), &accepted)
 }
@@ -74,6 +84,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
 enum Change {
     Put(Value),
     Patch(Patch),
+    Apply(Configuration),
 }
 
 async fn write(
@@ -85,13 +96,12 @@ async fn write(
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
     let kind = scale_kind();
-    let preconditions = match &change {
-        Change::Put(scale) => {
-            let uid = Some(scale.uid().to_owned()).filter(|uid| !uid.is_empty());
-            Preconditions { uid, resource_version: None }
-        }
-        Change::Patch(_) => Preconditions::default(),
+    let uid = match &change {
+        Change::Put(scale) => scale.str_at("metadata.uid"),
+        Change::Patch(_) | Change::Apply(_) => "",
     };
+    let preconditions =
+        Preconditions { uid: Some(uid.to_owned()).filter(|uid| !uid.is_empty()), resource_version: None };
     let mut transform = ScaleTransform {
         exchange,
         kind: &kind,
@@ -99,6 +109,7 @@ async fn write(
         change,
         validation,
         paths: paths(exchange)?,
+        options,
     };
     let updated = store
         .update(
@@ -120,6 +131,7 @@ struct ScaleTransform<'a> {
     change: Change,
     validation: FieldValidation,
     paths: &'a ScalePaths,
+    options: &'a WriteOptions,
 }
 
 impl Transform for ScaleTransform<'_> {
@@ -136,6 +148,7 @@ impl Transform for ScaleTransform<'_> {
                     check_name(&patched, &self.exchange.info.name)?;
                     patched
                 }
+                Change::Apply(config) => self.applied(&before, config)?,
             };
             let scale =
                 self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
@@ -150,13 +163,45 @@ impl Transform for ScaleTransform<'_> {
                 ));
             }
             let mut new = old.clone();
+            let changed = before.i64_at("spec.replicas") != Some(replicas);
             new.set(&self.paths.spec_replicas, replicas);
+            let write = self.exchange.managed_write(&self.options.field_manager);
+            let path = &self.paths.spec_replicas;
+            match &self.change {
+                Change::Apply(_) => write.with_manager(|manager| {
+                    manager.apply_scale(&mut new, path, changed, self.options.force)
+                })?,
+                Change::Put(_) | Change::Patch(_) if changed => {
+                    write.with_manager(|manager| manager.update_scale(&mut new, path, replicas != 0));
+                }
+                Change::Put(_) | Change::Patch(_) => {}
+            }
             match scale.str_at("metadata.resourceVersion") {
                 "" => {}
                 version => new.set("metadata.resourceVersion", version),
             }
             Ok(new)
         })
+    }
+}
+
+impl ScaleTransform<'_> {
+    /// The scale that an applied configuration asks for.
+    fn applied(&self, before: &Value, config: &Configuration) -> Result<Value, Status> {
+        let (kind, version) = (config.object.str_at("kind"), config.object.str_at("apiVersion"));
+        if kind != self.kind.kind || version != self.kind.group_version().to_string() {
+            return Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")));
+        }
+        let mut scale = before.clone();
+        merge(&mut scale, &config.object, scale_schema()?);
+        config.check_strictly(self.options)?;
+        let decoded =
+            from_value(&scale, scale_schema()?).map_err(|error| Status::unknown(error.to_string()))?;
+        if let Some(problem) = decoded.problems.first() {
+            return Err(Status::unknown(format!("failed to create typed patch object: {problem}")));
+        }
+        check_name(&decoded.value, &self.exchange.info.name)?;
+        Ok(decoded.value)
     }
 }
 

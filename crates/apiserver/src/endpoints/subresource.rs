@@ -4,13 +4,12 @@ use super::{Exchange, decode::decode_with_versions, encoding::encode, method_not
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
-    registry::TypeSchema,
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
+use pintle_machinery::{GroupVersion, GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
 use pintle_registry::{NamedCreater, SubresourceKind};
-use pintle_schema::{Schema, default_by_schema};
+use pintle_schema::{Schema, SchemaRef, default_by_schema};
 
 /// Serves a POST to a subresource that creates.
 ///
@@ -56,31 +55,16 @@ pub(super) async fn serve(
     let object = exchange.admit(Operation::Create, kind, &context, object, None).await?;
     exchange.validate(Operation::Create, kind, &context, &object, None).await?;
     let answer = creater.create(&context, object).await?;
-    let (code, bytes) = answer_bytes(exchange, &answer, &accepted)?;
-    Ok(with_content_type(code, accepted.media_type.as_str(), Body::from(bytes)))
+    let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
+    Ok(with_content_type(201, accepted.media_type.as_str(), Body::from(bytes)))
 }
 
-fn answer_bytes(
-    _exchange: &Exchange<'_>,
-    answer: &Value,
-    accepted: &crate::negotiation::Accepted,
-) -> Result<(u16, bytes::Bytes), Status> {
-    let (group, version) = match answer.str_at("apiVersion").split_once('/') {
-        Some(parts) => parts,
-        None => ("", answer.str_at("apiVersion")),
-    };
-    let kind = answer.str_at("kind");
-    let schema = match kind {
-        "Status" => TypeSchema::builtin("k8s.io/apimachinery/pkg/apis/meta/v1.Status"),
-        _ => None,
-    };
-    let schema = match &schema {
-        Some(schema) => schema.get(),
-        None => Schema::builtin()
-            .by_kind(group, version, kind)
-            .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))?,
-    };
-    Ok((201, encode(answer, schema, accepted)?))
+/// The answer's own kind says how it is encoded: a `Status`, or the body's kind filled in.
+fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
+    let version = GroupVersion::parse(answer.str_at("apiVersion")).unwrap_or_default();
+    Schema::builtin()
+        .by_kind(&version.group, &version.version, answer.str_at("kind"))
+        .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))
 }
 
 /// Streams and proxied requests need a node's kubelet or a pod's network, which this server does not reach yet.
@@ -90,7 +74,7 @@ fn answer_bytes(
 pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?;
     let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
-    let key = store.key(namespace, &exchange.info.name);
+    let key = store.object_key(namespace, &exchange.info.name)?;
     let (object, _) = store
         .cacher()
         .get(&key, pintle_cacher::Freshness::Consistent)

@@ -13,6 +13,8 @@ use crate::{
 use pintle_admission::Operation;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta, options::WriteOptions};
 use pintle_registry::{BoxFuture, RequestContext};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::json;
 
 /// Serves a PUT of an object, or of a part of it.
 ///
@@ -29,6 +31,7 @@ pub(super) async fn update(
     let kind = exchange.resource.resource.group_version_kind();
     let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
     let mut object = exchange.resource.to_storage(object);
+    note_reset(&body, &mut object);
     check_name(&object, &exchange.info.name)?;
     prepare(exchange, &mut object)?;
     dedup_owner_references(exchange, &mut object);
@@ -41,7 +44,8 @@ pub(super) async fn update(
         resource_version: None,
     };
     let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
-    let mut transform = Put { exchange, kind: &kind, context: &context, object };
+    let field_manager = options.field_manager.as_str();
+    let mut transform = Put { exchange, kind: &kind, context: &context, object, field_manager };
     let updated = store
         .update(
             &context,
@@ -53,6 +57,28 @@ pub(super) async fn update(
         )
         .await?;
     respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+}
+
+/// An empty list of managed fields asks for their reset. A tree holds no empty lists, so it is noted as one empty entry,
+/// which asks for the same.
+fn note_reset(body: &[u8], object: &mut Value) {
+    #[derive(Deserialize)]
+    struct Head {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        managed_fields: Vec<IgnoredAny>,
+    }
+    if object.at("metadata.managedFields").is_some() || memchr::memmem::find(body, b"managedFields").is_none()
+    {
+        return;
+    }
+    let head = serde_json::from_slice::<Head>(body);
+    if head.is_ok_and(|head| head.metadata.managed_fields.is_empty()) {
+        object.set("metadata.managedFields", json!([{}]));
+    }
 }
 
 /// The object of a body must be the object of the path.
@@ -73,12 +99,15 @@ struct Put<'a> {
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     object: Value,
+    field_manager: &'a str,
 }
 
 impl Transform for Put<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Box::pin(self.exchange.admit(operation, self.kind, self.context, self.object.clone(), old))
+        let mut new = self.object.clone();
+        self.exchange.managed_write(self.field_manager).update(old, &mut new);
+        Box::pin(self.exchange.admit(operation, self.kind, self.context, new, old))
     }
 
     fn validate<'a>(

@@ -27,6 +27,9 @@ use tokio::time::Instant;
 /// come again at once.
 const MIN_WATCH_TIME: Duration = Duration::from_secs(1800);
 
+/// The clock does not reach further than what clients may ask for; nobody watches for longer than this.
+const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// How many items go into one write.
 const BATCH: usize = 256;
 
@@ -46,7 +49,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?.clone();
     let selection = Arc::new(Selection::parse(exchange, &options)?);
     let time = match options.timeout_seconds.filter(|seconds| *seconds > 0) {
-        Some(seconds) => Duration::from_secs(seconds.unsigned_abs()),
+        Some(seconds) => Duration::from_secs(seconds.unsigned_abs()).min(MAX_WATCH_TIME),
         None => MIN_WATCH_TIME.mul_f64(rand::rng().random_range(1.0..2.0)),
     };
     let deadline = Instant::now() + time;

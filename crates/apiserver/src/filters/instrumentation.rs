@@ -4,7 +4,11 @@ use super::{
     Filter, Next,
     request_info::{info_of, query_of},
 };
-use crate::{metrics::Metrics, request::Request, response::Response};
+use crate::{
+    metrics::Metrics,
+    request::Request,
+    response::{Response, Served},
+};
 use http::{HeaderName, HeaderValue};
 use prometheus::IntGauge;
 use std::{sync::Arc, time::Instant};
@@ -40,16 +44,17 @@ impl Filter for Instrumentation {
             Some(id) if id.len() <= 64 => Some(id.clone()),
             _ => HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok(),
         };
-        let in_flight = InFlight::new(self.metrics.in_flight(&info));
+        let in_flight = (!info.is_long_running()).then(|| InFlight::new(self.metrics.in_flight(&info)));
         let mut response = next.call(request).await;
-        if info.is_long_running() {
-            response = response.map(|body| body.with_guard(in_flight));
-        } else {
-            drop(in_flight);
+        drop(in_flight);
+        let is_served = response.extensions().get::<Served>().is_some();
+        if is_served && info.is_long_running() {
+            let running = InFlight::new(self.metrics.long_running(&info));
+            response = response.map(|body| body.with_guard(running));
         }
         let took = started.elapsed();
         let code = response.status().as_u16();
-        self.metrics.observe(&info, dry_run, code, took);
+        self.metrics.observe(&info, is_served, dry_run, code, took);
         tracing::debug!(
             verb = info.verb,
             group = info.api_group,

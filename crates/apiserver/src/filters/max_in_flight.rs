@@ -4,9 +4,10 @@
 use super::{Filter, Next, authorization::user_of, request_info::info_of};
 use crate::{
     request::Request,
-    response::{Response, json_failure},
+    response::{Response, text},
 };
-use pintle_machinery::{Status, user::SYSTEM_MASTERS};
+use http::{HeaderValue, header};
+use pintle_machinery::user::SYSTEM_MASTERS;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -18,8 +19,7 @@ pub(super) struct MaxInFlight {
 impl MaxInFlight {
     /// Limits of so many reads and writes; zero is no limit.
     pub(super) fn new(reads: usize, writes: usize) -> MaxInFlight {
-        let semaphore =
-            |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        let semaphore = |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         MaxInFlight { reads: semaphore(reads), writes: semaphore(writes) }
     }
 }
@@ -34,8 +34,17 @@ impl Filter for MaxInFlight {
         let permits = if reads { &self.reads } else { &self.writes };
         let Some(permits) = permits else { return next.call(request).await };
         let Ok(_permit) = permits.try_acquire() else {
-            return json_failure(&Status::too_many_requests("Too many requests, please try again later.", 1));
+            return too_many_requests();
         };
         next.call(request).await
     }
+}
+
+/// The reference answers in plain text here, unlike everywhere else: there may be no time to encode anything.
+fn too_many_requests() -> Response {
+    let mut response = text(429, "Too many requests, please try again later.\n");
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }

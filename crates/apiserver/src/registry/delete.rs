@@ -132,8 +132,7 @@ impl Store {
                  been deleted and then recreated",
                 old.uid()
             )
-        } else if let Some(version) =
-            differs(&options.precondition_resource_version, old.resource_version())
+        } else if let Some(version) = differs(&options.precondition_resource_version, old.resource_version())
         {
             format!(
                 "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
@@ -163,10 +162,14 @@ impl Store {
             if left == 0 {
                 return Grace::No;
             }
-            let Some(wanted) = options.grace_period_seconds.filter(|wanted| *wanted < left) else {
+            // What is negative counts as one second.
+            let wanted = options.grace_period_seconds.map(|wanted| if wanted < 0 { 1 } else { wanted });
+            let Some(wanted) = wanted.filter(|wanted| *wanted < left) else {
                 return Grace::Pending;
             };
-            let ends = ends.saturating_add(SignedDuration::from_secs(wanted - left)).unwrap_or(ends);
+            let earlier = SignedDuration::from_secs(wanted.saturating_sub(left));
+            // Times before the year 0 have no text, and of a period as long as that nothing is known but that it ends.
+            let ends = ends.saturating_add(earlier).unwrap_or(ends).max(Timestamp::UNIX_EPOCH);
             object.set("metadata.deletionTimestamp", meta::format_time(ends));
             object.set("metadata.deletionGracePeriodSeconds", wanted);
             return Grace::Begun(wanted);
@@ -236,6 +239,7 @@ fn mark_as_deleting(object: &mut Value, now: Timestamp) {
 fn bump_generation(object: &mut Value) {
     match object.generation() {
         0 => {}
-        generation => object.set_generation(generation + 1),
+        // A client may have set any, and a negative one could not be updated any more, not even to let it go.
+        generation => object.set_generation(generation.saturating_add(1)),
     }
 }

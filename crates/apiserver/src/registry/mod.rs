@@ -6,6 +6,7 @@
 mod codec;
 mod create;
 mod delete;
+mod field_manager;
 mod store;
 mod stores;
 mod update;
@@ -13,6 +14,7 @@ mod update;
 pub use codec::{ObjectCodec, TypeSchema, remove_revision, splice_revision};
 pub use create::{AcceptAll, Validation};
 pub use delete::Deleted;
+pub use field_manager::ManagedWrite;
 pub use store::{Store, StoreConfig, Written};
 pub use stores::{Stores, VersionedResource};
 pub use update::{OPTIMISTIC_LOCK, Preconditions, Transform, Updated, Upsert};

@@ -4,7 +4,10 @@ use super::codec::{ObjectCodec, TypeSchema};
 use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{Cacher, CacherConfig, TriggerField};
-use pintle_machinery::{GroupKind, GroupResource, Status, Value, ValueExt};
+use pintle_machinery::{
+    GroupKind, GroupResource, Status, Value, ValueExt, error_list::quote,
+    validation::validate_path_segment_name,
+};
 use pintle_registry::Resource;
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, Revision, Storage};
@@ -117,6 +120,22 @@ impl Store {
             true => Key::new(format!("{}{namespace}/{name}", self.prefix)),
             false => Key::new(format!("{}{name}", self.prefix)),
         }
+    }
+
+    /// The key of an object that a client names.
+    ///
+    /// # Errors
+    /// 400 for a name that no object can have, since it would lead to another key.
+    pub fn object_key(&self, namespace: &str, name: &str) -> Result<Key, Status> {
+        let problems = validate_path_segment_name(name, false);
+        if !problems.is_empty() {
+            return Err(Status::bad_request(format!(
+                "Name parameter invalid: {}: {}",
+                quote(name),
+                problems.join(";")
+            )));
+        }
+        Ok(self.key(namespace, name))
     }
 
     /// The prefix of the keys of a namespace; "" is all of them.

@@ -1,6 +1,9 @@
 //! All stores of a server, and what code inside the server sees of them.
 
-use super::{AcceptAll, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert, update::Updated};
+use super::{
+    AcceptAll, ManagedWrite, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert,
+    update::Updated,
+};
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
 use pintle_admission::Lister;
@@ -177,6 +180,22 @@ impl Stores {
         self.all().all(|store| store.cacher().is_ready())
     }
 
+    /// The bookkeeping of a write from inside the server, if it names a field manager.
+    fn manage(&self, store: &Store, options: &WriteOptions, old: Option<&Value>, new: &mut Value) {
+        if options.field_manager.is_empty() {
+            return;
+        }
+        let Some(resource) = self.find(&store.resource().resource) else { return };
+        let write = ManagedWrite {
+            stores: self,
+            resource,
+            manager: &options.field_manager,
+            subresource: options.subresource,
+            now: Timestamp::now(),
+        };
+        write.update(old, new);
+    }
+
     /// Ends all caches and watches.
     pub fn stop(&self) {
         self.all().for_each(|store| store.cacher().stop());
@@ -254,6 +273,7 @@ impl Registry for Stores {
             store.set_defaults(&mut object);
             let version = store.resource().storage.kind.group_version();
             let inner = Inner { options: &options, namespace, name: "", version };
+            self.manage(store, &options, None, &mut object);
             let warnings = Warnings::default();
             let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
             Ok(written.object)
@@ -273,7 +293,7 @@ impl Registry for Stores {
             let version = store.resource().storage.kind.group_version();
             let inner = Inner { options: &options, namespace, name, version };
             let strategy = store.strategy(options.subresource)?;
-            let mut transform = Change { change, store };
+            let mut transform = Change { change, store, stores: self, options: &options };
             let updated: Updated = store
                 .update(
                     &inner.context(self),
@@ -309,6 +329,8 @@ impl Registry for Stores {
 struct Change<'a> {
     change: Box<dyn FnMut(Value) -> Result<Value, Status> + Send + 'a>,
     store: &'a Store,
+    stores: &'a Stores,
+    options: &'a WriteOptions,
 }
 
 impl Transform for Change<'_> {
@@ -316,6 +338,7 @@ impl Transform for Change<'_> {
         Box::pin(async move {
             let mut new = (self.change)(old.cloned().unwrap_or_default())?;
             self.store.set_defaults(&mut new);
+            self.stores.manage(self.store, self.options, old, &mut new);
             Ok(new)
         })
     }

@@ -58,6 +58,8 @@ pub enum Upsert {
     Strategy,
     /// It must be there.
     Never,
+    /// It is created, whatever the strategy says.
+    Always,
 }
 
 /// What is stored now, or believed to be.
@@ -208,7 +210,12 @@ impl Store {
         warnings: &Warnings,
     ) -> Result<Updated, Failure> {
         let strategy = &*self.resource.strategy;
-        if upsert == Upsert::Never || !strategy.allow_create_on_update() {
+        let may_create = match upsert {
+            Upsert::Strategy => strategy.allow_create_on_update(),
+            Upsert::Never => false,
+            Upsert::Always => true,
+        };
+        if !may_create {
             return Err(Status::not_found(&self.group_resource, context.name).into());
         }
         if let Some(uid) = &preconditions.uid {
@@ -321,7 +328,7 @@ impl Store {
 
     /// What the cache believes to be stored; when it has nothing, what is stored.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
-        let key = self.key(namespace, name);
+        let key = self.object_key(namespace, name)?;
         let (cached, _) =
             self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {

@@ -35,6 +35,8 @@ const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// Windows that let a list flow without waiting for the client at every frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Enough for a selector as long as a URL may be.
+const MAX_HEADER_LIST: u32 = 96 * 1024;
 const MAX_SEND_BUFFER: usize = 1 << 20;
 
 /// Serves a socket until `stop` turns true.
@@ -115,6 +117,7 @@ async fn connection(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(MAX_SEND_BUFFER)
+        .max_header_list_size(MAX_HEADER_LIST)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);

@@ -21,6 +21,8 @@ pub enum QuantityError {
 
 /// The largest number of digits that certainly fits into an `i64`.
 const MAX_I64_DIGITS: i64 = 18;
+/// More digits are no number: reading and writing them takes time that grows with their square, and nothing has so many.
+const MAX_DIGITS: i64 = 1000;
 /// Finer than this nothing is kept.
 const NANO: i64 = -9;
 
@@ -39,6 +41,9 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let Parts { negative, numerator, denominator, suffix } = split(text)?;
     let Suffix { exponent, format } = Suffix::parse(suffix).ok_or(QuantityError::Suffix)?;
     let (digits, fraction_digits) = (numerator.len() as i64, denominator.len() as i64);
+    if digits + fraction_digits > MAX_DIGITS {
+        return Err(QuantityError::Numeric);
+    }
     // What fits well into an i64 is neither rounded nor capped, and may keep its text.
     let fits = match format {
         Format::DecimalExponent | Format::DecimalSi => digits + fraction_digits <= MAX_I64_DIGITS,

@@ -22,7 +22,8 @@ async fn exchange(server: &Server, bytes: &[u8]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_behind_a_request_ends_the_connection() {
     let server = Server::start().await;
-    let answer = exchange(&server, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n\0\xff\x01garbage\r\n\r\n").await;
+    let answer =
+        exchange(&server, b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n\0\xff\x01garbage\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     server.assert_lives().await;
@@ -68,6 +69,17 @@ async fn a_flood_of_headers_on_http_2_is_refused() {
         Err(error) => assert!(!error.is_timeout(), "{error}"),
     }
     server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_as_long_as_a_url_may_be_is_served() {
+    let server = Server::start().await;
+    let names: Vec<String> = (0..2500).map(|index| format!("application-{index}")).collect();
+    let path = format!("/api/v1/configmaps?labelSelector=app%20in%20({})", names.join(","));
+    assert!(path.len() > 40_000);
+    let answer = server.send(&format!("GET {path}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
     server.stop().await;
 }
 

@@ -18,7 +18,9 @@ const STRATEGIC_PATCH: (&str, &str) = ("Content-Type", "application/strategic-me
 
 /// A config map that must be there, and as it was, when the attack is over.
 async fn keep(server: &Server) -> Answer {
-    let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"kept\"}},\"data\":{{\"k\":\"v\"}}}}")).await;
+    let answer = server
+        .send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"kept\"}},\"data\":{{\"k\":\"v\"}}}}"))
+        .await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     answer
 }
@@ -29,7 +31,11 @@ async fn assert_untouched(server: &Server, kept: &Answer) {
     let list = server.send(&format!("GET {MAPS}")).await;
     assert_eq!(list.json()["items"].as_array().unwrap().len(), 1, "{}", list.text());
     assert_eq!(server.send(&format!("GET {MAPS}/kept")).await.body, kept.body);
-    for form in ["application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+    for form in [
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/json;as=Table;v=v1;g=meta.k8s.io",
+    ] {
         assert_eq!(server.send(&format!("GET {MAPS}\nAccept: {form}")).await.status, 200, "{form}");
     }
 }
@@ -108,10 +114,29 @@ async fn bodies_deeper_than_anything_real() {
         ("unknown maps", "POST", MAPS.to_owned(), JSON, format!("{{{meta},\"x\":{maps}}}")),
         ("nothing but lists", "POST", MAPS.to_owned(), JSON, lists.clone()),
         ("lists without end", "POST", MAPS.to_owned(), JSON, "[".repeat(depth)),
-        ("data of no type", "POST", revisions.to_owned(), JSON, format!("{{{meta},\"revision\":1,\"data\":{maps}}}")),
+        (
+            "data of no type",
+            "POST",
+            revisions.to_owned(),
+            JSON,
+            format!("{{{meta},\"revision\":1,\"data\":{maps}}}"),
+        ),
         ("a merge patch", "PATCH", format!("{MAPS}/kept"), MERGE_PATCH, maps.clone()),
         ("a strategic merge patch", "PATCH", format!("{MAPS}/kept"), STRATEGIC_PATCH, maps.clone()),
-        ("a JSON patch", "PATCH", format!("{MAPS}/kept"), JSON_PATCH, format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{maps}}}]")),
+        (
+            "a JSON patch",
+            "PATCH",
+            format!("{MAPS}/kept"),
+            JSON_PATCH,
+            format!("[{{\"op\":\"add\",\"path\":\"/data\",\"value\":{maps}}}]"),
+        ),
+        (
+            "an applied configuration",
+            "PATCH",
+            format!("{MAPS}/applied?fieldManager=test"),
+            ("Content-Type", "application/apply-patch+yaml"),
+            format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"data\":{maps}}}"),
+        ),
         ("delete options", "DELETE", format!("{MAPS}/kept"), JSON, format!("{{\"x\":{lists}}}")),
         ("YAML lists", "POST", MAPS.to_owned(), YAML, format!("x: {lists}\n")),
         ("YAML maps", "POST", MAPS.to_owned(), YAML, nested("{a: ", "1", "}", depth)),
@@ -131,7 +156,7 @@ async fn bodies_deeper_than_anything_real() {
 async fn what_is_deep_and_let_in_can_be_read() {
     let server = Server::start().await;
     let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
-    for depth in [100, 200, 1_000, 9_900] {
+    for depth in [100, 130, 200, 250] {
         let data = nested("{\"a\":", "1", "}", depth);
         let body = format!("{{\"metadata\":{{\"name\":\"deep{depth}\"}},\"revision\":1,\"data\":{data}}}");
         let answer = server.exchange("POST", path, &[JSON], body).await;
@@ -228,7 +253,9 @@ async fn names_that_lead_elsewhere() {
     let kept = keep(&server).await;
     let mut transcript = Transcript::new(&server);
     let long = "a".repeat(300);
-    for name in ["..", ".", "%2e%2e", "a%2fb", "%00", "a%00b", "a%5cb", "A", "a_b", "-a", "%ff", "a%20b", "a;b", &long] {
+    for name in [
+        "..", ".", "%2e%2e", "a%2fb", "%00", "a%00b", "a%5cb", "A", "a_b", "-a", "%ff", "a%20b", "a;b", &long,
+    ] {
         for request in [
             format!("GET {MAPS}/{name}"),
             format!("PUT {MAPS}/{name}\n\n{{\"metadata\":{{\"name\":\"x\"}}}}"),
@@ -244,8 +271,11 @@ async fn names_that_lead_elsewhere() {
         assert_refused(name, &answer);
     }
     for namespace in ["..", "%2e%2e", "a%2f..%2fdefault", "%00", "none", "A"] {
-        let answer =
-            transcript.run(&format!("POST /api/v1/namespaces/{namespace}/configmaps\n\n{{\"metadata\":{{\"name\":\"a\"}}}}")).await;
+        let answer = transcript
+            .run(&format!(
+                "POST /api/v1/namespaces/{namespace}/configmaps\n\n{{\"metadata\":{{\"name\":\"a\"}}}}"
+            ))
+            .await;
         assert_refused(namespace, &answer);
     }
     assert_transcript!(transcript);
@@ -280,11 +310,25 @@ async fn forged_tokens_read_nothing_else() {
     };
     let now = i64::try_from(version).unwrap();
     for start in [
-        "a", "\u{0}", "/", "/a", "//", "../secrets/default/a", "..", "a/../../secrets", "/registry/secrets/",
-        "other/a", "../other/a", "default/../other/a", "\u{10ffff}", "kept\u{0}", "k/./x",
+        "a",
+        "\u{0}",
+        "/",
+        "/a",
+        "//",
+        "../secrets/default/a",
+        "..",
+        "a/../../secrets",
+        "/registry/secrets/",
+        "other/a",
+        "../other/a",
+        "default/../other/a",
+        "\u{10ffff}",
+        "kept\u{0}",
+        "k/./x",
     ] {
-        for version in [now, -1, 1, 0, i64::MIN, i64::MAX] {
-            let answer = server.send(&format!("GET {MAPS}?limit=500&continue={}", token(start, version))).await;
+        for version in [now, -1, 1, 0, i64::MIN] {
+            let answer =
+                server.send(&format!("GET {MAPS}?limit=500&continue={}", token(start, version))).await;
             let text = answer.text();
             assert!(!text.contains("hush") && !text.contains("theirs"), "{start:?} {version}: {text}");
             if answer.status != 200 {
@@ -295,7 +339,9 @@ async fn forged_tokens_read_nothing_else() {
             }
         }
     }
-    for garbage in ["", "%00", "AAAA", "bnVsbA", "W10", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjIifQ", &"A".repeat(10_000)] {
+    for garbage in
+        ["", "%00", "AAAA", "bnVsbA", "W10", "e30", "eyJ2IjoibWV0YS5rOHMuaW8vdjIifQ", &"A".repeat(10_000)]
+    {
         let answer = server.send(&format!("GET {MAPS}?limit=1&continue={garbage}")).await;
         match garbage {
             "" => assert_eq!(answer.status, 200),
@@ -303,9 +349,12 @@ async fn forged_tokens_read_nothing_else() {
         }
     }
     for version in ["-1", "18446744073709551615", "18446744073709551616", "1e3", "0x10", "%00", " 1"] {
-        let answer = server.send(&format!("GET {MAPS}?resourceVersion={}", version.replace(' ', "%20"))).await;
+        let answer =
+            server.send(&format!("GET {MAPS}?resourceVersion={}", version.replace(' ', "%20"))).await;
         assert!(matches!(answer.status, 400 | 504), "{version}: {}", answer.text());
-        let body = format!("{{\"metadata\":{{\"name\":\"kept\",\"resourceVersion\":{version:?}}},\"data\":{{\"k\":\"w\"}}}}");
+        let body = format!(
+            "{{\"metadata\":{{\"name\":\"kept\",\"resourceVersion\":{version:?}}},\"data\":{{\"k\":\"w\"}}}}"
+        );
         let answer = server.send(&format!("PUT {MAPS}/kept\n\n{body}")).await;
         assert!(matches!(answer.status, 409 | 500), "{version}: {}", answer.text());
     }
@@ -330,11 +379,23 @@ async fn patches_that_explode() {
         ("doubling", JSON_PATCH, json!(doubling).to_string()),
         ("too many operations", JSON_PATCH, json!(many).to_string()),
         ("a path of many parts", JSON_PATCH, deep.to_string()),
-        ("an index beyond the list", JSON_PATCH, "[{\"op\":\"add\",\"path\":\"/metadata/finalizers/99999999999\",\"value\":1}]".to_owned()),
-        ("the object itself into it", JSON_PATCH, "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/data/self\"}]".to_owned()),
+        (
+            "an index beyond the list",
+            JSON_PATCH,
+            "[{\"op\":\"add\",\"path\":\"/metadata/finalizers/99999999999\",\"value\":1}]".to_owned(),
+        ),
+        (
+            "the object itself into it",
+            JSON_PATCH,
+            "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/data/self\"}]".to_owned(),
+        ),
         ("another name", MERGE_PATCH, "{\"metadata\":{\"name\":\"other\"}}".to_owned()),
         ("another namespace", MERGE_PATCH, "{\"metadata\":{\"namespace\":\"other\"}}".to_owned()),
-        ("another uid", MERGE_PATCH, "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}".to_owned()),
+        (
+            "another uid",
+            MERGE_PATCH,
+            "{\"metadata\":{\"uid\":\"00000000-0000-0000-0000-000000000000\"}}".to_owned(),
+        ),
         ("another kind", MERGE_PATCH, "{\"kind\":\"Secret\"}".to_owned()),
         ("no object", MERGE_PATCH, "7".to_owned()),
         ("a list for the data", STRATEGIC_PATCH, "{\"data\":[1]}".to_owned()),
@@ -355,5 +416,94 @@ async fn bodies_where_none_belongs_are_ignored() {
     let client = server.client(crate::harness::Identity::Admin).await;
     let response = client.begin("GET", &format!("{MAPS}/kept"), &[JSON], whole("{{{")).await.unwrap();
     assert_eq!(Answer::read(response).await.body, kept.body);
+    server.stop().await;
+}
+
+/// Numbers as large as their types allow, and larger: nothing overflows, panics or takes long.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_at_the_end_of_their_range() {
+    let server = Server::start().await;
+    let account = "POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}";
+    assert_eq!(server.send(account).await.status, 201);
+    let check = |what: &str, answer: &Answer| {
+        assert!(answer.status < 500, "{what}: {} {}", answer.status, answer.text());
+    };
+    let numbers =
+        [i64::MAX.to_string(), i64::MIN.to_string(), "99999999999999999999".to_owned(), "1e400".to_owned()];
+    for number in &numbers {
+        for query in
+            ["limit=", "watch=1&timeoutSeconds=1&resourceVersion=0&limit=", "timeoutSeconds=", "timeout="]
+        {
+            check(query, &server.send(&format!("GET {MAPS}?{query}{number}")).await);
+        }
+        // A watch of ages is answered, and ended by its client.
+        let client = server.client(crate::harness::Identity::Admin).await;
+        let path = format!("{MAPS}?watch=1&timeoutSeconds={number}");
+        let response = client.begin("GET", &path, &[], whole("")).await.unwrap();
+        assert!(response.status().as_u16() < 500, "{path}: {}", response.status());
+        let map = format!(
+            "{{\"metadata\":{{\"name\":\"a\",\"generation\":{number},\"finalizers\":[\"example.com/wait\"],\"deletionGracePeriodSeconds\":{number}}}}}"
+        );
+        let created = server.send(&format!("POST {MAPS}\n\n{map}")).await;
+        check("a generation", &created);
+        if created.status == 201 {
+            check("a deletion", &server.send(&format!("DELETE {MAPS}/a?gracePeriodSeconds={number}")).await);
+            let patch = "{\"metadata\":{\"finalizers\":null}}";
+            let freed = server.exchange("PATCH", &format!("{MAPS}/a"), &[MERGE_PATCH], patch).await;
+            assert_eq!(freed.status, 200, "{}", freed.text());
+        }
+    }
+    let pods = "/api/v1/namespaces/default/pods";
+    let pod = |spec: &str| {
+        format!(
+            "{{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{{spec}\"containers\":[{{\"name\":\"c\",\"image\":\"i\"}}]}}}}"
+        )
+    };
+    for first in &numbers {
+        for second in &numbers {
+            let body = pod(&format!("\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":{first},"));
+            let created = server.send(&format!("POST {pods}\n\n{body}")).await;
+            check("a grace period", &created);
+            for period in [second.as_str(), "30", second.as_str(), "0"] {
+                check(
+                    "a deletion",
+                    &server.send(&format!("DELETE {pods}/p?gracePeriodSeconds={period}")).await,
+                );
+            }
+            let gone = server.send(&format!("GET {pods}/p")).await;
+            assert_eq!(gone.status, 404, "{first} {second}: {}", gone.text());
+        }
+    }
+    let long = "9".repeat(100_000);
+    let deep = format!("0.{}1", "0".repeat(100_000));
+    for quantity in [
+        "1e999999999",
+        "1e-999999999",
+        "1e9223372036854775807",
+        "-1e308",
+        "9E",
+        "1Ei",
+        &long,
+        &deep,
+        "1e",
+        "NaN",
+    ] {
+        let spec = format!(
+            "{{\"metadata\":{{\"name\":\"q\"}},\"spec\":{{\"containers\":[{{\"name\":\"c\",\"image\":\"i\",\"resources\":{{\"limits\":{{\"cpu\":\"{quantity}\",\"memory\":\"{quantity}\"}}}}}}]}}}}"
+        );
+        let begun = std::time::Instant::now();
+        check(quantity, &server.send(&format!("POST {pods}?dryRun=All\n\n{spec}")).await);
+        assert!(begun.elapsed().as_secs() < 5, "{quantity:.20}: {:?}", begun.elapsed());
+    }
+    for number in ["1e308", "1e-320", "-0", "0.1", "123456789012345678901234567890", "1e400"] {
+        let body = format!("{{\"metadata\":{{\"name\":\"r\"}},\"revision\":1,\"data\":{{\"n\":{number}}}}}");
+        let path = "/apis/apps/v1/namespaces/default/controllerrevisions";
+        check(number, &server.send(&format!("POST {path}\n\n{body}")).await);
+        for accept in ["application/yaml", "application/vnd.kubernetes.protobuf"] {
+            check(number, &server.send(&format!("GET {path}/r\nAccept: {accept}")).await);
+        }
+        server.send(&format!("DELETE {path}/r")).await;
+    }
+    server.assert_lives().await;
     server.stop().await;
 }

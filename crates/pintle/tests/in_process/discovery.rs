@@ -18,7 +18,7 @@ async fn legacy_documents() {
             "GET /apis/apps/v1/",
             "GET /apis/autoscaling",
             "GET /apis/autoscaling/v1\nAccept: application/yaml",
-            "GET /api\nAccept: application/vnd.kubernetes.protobuf",
+            "GET /apis/policy\nAccept: application/vnd.kubernetes.protobuf",
             "GET /apis/apps/v1\nAccept: text/html",
         ])
         .await;
@@ -36,7 +36,10 @@ async fn aggregated_documents() {
     assert!(etag.starts_with('"') && etag.ends_with('"') && etag.len() > 64, "{etag}");
     let again = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: {etag}")).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    assert_eq!((again.header("etag"), again.header("vary"), again.header("cache-control")), (&*etag, "Accept", "public"));
+    assert_eq!(
+        (again.header("etag"), again.header("vary"), again.header("cache-control")),
+        (&*etag, "Accept", "public")
+    );
     let other = server.send(&format!("GET /api\nAccept: {AGGREGATED}\nIf-None-Match: \"x\"")).await;
     assert_eq!((other.status, &other.body), (200, &core.body));
     assert_transcript!(transcript);

@@ -197,7 +197,13 @@ impl Client {
         Client { address, sender }
     }
 
-    fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: SentBody) -> Request<SentBody> {
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: SentBody,
+    ) -> Request<SentBody> {
         let mut request = Request::builder().method(method).uri(format!("https://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -452,6 +458,8 @@ pub(crate) const FILTERS: &[(&str, &str)] = &[
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "[time]"),
     (r#"("?resourceVersion"?: ?")\d+""#, r#"$1[rv]""#),
     (r#"("?continue"?: ?")[A-Za-z0-9_=-]+""#, r#"$1[token]""#),
+    (r"current: \d+", "current: [rv]"),
+    (r"(ResourceVersion in \w+) ?\(\d+\)", "$1 ([rv])"),
     (r"resourceVersion=\d+", "resourceVersion=[rv]"),
     (r"continue=[A-Za-z0-9_=%-]+", "continue=[token]"),
     (r"(?m)^(etag: ).*$", "$1[hash]"),

@@ -6,7 +6,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn fill(server: &Server, names: &[&str]) {
     for name in names {
-        let body = format!("{{\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"first\":\"{}\"}}}}}}", &name[..1]);
+        let body =
+            format!("{{\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"first\":\"{}\"}}}}}}", &name[..1]);
         assert_eq!(server.send(&format!("POST {MAPS}\n\n{body}")).await.status, 201);
     }
 }
@@ -30,7 +31,9 @@ async fn pages_show_one_version_and_say_how_to_go_on() {
         .run_all(&[
             &format!("GET {MAPS}?limit=1&labelSelector=first%3Db"),
             &format!("GET {MAPS}?limit=1&resourceVersion=0"),
-            &format!("GET {MAPS}?limit=1\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+            &format!(
+                "GET {MAPS}?limit=1\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+            ),
             &format!("GET {MAPS}?limit=1&pretty=1"),
         ])
         .await;
@@ -50,7 +53,9 @@ async fn a_collection_is_deleted_as_it_is_selected() {
             &format!("DELETE {MAPS}?labelSelector=first%3Da&dryRun=All"),
             &format!("DELETE {MAPS}?labelSelector=first%3Da"),
             &format!("GET {MAPS}"),
-            &format!("DELETE {MAPS}\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"),
+            &format!(
+                "DELETE {MAPS}\nAccept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+            ),
             &format!("DELETE {MAPS}"),
         ])
         .await;

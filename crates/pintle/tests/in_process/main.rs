@@ -4,16 +4,18 @@
 //! Snapshots are the bytes of the answers. A changed snapshot is a changed API: compare it with what the reference
 //! server does before accepting it (`INSTA_UPDATE=always cargo test -p pintle --test in_process`).
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
 mod harness;
 
-mod objects;
-mod statuses;
-mod lists;
-mod tables;
-mod watches;
-mod discovery;
-mod openapi;
-mod bad_input;
 mod bad_connections;
+mod bad_input;
+mod discovery;
+mod lists;
+mod objects;
+mod openapi;
 mod overload;
 mod robustness;
+mod statuses;
+mod tables;
+mod watches;

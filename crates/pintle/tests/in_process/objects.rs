@@ -187,7 +187,10 @@ async fn a_generated_name_is_the_prefix_and_five_letters() {
     assert_eq!(answer.status, 201, "{}", answer.text());
     let name = answer.str_at("/metadata/name");
     let letters = name.strip_prefix("a-").unwrap();
-    assert!(letters.len() == 5 && letters.chars().all(|letter| "bcdfghjklmnpqrstvwxz2456789".contains(letter)), "{name}");
+    assert!(
+        letters.len() == 5 && letters.chars().all(|letter| "bcdfghjklmnpqrstvwxz2456789".contains(letter)),
+        "{name}"
+    );
     assert_eq!(answer.str_at("/metadata/generateName"), "a-");
     server.stop().await;
 }

@@ -1,5 +1,6 @@
 //! More requests than the limits allow: refused with 429 at once, but for the administrators and for watches.
 
+use crate::harness::{Identity, Server};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt;
@@ -88,14 +89,18 @@ async fn requests_over_the_limit_are_told_to_come_again() {
         let refused = begin(&handler, "jane", request).await;
         assert!(refused.is_finished(), "{request}");
         let response = refused.await.unwrap();
-        assert_eq!((response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()), (429, "1"));
+        assert_eq!(
+            (response.status().as_u16(), response.headers()["retry-after"].to_str().unwrap()),
+            (429, "1")
+        );
         let body = response.into_body().collect().await.unwrap().to_bytes();
         insta::assert_snapshot!("refusal", std::str::from_utf8(&body).unwrap());
     }
     // Writes have a limit of their own.
     let write = begin(&handler, "jane", "POST /api/v1/namespaces/a/pods").await;
     assert!(!write.is_finished());
-    for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"] {
+    for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"]
+    {
         assert_eq!(begin(&handler, "jane", request).await.await.unwrap().status(), 429, "{request}");
     }
     // Administrators are let in, and watches may stay as long as they like.
@@ -133,4 +138,41 @@ async fn a_limit_of_zero_is_none() {
     for task in tasks {
         assert_eq!(task.await.unwrap().status(), 200);
     }
+}
+
+/// Whoever asks for ever new paths makes the server remember none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_names_leave_no_metrics_behind() {
+    let server = Server::start().await;
+    let nobody = server.client(Identity::Nobody).await;
+    for index in 0..5 {
+        for path in [
+            format!("/apis/fake{index}.example.com/v1/things"),
+            format!("/apis/fake{index}.example.com/v1/things?watch=1"),
+            format!("/apis/fake{index}.example.com"),
+            format!("/apis/fake{index}.example.com/v1"),
+            format!("/api/v1/fake{index}"),
+            format!("/api/v1/fake{index}?watch=1"),
+            format!("/api/fake{index}/pods"),
+            format!("/api/v1/namespaces/default/pods/a/fake{index}"),
+            format!("/fake{index}"),
+        ] {
+            assert!(nobody.send(&format!("GET {path}")).await.status >= 400, "{path}");
+            assert!(server.send(&format!("GET {path}")).await.status >= 400, "{path}");
+            assert!(server.send(&format!("FAKE{index} {path}")).await.status >= 400, "{path}");
+        }
+    }
+    assert_eq!(server.send("GET /api/v1/namespaces/default/configmaps").await.status, 200);
+    let watch = server.watch("/api/v1/namespaces/default/configmaps?watch=1", &[]).await;
+    let metrics = server.send("GET /metrics").await;
+    let text = metrics.text();
+    let fake: Vec<_> = text.lines().filter(|line| line.to_ascii_lowercase().contains("fake")).collect();
+    assert!(fake.is_empty(), "{fake:?}");
+    let has = |name: &str, labels: &[&str]| {
+        text.lines().any(|line| line.starts_with(name) && labels.iter().all(|label| line.contains(label)))
+    };
+    assert!(has("apiserver_request_total", &["resource=\"configmaps\"", "verb=\"LIST\"", "code=\"200\""]));
+    assert!(has("apiserver_longrunning_requests", &["resource=\"configmaps\"", "verb=\"WATCH\"", "} 1"]));
+    drop(watch);
+    server.stop().await;
 }

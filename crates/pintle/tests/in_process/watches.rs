@@ -51,7 +51,8 @@ async fn the_state_comes_first_and_a_bookmark_ends_it() {
         let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"{name}\"}}}}")).await;
         assert_eq!(answer.status, 201);
     }
-    let initial = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let initial =
+        "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let deployments = "/apis/apps/v1/namespaces/default/deployments";
     let rows = [
         (format!("{MAPS}?watch=1"), "application/json", 2),

@@ -68,6 +68,10 @@ impl Strategy for DeploymentStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["spec", "metadata.labels"])
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         DeploymentStrategy.set_defaults(object);
     }

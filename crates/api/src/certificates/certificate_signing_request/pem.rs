@@ -16,7 +16,7 @@ pub(super) fn check_request(data: &[u8]) -> Result<(), String> {
         return Err(format!("PEM block type must be {REQUEST}"));
     };
     match X509CertificationRequest::from_der(&block.contents) {
-        Ok((rest, _)) if rest.is_empty() => Ok(()),
+        Ok(([], _)) => Ok(()),
         Ok(_) => Err("asn1: syntax error: trailing data".to_owned()),
         Err(_) => Err("x509: malformed certificate request".to_owned()),
     }

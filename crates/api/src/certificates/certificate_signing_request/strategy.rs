@@ -14,6 +14,10 @@ const APPROVALS: [&str; 2] = ["Approved", "Denied"];
 pub(super) struct CertificateSigningRequestStrategy;
 
 impl Strategy for CertificateSigningRequestStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["spec", "status"])
+    }
+
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
         let user = context.user;
         let known = [
@@ -55,6 +59,10 @@ impl Strategy for CertificateSigningRequestStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["spec", "status.conditions"])
+    }
+
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
         for approval in APPROVALS {
@@ -81,6 +89,10 @@ impl Strategy for StatusStrategy {
 pub(super) struct ApprovalStrategy;
 
 impl Strategy for ApprovalStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["spec", "status.certificate"])
+    }
+
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         set_times(context, object, old);
         let conditions = object.remove_at("status.conditions");

@@ -111,7 +111,7 @@ pub(super) fn update_generation(object: &mut Value, old: &Value) {
         (new, old) => new == old,
     };
     if !unchanged {
-        object.set_generation(object.generation() + 1);
+        object.set_generation(object.generation().saturating_add(1));
     }
 }
 

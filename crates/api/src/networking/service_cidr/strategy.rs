@@ -36,6 +36,10 @@ impl Strategy for ServiceCidrStrategy {
 pub(super) struct ServiceCidrStatusStrategy;
 
 impl Strategy for ServiceCidrStatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["metadata", "spec"])
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "spec");
         for member in

@@ -29,6 +29,10 @@ const HARDWARE_ADDRESS_MAX_LENGTH: usize = 128;
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        PlainStatusStrategy { keeps_metadata: true }.reset_fields()
+    }
+
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
         drop_deallocated_devices(object, old);

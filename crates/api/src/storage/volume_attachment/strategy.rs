@@ -55,6 +55,10 @@ impl Strategy for AttachmentStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+        Some(&["metadata", "spec"])
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         AttachmentStrategy.set_defaults(object);
     }

@@ -1,0 +1,167 @@
+//! Server-side apply: a PATCH that says what its sender wants to own
+//! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
+
+use super::{
+    Exchange,
+    create::{encoder, respond},
+    update::check_name,
+};
+use crate::{
+    body::RequestBody,
+    registry::{Preconditions, Transform, Upsert},
+    response::Response,
+};
+use pintle_admission::Operation;
+use pintle_machinery::{
+    GroupVersionKind, Status, Value, ValueExt,
+    codec::{StrictProblem, json, yaml},
+    meta::ObjectMeta,
+    options::{FieldValidation, WriteOptions},
+};
+use pintle_registry::{BoxFuture, RequestContext};
+
+/// The media type of an applied configuration, which is YAML or JSON.
+pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+/// Serves an apply of an object, or of a part of it.
+///
+/// # Errors
+/// The `Status` for the client.
+pub(super) async fn apply(
+    exchange: &Exchange<'_>,
+    body: RequestBody,
+    subresource: &str,
+) -> Result<Response, Status> {
+    let encoder = encoder(exchange)?;
+    let options = WriteOptions::parse_apply(exchange.query.pairs())?;
+    let body = body.read().await?;
+    let config = Configuration::parse(exchange, &body, &options)?;
+    let kind = exchange.resource.resource.group_version_kind();
+    let store = exchange.store()?;
+    let context = exchange.context(options.dry_run);
+    let mut transform =
+        ApplyTransform { exchange, kind: &kind, context: &context, config: &config, options: &options };
+    let upsert = if subresource.is_empty() { Upsert::Always } else { Upsert::Never };
+    let updated = store
+        .update(
+            &context,
+            store.strategy(subresource)?,
+            &Preconditions::default(),
+            upsert,
+            &mut transform,
+            &exchange.warnings,
+        )
+        .await?;
+    respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+}
+
+/// What is applied.
+pub(super) struct Configuration {
+    pub(super) object: Value,
+    problems: Vec<StrictProblem>,
+}
+
+impl Configuration {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 400 when it is no YAML, or no object.
+    pub(super) fn parse(
+        exchange: &Exchange<'_>,
+        body: &[u8],
+        options: &WriteOptions,
+    ) -> Result<Configuration, Status> {
+        let failed = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
+        let converted = yaml::to_json(body).map_err(|error| failed(&error))?;
+        let object: Value = json::decode_any(&converted.json).map_err(|error| failed(&error))?;
+        if !object.is_object() && !object.is_null() {
+            return Err(failed(&"the configuration is no object"));
+        }
+        if options.field_validation == FieldValidation::Warn {
+            exchange.warnings.extend(converted.problems.iter().map(ToString::to_string));
+        }
+        Ok(Configuration { object, problems: converted.problems })
+    }
+
+    /// Refuses keys that came twice, if the client wants that: after all that is wrong with the apply itself.
+    ///
+    /// # Errors
+    /// 400.
+    pub(super) fn check_strictly(&self, options: &WriteOptions) -> Result<(), Status> {
+        match self.problems.first() {
+            Some(problem) if options.field_validation == FieldValidation::Strict => {
+                Err(Status::bad_request(format!("error strict decoding YAML: {problem}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+struct ApplyTransform<'a> {
+    exchange: &'a Exchange<'a>,
+    kind: &'a GroupVersionKind,
+    context: &'a RequestContext<'a>,
+    config: &'a Configuration,
+    options: &'a WriteOptions,
+}
+
+impl ApplyTransform<'_> {
+    /// The object with the configuration applied, in the storage version.
+    fn applied(&self, old: Option<&Value>) -> Result<Value, Status> {
+        let exchange = self.exchange;
+        let write = exchange.managed_write(&self.options.field_manager);
+        let config = &self.config.object;
+        let found = config.str_at("kind");
+        if !found.is_empty() && found != self.kind.kind {
+            return Err(Status::bad_request(format!(
+                "invalid object type: {}, Kind={found}",
+                config.str_at("apiVersion")
+            )));
+        }
+        let force = self.options.force;
+        let new = match old {
+            Some(old) if exchange.resource.is_storage_version() => {
+                write.with_manager(|manager| manager.apply(Some(old), config, force))
+            }
+            Some(old) => {
+                let old = exchange.resource.from_storage(old.clone());
+                write.with_manager(|manager| manager.apply(Some(&old), config, force))
+            }
+            None => write.with_manager(|manager| manager.apply(None, config, force)),
+        }?;
+        self.config.check_strictly(self.options)?;
+        if old.is_none() && !new.uid().is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                new.uid()
+            );
+            let resource = exchange.resource.resource.group_resource();
+            return Err(Status::conflict(&resource, &exchange.info.name, &why));
+        }
+        let mut new = exchange.resource.to_storage(new);
+        super::create::prepare(exchange, &mut new)?;
+        check_name(&new, &exchange.info.name)?;
+        super::create::dedup_owner_references(exchange, &mut new);
+        exchange.store()?.set_defaults(&mut new);
+        Ok(new)
+    }
+}
+
+impl Transform for ApplyTransform<'_> {
+    fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let new = self.applied(old)?;
+            let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+            self.exchange.admit(operation, self.kind, self.context, new, old).await
+        })
+    }
+
+    fn validate<'a>(
+        &'a mut self,
+        new: &'a Value,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+    }
+}

@@ -1,0 +1,162 @@
+//! The entries of `metadata.managedFields`.
+
+use super::FieldSet;
+use crate::{Map, Value};
+use std::cmp::Ordering;
+
+/// How a manager came to its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        }
+    }
+}
+
+/// What one manager owns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The manager's name.
+    pub manager: String,
+    /// How it came to own its fields.
+    pub operation: Operation,
+    /// The version that the fields are in.
+    pub api_version: String,
+    /// When it last changed what it owns, RFC 3339; `None` when no value changed by it.
+    pub time: Option<String>,
+    /// The subresource it wrote through, or "".
+    pub subresource: String,
+    /// Its fields.
+    pub fields: FieldSet,
+}
+
+impl Entry {
+    /// Reads the entries that this server stored.
+    pub(super) fn trusted(entries: Vec<Value>) -> Vec<Entry> {
+        entries.into_iter().filter_map(|entry| Entry::read(entry, false).ok()).collect()
+    }
+
+    /// Reads entries that a client sent.
+    ///
+    /// # Errors
+    /// When one of them is not understood.
+    pub(super) fn parse(entries: Vec<Value>) -> Result<Vec<Entry>, String> {
+        let mut parsed: Vec<Entry> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let entry = Entry::read(entry, true)?;
+            match parsed.iter_mut().find(|own| own.is_of(&entry)) {
+                Some(own) => *own = entry,
+                None => parsed.push(entry),
+            }
+        }
+        Ok(parsed)
+    }
+
+    fn read(entry: Value, check: bool) -> Result<Entry, String> {
+        let Value::Object(mut entry) = entry else { return Err("an entry must be an object".to_owned()) };
+        let mut text = |name: &str| match entry.remove(name) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let operation = match text("operation").as_str() {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+        };
+        let (manager, api_version) = (text("manager"), text("apiVersion"));
+        if api_version.is_empty() {
+            return Err("apiVersion must not be empty".to_owned());
+        }
+        if text("fieldsType") != "FieldsV1" {
+            return Err("fieldsType must be FieldsV1".to_owned());
+        }
+        let (time, subresource) = (Some(text("time")).filter(|time| !time.is_empty()), text("subresource"));
+        let fields = match entry.remove("fieldsV1") {
+            None | Some(Value::Null) => FieldSet::new(),
+            Some(fields) if check => FieldSet::from_fields_v1(&fields)?,
+            Some(Value::Object(fields)) => FieldSet::trusted(fields),
+            Some(_) => return Err("fieldsV1 must be an object".to_owned()),
+        };
+        Ok(Entry { manager, operation, api_version, time, subresource, fields })
+    }
+
+    /// Whether two entries are of one manager: writes of another version or through another subresource are another's,
+    /// an apply is the same in every version.
+    pub(super) fn is_of(&self, other: &Entry) -> bool {
+        self.manager == other.manager
+            && self.operation == other.operation
+            && self.subresource == other.subresource
+            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// The order of entries in an object.
+    pub(super) fn compare(&self, other: &Entry) -> Ordering {
+        let time = |entry: &Entry| entry.time.clone().unwrap_or_default();
+        (self.operation.cmp(&other.operation))
+            .then_with(|| time(self).cmp(&time(other)))
+            .then_with(|| self.manager.cmp(&other.manager))
+            .then_with(|| self.api_version.cmp(&other.api_version))
+            .then_with(|| self.subresource.cmp(&other.subresource))
+    }
+
+    fn into_value(self) -> Value {
+        let mut entry = Map::new();
+        let mut put = |name: &str, text: String| {
+            if !text.is_empty() {
+                entry.insert(name.to_owned(), Value::String(text));
+            }
+        };
+        put("manager", self.manager);
+        put("operation", self.operation.as_str().to_owned());
+        put("apiVersion", self.api_version);
+        put("time", self.time.unwrap_or_default());
+        put("fieldsType", "FieldsV1".to_owned());
+        put("subresource", self.subresource);
+        entry.insert("fieldsV1".to_owned(), self.fields.into_fields_v1());
+        Value::Object(entry)
+    }
+}
+
+/// Takes an object's entries out of it.
+pub(super) fn take(object: &mut Value) -> Option<Vec<Value>> {
+    match object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")? {
+        Value::Array(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// An object's entries.
+pub(super) fn entries(object: &Value) -> &[Value] {
+    let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Puts entries into an object, in order; none at all when there are none.
+pub(super) fn put(object: &mut Value, mut entries: Vec<Entry>) {
+    entries.sort_by(Entry::compare);
+    put_values(object, entries.into_iter().map(Entry::into_value).collect());
+}
+
+/// Puts encoded entries into an object.
+pub(super) fn put_values(object: &mut Value, entries: Vec<Value>) {
+    let Some(object) = object.as_object_mut() else { return };
+    if entries.is_empty() {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        return;
+    }
+    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("managedFields".to_owned(), Value::Array(entries));
+    }
+}

@@ -1,0 +1,296 @@
+use super::*;
+use crate::{Value, codec::json};
+use jiff::Timestamp;
+use pintle_schema::{Schema, SchemaRef};
+use serde_json::json;
+
+fn schema(name: &str) -> SchemaRef<'static> {
+    Schema::builtin().by_type_name(name).unwrap()
+}
+
+fn pods() -> SchemaRef<'static> {
+    schema("k8s.io/api/core/v1.Pod")
+}
+
+fn config_maps() -> SchemaRef<'static> {
+    schema("k8s.io/api/core/v1.ConfigMap")
+}
+
+fn manager<'a>(name: &'a str, schema: SchemaRef<'a>) -> FieldManager<'a> {
+    FieldManager {
+        manager: name,
+        api_version: "v1",
+        subresource: "",
+        now: Timestamp::UNIX_EPOCH,
+        schema,
+        reset_fields: &["status"],
+        versions: &OneVersion,
+    }
+}
+
+fn canonical(value: Value, schema: SchemaRef<'_>) -> Value {
+    json::from_value(&value, schema).unwrap().value
+}
+
+fn owners(object: &Value) -> Vec<(String, Value)> {
+    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    entries
+        .into_iter()
+        .map(|entry| {
+            let name =
+                format!("{}/{}", entry["manager"].as_str().unwrap(), entry["operation"].as_str().unwrap());
+            (name, entry["fieldsV1"].clone())
+        })
+        .collect()
+}
+
+#[test]
+fn a_created_pod_belongs_to_its_creator() {
+    let mut pod = canonical(
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {
+            "containers": [{"name": "c", "image": "i", "args": ["x"],
+                "ports": [{"containerPort": 80, "protocol": "TCP"}]}],
+            "securityContext": {}, "tolerations": [{"key": "k"}]}, "status": {"phase": "Pending"}}),
+        pods(),
+    );
+    manager("me", pods()).update(None, &mut pod);
+    let want = json!({
+        "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+        "f:spec": {
+            "f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:args": {}, "f:image": {}, "f:name": {},
+                "f:ports": {".": {}, "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {
+                    ".": {}, "f:containerPort": {}, "f:protocol": {}}},
+                "f:resources": {}}},
+            "f:securityContext": {},
+            "f:tolerations": {},
+        },
+    });
+    assert_eq!(owners(&pod), [("me/Update".to_owned(), want)]);
+}
+
+#[test]
+fn changed_fields_move_to_their_writer() {
+    let config_map = |data: Value| {
+        canonical(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}),
+            config_maps(),
+        )
+    };
+    let mut live = config_map(json!({"k": "v", "l": "w"}));
+    manager("one", config_maps()).update(None, &mut live);
+    let mut new = config_map(json!({"k": "v2", "m": "x"}));
+    manager("two", config_maps()).update(Some(&live), &mut new);
+    let want = [
+        ("one/Update".to_owned(), json!({"f:data": {}})),
+        ("two/Update".to_owned(), json!({"f:data": {"f:k": {}, "f:m": {}}})),
+    ];
+    assert_eq!(owners(&new), want);
+    let mut same = config_map(json!({"k": "v2", "m": "x"}));
+    manager("three", config_maps()).update(Some(&new), &mut same);
+    assert_eq!(same, new);
+    let mut reset = config_map(json!({"k": "v3"}));
+    reset["metadata"]["managedFields"] = json!([{}]);
+    manager("four", config_maps()).update(Some(&new), &mut reset);
+    assert_eq!(owners(&reset), []);
+}
+
+#[test]
+fn the_oldest_updates_are_merged() {
+    let mut live =
+        canonical(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}), config_maps());
+    manager("m00", config_maps()).update(None, &mut live);
+    for number in 0..14 {
+        let mut new = live.clone();
+        new["data"][format!("k{number:02}")] = json!("v");
+        let name = format!("m{number:02}");
+        let mut manager = manager(&name, config_maps());
+        manager.now = Timestamp::from_second(i64::from(number)).unwrap();
+        let tracked = number > 0;
+        manager.update(tracked.then_some(&live), &mut new);
+        live = new;
+    }
+    let owners = owners(&live);
+    assert_eq!(owners.len(), MAX_UPDATE_MANAGERS);
+    let data = json!({"f:data": {".": {}, "f:k00": {}, "f:k01": {}, "f:k02": {}, "f:k03": {}, "f:k04": {}}});
+    assert_eq!(owners[0], ("ancient-changes/Update".to_owned(), data));
+}
+
+fn apply(live: Option<&Value>, name: &str, config: Value, force: bool) -> Result<Value, crate::Status> {
+    let mut config = config;
+    config["apiVersion"] = json!("v1");
+    let schema = match config["kind"].as_str() {
+        Some("Pod") => pods(),
+        _ => {
+            config["kind"] = json!("ConfigMap");
+            config_maps()
+        }
+    };
+    manager(name, schema).apply(live, &config, force)
+}
+
+#[test]
+fn applying_gives_takes_and_shares() {
+    let first = apply(None, "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false)
+        .unwrap();
+    let again =
+        apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}}), false);
+    assert_eq!(again.unwrap(), first);
+    let dropped =
+        apply(Some(&first), "alice", json!({"metadata": {"name": "a"}, "data": {"k": "v"}}), false).unwrap();
+    assert_eq!(dropped["data"], json!({"k": "v"}));
+    let shared =
+        apply(Some(&dropped), "bob", json!({"metadata": {"name": "a"}, "data": {"k": "v", "m": "b"}}), false)
+            .unwrap();
+    assert_eq!(owners(&shared).len(), 2);
+    let left = apply(Some(&shared), "alice", json!({"metadata": {"name": "a"}}), false).unwrap();
+    assert_eq!(left["data"], json!({"k": "v", "m": "b"}));
+    assert_eq!(owners(&left).len(), 1);
+    let conflict = apply(
+        Some(&shared),
+        "carol",
+        json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}),
+        false,
+    );
+    let status = conflict.unwrap_err();
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (
+            409,
+            "Apply failed with 3 conflicts: conflicts with \"alice\":\n- .data.k\nconflicts with \"bob\":\n- .data.k\n- .data.m"
+        )
+    );
+    let forced =
+        apply(Some(&shared), "carol", json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}), true)
+            .unwrap();
+    assert_eq!(owners(&forced), [("carol/Apply".to_owned(), json!({"f:data": {"f:k": {}, "f:m": {}}}))]);
+}
+
+#[test]
+fn lists_with_keys_are_merged_and_pruned_by_item() {
+    let pod = |containers: Value| json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": containers}});
+    let first =
+        apply(None, "a", pod(json!([{"name": "one", "image": "i"}, {"name": "two", "image": "i"}])), false)
+            .unwrap();
+    let second = apply(
+        Some(&first),
+        "b",
+        pod(json!([{"name": "three", "image": "j"}, {"name": "two", "tty": true}])),
+        false,
+    )
+    .unwrap();
+    let names = |pod: &Value| -> Vec<String> {
+        pod["spec"]["containers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&second), ["one", "three", "two"]);
+    assert_eq!(second["spec"]["containers"][2], json!({"name": "two", "image": "i", "tty": true}));
+    let third = apply(Some(&second), "a", pod(json!([{"name": "one", "image": "i"}])), false).unwrap();
+    assert_eq!(names(&third), ["one", "three", "two"]);
+    assert_eq!(third["spec"]["containers"][2], json!({"name": "two", "tty": true}));
+    let fourth = apply(Some(&third), "b", pod(json!([{"name": "three", "image": "j"}])), false).unwrap();
+    assert_eq!(names(&fourth), ["one", "three"]);
+}
+
+#[test]
+fn what_is_no_configuration_is_refused() {
+    for (config, code) in [
+        (json!({"kind": "ConfigMap", "metadata": {"name": "a", "managedFields": []}}), 400),
+        (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {}}), 500),
+        (json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": [1]}}), 500),
+        (
+            json!({"kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}, {"name": "c"}]}}),
+            500,
+        ),
+    ] {
+        assert_eq!(apply(None, "a", config.clone(), false).unwrap_err().code, code, "{config}");
+    }
+}
+
+#[test]
+fn malformed_fields_are_refused() {
+    for (fields, fine) in [
+        (json!({"f:a": {"f:b": {}}, "z:new": {}}), true),
+        (json!({"f:a": {"k:{\"n\":\"x\"}": {".": {}, "f:n": {}}, "v:1": {}, "i:0": {}}}), true),
+        (json!({"data": {}}), false),
+        (json!({"f:a": 1}), false),
+        (json!({"k:{": {}}), false),
+        (json!([]), false),
+    ] {
+        assert_eq!(FieldSet::from_fields_v1(&fields).is_ok(), fine, "{fields}");
+    }
+}
+
+mod random {
+    use super::*;
+    use proptest::{collection::btree_map, prelude::*};
+    use std::collections::BTreeMap;
+
+    fn data() -> impl Strategy<Value = BTreeMap<String, String>> {
+        btree_map("[a-f]", "[xy]", 0..5)
+    }
+
+    fn sets() -> impl Strategy<Value = FieldSet> {
+        let paths = proptest::collection::vec(proptest::collection::vec("[abc]", 1..4), 0..6);
+        paths.prop_map(|paths| {
+            let mut set = FieldSet::new();
+            for path in paths {
+                set.union(&FieldSet::of_fields(path.iter().map(String::as_str)));
+            }
+            set
+        })
+    }
+
+    fn config(data: &BTreeMap<String, String>) -> Value {
+        json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
+    }
+
+    proptest! {
+        #[test]
+        fn set_operations_agree(a in sets(), b in sets()) {
+            let mut union = a.clone();
+            union.union(&b);
+            let mut rest = union.clone();
+            rest.difference(&b);
+            let mut expected = a.clone();
+            expected.difference(&b);
+            prop_assert_eq!(&rest, &expected);
+            let mut both = a.clone();
+            both.difference(&expected);
+            prop_assert_eq!(a.intersection(&b), both);
+            let read = FieldSet::from_fields_v1(&union.clone().into_fields_v1()).unwrap();
+            prop_assert_eq!(read, union);
+        }
+
+        #[test]
+        fn applying_twice_is_applying_once(first in data(), second in data()) {
+            let live = apply(None, "one", config(&first), false).unwrap();
+            let once = apply(Some(&live), "two", config(&second), true).unwrap();
+            let twice = apply(Some(&once), "two", config(&second), false).unwrap();
+            prop_assert_eq!(once, twice);
+        }
+
+        #[test]
+        fn disjoint_applies_commute(first in data(), second in data()) {
+            let second: BTreeMap<String, String> = second.into_iter().map(|(key, value)| (format!("z{key}"), value)).collect();
+            let base = apply(None, "base", json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"base": "1"}}), false).unwrap();
+            let ab = apply(Some(&apply(Some(&base), "a", config(&first), false).unwrap()), "b", config(&second), false).unwrap();
+            let ba = apply(Some(&apply(Some(&base), "b", config(&second), false).unwrap()), "a", config(&first), false).unwrap();
+            prop_assert_eq!(&ab["data"], &ba["data"]);
+        }
+
+        #[test]
+        fn all_that_was_set_is_owned(data in data()) {
+            let object = apply(None, "one", config(&data), false).unwrap();
+            let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+            let fields = entries.first().map(|entry| entry["fieldsV1"]["f:data"].clone()).unwrap_or_default();
+            for key in data.keys() {
+                let element = format!("f:{key}");
+                prop_assert!(fields.get(element).is_some());
+            }
+        }
+    }
+}

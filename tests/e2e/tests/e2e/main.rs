@@ -1,0 +1,14 @@
+//! End-to-end tests against a started server: real clients, bad input, ends and crashes.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
+mod bad_input;
+mod clients;
+mod helm;
+mod kubectl;
+mod lifecycle;
+mod overload;
+mod python;
+mod secrecy;
+
+type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

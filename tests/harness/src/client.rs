@@ -1,0 +1,293 @@
+//! A blocking HTTP/1.1 client over TLS.
+
+use crate::Error;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls_pki_types::{CertificateDer, IpAddr, ServerName, pem::PemObject};
+use serde_json::Value;
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How long the client waits for bytes; a test that hangs longer has failed.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where to connect and as whom.
+#[derive(Clone)]
+pub struct Client {
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    token: Option<String>,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// Header names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body without its framing.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first header of that name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn json(&self) -> Result<Value, Error> {
+        serde_json::from_slice(&self.body).map_err(|error| format!("{error}: {}", self.text()).into())
+    }
+}
+
+impl Client {
+    /// A client that trusts this authority.
+    ///
+    /// # Errors
+    /// When the certificate is malformed.
+    pub fn new(address: SocketAddr, ca_pem: &[u8]) -> Result<Client, Error> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(ca_pem) {
+            roots.add(certificate.map_err(|error| format!("the authority's certificate: {error}"))?)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Client { address, tls: Arc::new(tls), token: None })
+    }
+
+    /// The same with another token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Client {
+        Client { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// When there is nobody, or nobody trusted.
+    pub fn connect(&self) -> Result<Connection, Error> {
+        let socket = TcpStream::connect(self.address)?;
+        socket.set_read_timeout(Some(READ_TIMEOUT))?;
+        socket.set_nodelay(true)?;
+        let name = ServerName::IpAddress(IpAddr::from(self.address.ip()));
+        let session = ClientConnection::new(Arc::clone(&self.tls), name)?;
+        let stream = BufReader::new(StreamOwned::new(session, socket));
+        Ok(Connection { stream, token: self.token.clone() })
+    }
+
+    /// One request on its own connection.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Response, Error> {
+        self.connect()?.request(method, path, headers, body)
+    }
+
+    /// A GET.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn get(&self, path: &str) -> Result<Response, Error> {
+        self.request("GET", path, &[], b"")
+    }
+
+    /// A POST of JSON.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Response, Error> {
+        self.request("POST", path, &[("content-type", "application/json")], body.to_string().as_bytes())
+    }
+
+    /// A DELETE.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn delete(&self, path: &str) -> Result<Response, Error> {
+        self.request("DELETE", path, &[], b"")
+    }
+
+    /// Starts a watch (or any answer without an end) and gives its lines.
+    ///
+    /// # Errors
+    /// When the answer is not 200.
+    pub fn lines(&self, path: &str) -> Result<Lines, Error> {
+        let mut connection = self.connect()?;
+        connection.send("GET", path, &[], b"")?;
+        let (status, headers) = connection.head()?;
+        if status != 200 {
+            let body = connection.body(&headers)?;
+            return Err(format!("{path}: {status}: {}", String::from_utf8_lossy(&body)).into());
+        }
+        Ok(Lines { connection, pending: Vec::new(), ended: false })
+    }
+}
+
+/// One connection; requests follow one another.
+pub struct Connection {
+    stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
+    token: Option<String>,
+}
+
+impl Connection {
+    /// A request and its answer.
+    ///
+    /// # Errors
+    /// When there is no whole answer.
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Response, Error> {
+        let sent = self.send(method, path, headers, body);
+        // A server that refuses a body may answer and close before it has read all of it: the answer counts.
+        let (status, headers) = self.head().map_err(|error| sent.err().unwrap_or(error))?;
+        let body = self.body(&headers)?;
+        Ok(Response { status, headers, body })
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<(), Error> {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
+        if let Some(token) = &self.token {
+            head += &format!("authorization: Bearer {token}\r\n");
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let length_given = headers.iter().any(|(name, _)| *name == "content-length");
+        if !length_given && (!body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH")) {
+            head += &format!("content-length: {}\r\n", body.len());
+        }
+        head += "\r\n";
+        self.write(head.as_bytes())?;
+        self.write(body)
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let stream = self.stream.get_mut();
+        stream.write_all(bytes)?;
+        stream.flush()?;
+        Ok(())
+    }
+
+    /// Reads the status and headers of the next answer.
+    ///
+    /// # Errors
+    /// When it is cut off or malformed.
+    pub fn head(&mut self) -> Result<(u16, Vec<(String, String)>), Error> {
+        let status_line = self.line()?;
+        let status = status_line.split(' ').nth(1).ok_or("no status")?.parse()?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok((status, headers));
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| format!("no header: {line}"))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    /// Reads the body that follows these headers.
+    ///
+    /// # Errors
+    /// When it is cut off.
+    pub fn body(&mut self, headers: &[(String, String)]) -> Result<Vec<u8>, Error> {
+        let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        let mut body = Vec::new();
+        if header("transfer-encoding").is_some() {
+            while let Some(chunk) = self.chunk()? {
+                body.extend(chunk);
+            }
+        } else if let Some(length) = header("content-length") {
+            body.resize(length.parse()?, 0);
+            self.stream.read_exact(&mut body)?;
+        }
+        Ok(body)
+    }
+
+    fn line(&mut self) -> Result<String, Error> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err("the connection ended".into());
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// The next chunk; `None` is the proper end.
+    fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let size = self.line()?;
+        let size = usize::from_str_radix(size.split(';').next().unwrap_or_default(), 16)?;
+        let mut chunk = vec![0; size];
+        self.stream.read_exact(&mut chunk)?;
+        self.line()?;
+        Ok((size > 0).then_some(chunk))
+    }
+}
+
+/// The lines of a chunked answer as they come.
+pub struct Lines {
+    connection: Connection,
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl Lines {
+    /// The next line as JSON; `None` when the server ended the answer properly.
+    ///
+    /// # Errors
+    /// When the connection was cut, or a line is no JSON.
+    pub fn next_json(&mut self) -> Result<Option<Value>, Error> {
+        loop {
+            if let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.pending.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.connection.chunk()? {
+                Some(chunk) => self.pending.extend(chunk),
+                None => self.ended = true,
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The server as a child process.
+
+use crate::{Client, Error, wait_for};
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// The token of a member of `system:masters`.
+pub const MASTER_TOKEN: &str = "master-token-that-no-log-may-show";
+/// The token of a user without groups.
+pub const OTHER_TOKEN: &str = "other-token-that-no-log-may-show";
+
+/// How long a server may take to become ready, and to end: generous, since debug builds on a busy machine are slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The `pintle` binary.
+    pub binary: PathBuf,
+    /// Flags beside those that the harness needs.
+    pub flags: Vec<String>,
+}
+
+impl Config {
+    /// The binary with no further flags.
+    pub fn new(binary: impl Into<PathBuf>) -> Config {
+        Config { binary: binary.into(), flags: Vec::new() }
+    }
+
+    /// With one more flag.
+    #[must_use]
+    pub fn flag(mut self, flag: impl Into<String>) -> Config {
+        self.flags.push(flag.into());
+        self
+    }
+}
+
+/// A started server. It is killed when dropped.
+pub struct Server {
+    config: Config,
+    directory: TempDir,
+    child: Child,
+    address: SocketAddr,
+    ready_after: Duration,
+}
+
+impl Server {
+    /// Starts a server on an empty directory and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not start; the message ends with its log.
+    pub fn start(config: Config) -> Result<Server, Error> {
+        let directory = TempDir::with_prefix("pintle-test-")?;
+        fs::write(
+            directory.path().join("tokens.csv"),
+            format!("{MASTER_TOKEN},tester,1,\"system:masters\"\n{OTHER_TOKEN},stranger,2\n"),
+        )?;
+        let (child, address, ready_after) = launch(&config, directory.path())?;
+        Ok(Server { config, directory, child, address, ready_after })
+    }
+
+    /// Starts the server again on the same directory; it must have ended.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn restart(&mut self) -> Result<(), Error> {
+        (self.child, self.address, self.ready_after) = launch(&self.config, self.directory.path())?;
+        Ok(())
+    }
+
+    /// How long it took from starting the process to `/readyz` answering `ok`.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The directory for whatever the test needs; the server's own is below it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The administrator's kubeconfig that the server wrote.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("data/admin.kubeconfig")
+    }
+
+    /// The certificate of the server's own authority.
+    pub fn ca_file(&self) -> PathBuf {
+        self.directory.path().join("data/certs/ca.crt")
+    }
+
+    /// What the server wrote to standard output and error, of all its lives.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn log(&self) -> Result<String, Error> {
+        Ok(fs::read_to_string(self.directory.path().join("log"))?)
+    }
+
+    /// A client with the master's token.
+    ///
+    /// # Errors
+    /// When the server's authority cannot be read.
+    pub fn client(&self) -> Result<Client, Error> {
+        Ok(self.anonymous_client()?.with_token(MASTER_TOKEN))
+    }
+
+    /// A client without credentials.
+    ///
+    /// # Errors
+    /// When the server's authority cannot be read.
+    pub fn anonymous_client(&self) -> Result<Client, Error> {
+        Client::new(self.address, &fs::read(self.ca_file())?)
+    }
+
+    /// Asks the server to end, as a service manager does.
+    ///
+    /// # Errors
+    /// When the signal cannot be sent.
+    pub fn terminate(&self) -> Result<(), Error> {
+        // The standard library sends SIGKILL only, and a dependency for one call is dear.
+        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
+        if status.success() { Ok(()) } else { Err("kill -TERM failed".into()) }
+    }
+
+    /// Ends the server with no chance to finish anything, as a crash does.
+    ///
+    /// # Errors
+    /// When the process cannot be killed.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Waits until the process ended by itself.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn wait_for_end(&mut self) -> Result<ExitStatus, Error> {
+        wait_for("the server's end", PATIENCE, || self.child.try_wait().ok().flatten())
+    }
+
+    /// Whether the process is still there.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// A number of kilobytes out of `/proc/PID/status`, such as `VmRSS`.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn memory_kb(&self, name: &str) -> Result<u64, Error> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()).ok_or("no such number")?;
+        Ok(number.parse()?)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, which is no error here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn launch(config: &Config, directory: &Path) -> Result<(Child, SocketAddr, Duration), Error> {
+    let log_path = directory.join("log");
+    let log = fs::File::options().create(true).append(true).open(&log_path)?;
+    let before = fs::read_to_string(&log_path)?.len();
+    let started = Instant::now();
+    let mut child = Command::new(&config.binary)
+        .arg("--data-dir")
+        .arg(directory.join("data"))
+        .arg("--token-auth-file")
+        .arg(directory.join("tokens.csv"))
+        .args(["--bind-address=127.0.0.1", "--secure-port=0"])
+        .args(&config.flags)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .map_err(|error| format!("{}: {error}", config.binary.display()))?;
+    let outcome = ready(&mut child, directory, &log_path, before);
+    match outcome {
+        Ok(address) => Ok((child, address, started.elapsed())),
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(format!("{error}; the server's log:\n{}", fs::read_to_string(&log_path)?).into())
+        }
+    }
+}
+
+fn ready(child: &mut Child, directory: &Path, log: &Path, skip: usize) -> Result<SocketAddr, Error> {
+    let port = wait_for("the port the server listens on", PATIENCE, || {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(Err(format!("the server ended with {status}")));
+        }
+        listening(log, skip).map(Ok)
+    })??;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let client = Client::new(address, &fs::read(directory.join("data/certs/ca.crt"))?)?;
+    wait_for("/readyz", PATIENCE, || client.get("/readyz").ok().filter(|response| response.status == 200))?;
+    Ok(address)
+}
+
+/// The port out of the line that tells the address.
+fn listening(log: &Path, skip: usize) -> Option<u16> {
+    let text = fs::read(log).ok()?;
+    let lines = BufReader::new(text.get(skip..)?).lines();
+    lines.map_while(Result::ok).find_map(|line| {
+        let (_, rest) = line.split_once("serving")?;
+        // Colours are left out when the log is no terminal; the address is the line's last word all the same.
+        let digits = rest.trim_end().rsplit(':').next()?;
+        digits.parse().ok()
+    })
+}

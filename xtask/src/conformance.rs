@@ -1,0 +1,221 @@
+//! Replays the recorded conversations with the reference server against Pintle.
+//!
+//! Each area gets a fresh server, since scenarios use fixed names. `conformance-floors.json` says how many percent
+//! of an area's steps must pass: it is raised (`--bless`) when more do, and never lowered without a reason in the
+//! commit.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use pintle_harness::{Config, MASTER_TOKEN, Server};
+use serde_json::Value;
+
+use crate::{shared, task, tools};
+
+const FLOORS: &str = "conformance-floors.json";
+
+/// What the command line says.
+struct Request<'a> {
+    bless: bool,
+    debug: bool,
+    storage: &'a str,
+    areas: Vec<&'a str>,
+}
+
+/// How many steps of an area, or of a part of it, passed.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    passed: u64,
+    failed: u64,
+}
+
+impl Count {
+    fn total(self) -> u64 {
+        self.passed + self.failed
+    }
+
+    /// Rounded down, so that a floor set from it is reached.
+    fn percent(self) -> u64 {
+        (self.passed * 100).checked_div(self.total()).unwrap_or(0)
+    }
+}
+
+/// An area: all its steps, and those of scenarios that are not about server-side apply or custom resources.
+struct Outcome {
+    all: Count,
+    without_apply: Count,
+}
+
+pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
+    let request = parse(args)?;
+    let scenarios = shared::directory(root).join("conformance/scenarios");
+    if !scenarios.is_dir() {
+        return Err(format!("{}: there are no recorded conversations", scenarios.display()));
+    }
+    let known = areas(&scenarios)?;
+    let mut floors = floors(root)?;
+    let areas: Vec<&str> = if request.areas.is_empty() {
+        let (with_floor, without): (Vec<&str>, Vec<&str>) =
+            known.iter().map(String::as_str).partition(|area| floors.contains_key(*area));
+        if !without.is_empty() {
+            println!("LEFT OUT, since {FLOORS} has no floor for them: {}", without.join(", "));
+        }
+        with_floor
+    } else {
+        request.areas.clone()
+    };
+    if areas.is_empty() {
+        return Err(format!("{FLOORS} names no area"));
+    }
+    if let Some(unknown) = areas.iter().find(|area| !known.iter().any(|known| known == *area)) {
+        return Err(format!("no such area: {unknown}; there are {}", known.join(", ")));
+    }
+    let binary = task::build_server(root, !request.debug)?;
+    let python_path = tools::python(root)?;
+    // Side by side: most of a replay is waiting for watches to end.
+    let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
+        let (request, binary, python_path) = (&request, &binary, &python_path);
+        let replays: Vec<_> = areas
+            .into_iter()
+            .map(|area| (area, scope.spawn(move || replay(root, request, area, binary, python_path))))
+            .collect();
+        let panicked = |_| Err("the replay panicked".to_owned());
+        replays.into_iter().map(|(area, replay)| (area, replay.join().unwrap_or_else(panicked))).collect()
+    });
+    let mut outcomes = BTreeMap::new();
+    for (area, outcome) in replayed {
+        let outcome = outcome?;
+        println!(
+            "{area}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of {} ({}%)",
+            outcome.all.passed,
+            outcome.all.total(),
+            outcome.all.percent(),
+            outcome.without_apply.passed,
+            outcome.without_apply.total(),
+            outcome.without_apply.percent(),
+        );
+        outcomes.insert(area, outcome.all);
+    }
+    let details = task::target_directory(root).join("conformance");
+    println!("what differs: {}/*.log", details.display());
+    judge(root, &outcomes, &mut floors, request.bless)
+}
+
+fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
+    let mut request = Request { bless: false, debug: false, storage: "memory", areas: Vec::new() };
+    for arg in args {
+        match *arg {
+            "--bless" => request.bless = true,
+            "--debug" => request.debug = true,
+            "--embedded" => request.storage = "embedded",
+            flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
+            area => request.areas.push(area),
+        }
+    }
+    Ok(request)
+}
+
+fn areas(scenarios: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(scenarios).map_err(|error| format!("{}: {error}", scenarios.display()))?;
+    let mut areas: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    areas.sort();
+    Ok(areas)
+}
+
+fn replay(
+    root: &Path,
+    request: &Request<'_>,
+    area: &str,
+    binary: &Path,
+    python_path: &Path,
+) -> Result<Outcome, String> {
+    let config = Config::new(binary)
+        .flag(format!("--storage-backend={}", request.storage))
+        .flag("--service-cluster-ip-range=10.0.0.0/24")
+        .flag("--advertise-address=10.20.30.40");
+    let mut server = Server::start(config).map_err(|error| error.to_string())?;
+    let conformance = shared::directory(root).join("conformance");
+    let details = task::target_directory(root).join("conformance");
+    fs::create_dir_all(&details).map_err(|error| error.to_string())?;
+    let result = details.join(format!("{area}.json"));
+    // The result of an earlier run must not be taken for this one's.
+    let _ = fs::remove_file(&result);
+    let output = Command::new("python3")
+        .env("PYTHONPATH", python_path)
+        .arg(conformance.join("replay.py"))
+        .args(["check", "--without", "managedFields", "--token", MASTER_TOKEN, "--server", &server.url()])
+        .arg("--json")
+        .arg(&result)
+        .arg(conformance.join("scenarios").join(area))
+        .output()
+        .map_err(|error| format!("python3: {error}"))?;
+    fs::write(details.join(format!("{area}.log")), &output.stdout).map_err(|error| error.to_string())?;
+    if !server.is_running() {
+        let log = server.log().map_err(|error| error.to_string())?;
+        return Err(format!("{area}: the server died; its log:\n{log}"));
+    }
+    let text = fs::read_to_string(&result).map_err(|error| {
+        format!("{area}: replay.py wrote no result ({error}):\n{}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    let result: Value = serde_json::from_str(&text).map_err(|error| format!("{area}: {error}"))?;
+    count(area, &result)
+}
+
+fn count(area: &str, result: &Value) -> Result<Outcome, String> {
+    let scenarios = result.as_object().ok_or_else(|| format!("{area}: the result is no object"))?;
+    let mut outcome = Outcome { all: Count::default(), without_apply: Count::default() };
+    for (name, scenario) in scenarios {
+        let number = |key: &str| scenario.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let later = ["apply", "managed", "custom-resource"].iter().any(|word| name.contains(word));
+        let counts =
+            if later { vec![&mut outcome.all] } else { vec![&mut outcome.all, &mut outcome.without_apply] };
+        for count in counts {
+            count.passed += number("passed");
+            count.failed += number("failed");
+        }
+    }
+    if outcome.all.total() == 0 {
+        return Err(format!("{area}: no step was replayed"));
+    }
+    Ok(outcome)
+}
+
+fn floors(root: &Path) -> Result<BTreeMap<String, u64>, String> {
+    let text = fs::read_to_string(root.join(FLOORS)).map_err(|error| format!("{FLOORS}: {error}"))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| format!("{FLOORS}: {error}"))?;
+    let object = value.as_object().ok_or_else(|| format!("{FLOORS}: not an object"))?;
+    object
+        .iter()
+        .map(|(area, floor)| Some((area.clone(), floor.as_u64()?)))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("{FLOORS}: a floor is a whole number of percents"))
+}
+
+/// Compares with the floors, or raises them.
+fn judge(
+    root: &Path,
+    outcomes: &BTreeMap<&str, Count>,
+    floors: &mut BTreeMap<String, u64>,
+    bless: bool,
+) -> Result<(), String> {
+    let mut below = Vec::new();
+    for (area, count) in outcomes {
+        let floor = floors.get(*area).copied().unwrap_or(0);
+        if count.percent() < floor {
+            below.push(format!("{area}: {}% of the steps pass, the floor is {floor}%", count.percent()));
+        } else if bless {
+            floors.insert((*area).to_owned(), count.percent());
+        }
+    }
+    if bless {
+        let text = serde_json::to_string_pretty(&floors).map_err(|error| error.to_string())?;
+        fs::write(root.join(FLOORS), text + "\n").map_err(|error| format!("{FLOORS}: {error}"))?;
+    }
+    if below.is_empty() { Ok(()) } else { Err(below.join("\n")) }
+}

@@ -1,0 +1,59 @@
+//! Running commands.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a command with its output shown.
+///
+/// # Errors
+/// When it does not exist or fails.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    eprintln!("+ {}", shown(command));
+    let status = command.status().map_err(|error| format!("{}: {error}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
+}
+
+/// Runs a command for its output.
+///
+/// # Errors
+/// When it does not exist or fails; the message has what it wrote to standard error.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("{}: {}\n{errors}", shown(command), output.status))
+}
+
+/// The cargo that runs this task, in the workspace.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |directory| root.join(directory))
+}
+
+/// Builds the server and gives its path.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn build_server(root: &Path, release: bool) -> Result<PathBuf, String> {
+    let mut command = cargo(root);
+    command.args(["build", "--package", "pintle"]);
+    if release {
+        command.arg("--release");
+    }
+    run(&mut command)?;
+    Ok(target_directory(root).join(if release { "release" } else { "debug" }).join("pintle"))
+}
+
+fn shown(command: &Command) -> String {
+    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    words.join(" ")
+}

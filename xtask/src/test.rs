@@ -1,0 +1,65 @@
+//! Every test: unit tests, documentation tests, end-to-end tests with real clients.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{task, tools, transcript};
+
+pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
+    let parts: &[&str] = match args {
+        [] => &["unit", "doc", "e2e"],
+        given => given,
+    };
+    for part in parts {
+        match *part {
+            "unit" => unit(root)?,
+            "doc" => task::run(task::cargo(root).args(["test", "--doc", "--workspace"]))?,
+            "e2e" => end_to_end(root)?,
+            _ => return Err(format!("unknown part {part}; there are unit, doc and e2e")),
+        }
+    }
+    Ok(())
+}
+
+/// With nextest where it is installed: it runs the tests of all crates together.
+fn unit(root: &Path) -> Result<(), String> {
+    let nextest = task::output(task::cargo(root).args(["nextest", "--version"])).is_ok();
+    let args: &[&str] = if nextest {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--tests", "--lib", "--bins"]
+    };
+    task::run(task::cargo(root).args(args))
+}
+
+fn end_to_end(root: &Path) -> Result<(), String> {
+    let tools = tools::install(root)?;
+    let server = task::build_server(root, false)?;
+    let environment = |command: &mut Command| {
+        command
+            .env("PINTLE_SERVER", &server)
+            .env("PINTLE_ROOT", root)
+            .env("PINTLE_KUBECTL", &tools.kubectl)
+            .env("PINTLE_HELM", &tools.helm)
+            .env("PINTLE_PYTHONPATH", &tools.python_path);
+        if let Some(old) = &tools.old_kubectl {
+            command.env("PINTLE_OLD_KUBECTL", old);
+        }
+    };
+    let mut command = task::cargo(root);
+    environment(&mut command);
+    command.args(["test", "--package", "pintle-e2e", "--features", "e2e", "--no-fail-fast", "--"]);
+    if tools.old_kubectl.is_none() {
+        command.args(["--skip", "old_kubectl"]);
+    }
+    let clients = task::run(&mut command);
+
+    let mut command = task::cargo(root);
+    environment(&mut command);
+    // The same folder, so that what both builds share is compiled once.
+    command.env("CARGO_TARGET_DIR", task::target_directory(root));
+    let kube_rs =
+        task::run(command.args(["test", "--manifest-path", "tests/kube-rs/Cargo.toml", "--locked"]));
+    let transcript = transcript::check(root, &server, &tools.kubectl);
+    clients.and(kube_rs).and(transcript)
+}

