@@ -1,5 +1,6 @@
 //! `flowcontrol.apiserver.k8s.io`: who gets which share of the server.
 
+mod conditions;
 pub mod flow_schema;
 pub mod priority_level_configuration;
 

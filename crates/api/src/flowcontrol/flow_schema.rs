@@ -1,8 +1,11 @@
 //! Which requests belong together.
 
+mod validation;
+
 use super::GROUP;
+use super::conditions::StatusStrategy;
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStatusStrategy, PlainStrategy};
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{NONE, age, column, integer, name, text, text_or};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
@@ -10,11 +13,7 @@ use pintle_registry::{Cell, Column, Resource};
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP
-        .cluster("FlowSchema", "flowschemas")
-        .prints(columns, cells)
-        .ruled(RULES)
-        .status(PlainStatusStrategy { keeps_metadata: true })
+    GROUP.cluster("FlowSchema", "flowschemas").prints(columns, cells).ruled(RULES).status(StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -41,8 +40,11 @@ fn cells(schema: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-const RULES: PlainStrategy =
-    PlainStrategy::NEW.defaults(set_defaults).generation(Generation::Counted).with_status();
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_defaults)
+    .generation(Generation::Counted)
+    .with_status()
+    .checked(validation::validate, |object, _old| validation::validate(object));
 
 fn set_defaults(schema: &mut Value) {
     if schema.i64_at("spec.matchingPrecedence").unwrap_or_default() == 0 {

@@ -1,8 +1,11 @@
 //! Shares of the server.
 
+mod validation;
+
 use super::GROUP;
+use super::conditions::StatusStrategy;
 use crate::declare::Declare;
-use crate::plain::{Generation, PlainStatusStrategy, PlainStrategy};
+use crate::plain::{Generation, PlainStrategy};
 use crate::printing::{NONE, age, column, integer, name, text};
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt};
@@ -14,7 +17,7 @@ pub fn resource() -> Resource {
         .cluster("PriorityLevelConfiguration", "prioritylevelconfigurations")
         .prints(columns, cells)
         .ruled(RULES)
-        .status(PlainStatusStrategy { keeps_metadata: true })
+        .status(StatusStrategy)
 }
 
 fn columns() -> Vec<Column> {
@@ -46,8 +49,11 @@ fn cells(level: &Value, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-const RULES: PlainStrategy =
-    PlainStrategy::NEW.defaults(set_defaults).generation(Generation::Counted).with_status();
+const RULES: PlainStrategy = PlainStrategy::NEW
+    .defaults(set_defaults)
+    .generation(Generation::Counted)
+    .with_status()
+    .checked(validation::validate, |object, _old| validation::validate(object));
 
 fn set_defaults(level: &mut Value) {
     for (kind, shares) in [("exempt", 0), ("limited", 30)] {

@@ -1,0 +1,56 @@
+//! The conditions of flow schemas and priority levels.
+
+use crate::plain::PlainStatusStrategy;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_registry::{RequestContext, Strategy};
+
+/// The rules of `status`, which holds conditions alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, _old: &Value) -> ErrorList {
+        validate(object)
+    }
+}
+
+/// What is wrong with the conditions: each has a type of its own.
+pub(super) fn validate(object: &Value) -> ErrorList {
+    let path = FieldPath::new("status").child("conditions");
+    let mut errors = ErrorList::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for (index, condition) in object.items_at("status.conditions").iter().enumerate() {
+        let path = path.index(index).child("type");
+        let condition_type = condition.str_at("type");
+        if seen.contains(&condition_type) {
+            errors.push(FieldError::duplicate(&path, condition_type));
+        }
+        seen.push(condition_type);
+        if condition_type.is_empty() {
+            errors.push(FieldError::required(&path, ""));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn conditions_have_types_of_their_own() {
+        let errors = validate(&json!({"status": {"conditions": [{"type": "A"}, {"type": "A"}, {}]}}));
+        assert_eq!(
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                r#"status.conditions[1].type: Duplicate value: "A""#,
+                "status.conditions[2].type: Required value"
+            ]
+        );
+    }
+}
