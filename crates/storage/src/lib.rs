@@ -17,12 +17,14 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+mod transform;
 mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
+pub use transform::{TransformError, Transformed, ValueTransformer};
 pub use watch::{EventKind, StorageEvent, WatchReceiver, WatchRequest, WatchStream};
 
 use bytes::Bytes;

@@ -1,0 +1,41 @@
+//! What happens to a value between the registry and the engine: another encoding, encryption.
+
+use crate::{BoxFuture, Key};
+use bytes::Bytes;
+
+/// Turns values into what is stored and back, such as JSON into protobuf, or plain into encrypted bytes.
+///
+/// Transformers stand in a row: the registry's value goes through them first to last, and what was stored last to
+/// first. The key is authenticated data for those that encrypt, so that a value cannot be moved to another key.
+pub trait ValueTransformer: Send + Sync + 'static {
+    /// What to store for `value`.
+    ///
+    /// # Errors
+    /// When the value cannot be brought into that form, or whoever does it (a key service) does not answer.
+    fn to_storage<'a>(&'a self, key: &'a Key, value: Bytes) -> BoxFuture<'a, Result<Bytes, TransformError>>;
+
+    /// The value that was stored.
+    ///
+    /// # Errors
+    /// When the stored bytes are in no form that is known, are damaged, or were meant for another key.
+    fn from_storage<'a>(
+        &'a self,
+        key: &'a Key,
+        stored: Bytes,
+    ) -> BoxFuture<'a, Result<Transformed, TransformError>>;
+}
+
+/// A value as it was before it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transformed {
+    /// The value.
+    pub value: Bytes,
+    /// Whether writing the same value now would store other bytes (an older key, another encoding), so that an update
+    /// that changes nothing is to be written all the same.
+    pub stale: bool,
+}
+
+/// Why a value could not be transformed. The text names no secret and no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TransformError(pub String);
