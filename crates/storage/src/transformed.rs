@@ -8,8 +8,8 @@
 //! has lost is transformed back.
 
 use crate::{
-    BoxFuture, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, Storage, StorageError,
-    StorageEvent, TransformError, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
+    BoxFuture, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision, Storage,
+    StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
     WatchStream, WriteError,
 };
 use bytes::Bytes;
@@ -183,13 +183,14 @@ impl Row {
         Ok(value)
     }
 
-    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, TransformError> {
+    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
             if transformer.is_plain(&value) {
                 continue;
             }
-            let transformed = transformer.from_storage(key, value).await?;
+            let transformed = transformer.from_storage(key, value).await;
+            let transformed = transformed.map_err(|error| transformer.read_error(error))?;
             value = transformed.value;
             stale |= transformed.stale;
         }
