@@ -10,6 +10,7 @@ mod plain;
 mod printing;
 mod resource_list;
 mod rules;
+mod stored_versions;
 mod workload;
 
 pub mod admissionregistration;
@@ -70,5 +71,11 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         scheduling::resources(),
         storage::resources(),
     ];
-    groups.into_iter().flatten().collect()
+    let mut resources: Vec<Resource> = groups.into_iter().flatten().collect();
+    for resource in &mut resources {
+        if resource.is_stored() && resource.conversion.is_none() {
+            resource.stored_versions = stored_versions::of(resource);
+        }
+    }
+    resources
 }

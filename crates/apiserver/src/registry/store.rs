@@ -197,7 +197,7 @@ impl Store {
             Some(revision) => {
                 object.set("metadata.resourceVersion", revision.to_string());
                 super::splice_revision(stored, revision)
-                    .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
+                    .ok_or_else(|| Status::internal_error("object without metadata"))?
             }
             None => stored.clone(),
         };
