@@ -12,4 +12,5 @@ mod options;
 mod run;
 
 pub use options::{Options, StorageBackend};
+pub use pintle_apiserver::registry::StorageMediaType;
 pub use run::{RunError, Running, start};

@@ -10,7 +10,9 @@ mod harness;
 
 mod bad_connections;
 mod bad_input;
+mod bad_values;
 mod discovery;
+mod layout;
 mod lists;
 mod objects;
 mod openapi;
