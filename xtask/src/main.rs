@@ -19,7 +19,8 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test [unit] [doc] [e2e]   run all tests, or those parts; installs what they need in .tools/
+  test [unit] [doc] [etcd] [e2e]
+                      run all tests, or those parts; installs what they need in .tools/
   conformance [--bless] [--debug] [--embedded] [AREA...]
                       replay ../shared/conformance and compare with conformance-floors.json
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
