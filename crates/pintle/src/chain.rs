@@ -8,11 +8,10 @@ use pintle_apiserver::{
     endpoints::ApiEndpoints,
     health::{CheckScope, Health},
     metrics::Metrics,
-    registry::Stores,
+    registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer},
 };
 use pintle_openapi::OpenApi;
-use pintle_storage::Storage;
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicU64};
 use tokio::runtime::Handle;
@@ -34,7 +33,7 @@ pub(crate) fn build(
     options: &Options,
     port: u16,
     network: Arc<ServiceNetwork>,
-    storage: &Arc<dyn Storage>,
+    storage: &Arc<StorageFactory>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -42,8 +41,7 @@ pub(crate) fn build(
     let noted = metrics.set_build_info(&version());
     noted.map_err(|error| RunError::Assemble(error.to_string()))?;
     let start = |resources, internal| {
-        Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime)
-            .map_err(RunError::Assemble)
+        Stores::start(resources, internal, storage, &runtime).map_err(RunError::Assemble)
     };
     let config = pintle_api::Config { service_network: network.clone() };
     let kube = start(pintle_api::resources(&config), pintle_api::internal_resources())?;
