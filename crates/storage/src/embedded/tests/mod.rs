@@ -4,6 +4,7 @@ use std::fs;
 
 mod crash;
 mod damage;
+mod fixtures;
 mod full;
 mod power;
 
