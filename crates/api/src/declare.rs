@@ -188,7 +188,8 @@ impl Declare for Resource {
     fn deprecated(mut self, since: u32, until: u32, replacement: Option<&str>) -> Resource {
         let (version, kind) = (self.resource.group_version(), &self.kind);
         let replacement = replacement.map(|replacement| format!("; use {replacement}")).unwrap_or_default();
-        let text = format!("{version} {kind} is deprecated in v1.{since}+, unavailable in v1.{until}+{replacement}");
+        let text =
+            format!("{version} {kind} is deprecated in v1.{since}+, unavailable in v1.{until}+{replacement}");
         self.deprecation = Some(text);
         self
     }

@@ -33,15 +33,16 @@ const V1BETA1: Group = Group::new("resource.k8s.io", "v1beta1", "k8s.io/api/reso
 pub fn resources_off_by_default() -> Vec<Resource> {
     let same = same_shape!("resource.k8s.io/v1beta2", "resource.k8s.io/v1");
     let same_first = same_shape!("resource.k8s.io/v1beta1", "resource.k8s.io/v1");
-    let second = resources().into_iter().map(|resource| resource.in_version(V1BETA2, same).deprecated(36, 39, None));
+    let second =
+        resources().into_iter().map(|resource| resource.in_version(V1BETA2, same).deprecated(36, 39, None));
     let first = [
         (device_class::resource(), same_first),
         (resource_claim::resource(), v1beta1::CLAIM),
         (resource_claim_template::resource(), v1beta1::TEMPLATE),
         (resource_slice::resource(), v1beta1::SLICE),
     ];
-    let first = first.into_iter().map(|(resource, conversion)| {
-        resource.in_version(V1BETA1, conversion).deprecated(35, 38, None)
-    });
+    let first = first
+        .into_iter()
+        .map(|(resource, conversion)| resource.in_version(V1BETA1, conversion).deprecated(35, 38, None));
     second.chain(first).collect()
 }

@@ -167,7 +167,8 @@ impl ResourceConfig {
                     ));
                 }
                 Some(resource) => {
-                    resources.push((GroupVersionResource::new(version.group, version.version, resource), enabled));
+                    resources
+                        .push((GroupVersionResource::new(version.group, version.version, resource), enabled));
                 }
             }
         }
@@ -234,7 +235,8 @@ mod tests {
         let is_enabled = |group: &str, version: &str, resource: &str| {
             config.resource_enabled(&GroupVersionResource::new(group, version, resource))
         };
-        let on = resources.iter().filter(|(_, group, version, resource)| is_enabled(group, version, resource));
+        let on =
+            resources.iter().filter(|(_, group, version, resource)| is_enabled(group, version, resource));
         on.map(|(letter, ..)| *letter).collect()
     }
 

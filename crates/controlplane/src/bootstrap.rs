@@ -1,11 +1,11 @@
 //! The objects of a fresh server.
 
+use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
     Config, cluster_authentication, identity_lease, kubernetes_service, priority_classes, service_cidr,
     system_namespaces,
 };
-use crate::objects::unless_off;
 use jiff::Timestamp;
 use pintle_machinery::Status;
 use pintle_registry::Registry;

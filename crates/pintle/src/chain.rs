@@ -46,8 +46,7 @@ pub(crate) fn build(
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let noted = metrics.set_build_info(&version());
     noted.map_err(|error| RunError::Assemble(error.to_string()))?;
-    let resource_config =
-        enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
+    let resource_config = enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
     let start = |declared, stored_only: Vec<_>| {
         let Enabled { served, mut internal } = enablement::enabled(declared, &resource_config);
         internal.extend(stored_only);

@@ -48,7 +48,9 @@ pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<Resource
                     on_demand().join(", ")
                 ));
             }
-            Absence::NotBuilt => tracing::warn!("{group}/{version}/{resource} is not supported and not served"),
+            Absence::NotBuilt => {
+                tracing::warn!("{group}/{version}/{resource} is not supported and not served")
+            }
         }
     }
     Ok(config)
@@ -99,7 +101,9 @@ mod tests {
         let names = |resources: Vec<Resource>| {
             resources
                 .iter()
-                .map(|resource| format!("{}/{}", resource.resource.group_version(), resource.resource.resource))
+                .map(|resource| {
+                    format!("{}/{}", resource.resource.group_version(), resource.resource.resource)
+                })
                 .collect()
         };
         Ok((names(served), names(internal)))
@@ -130,8 +134,12 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused_by_name_and_left_out_of_many() {
         let refused = |text: &str| check(text).err().unwrap_or_default();
-        assert!(refused("resource.k8s.io/v1alpha3=true").contains("resource.k8s.io/v1alpha3/devicetaintrules"));
-        assert!(refused("resource.k8s.io/v1alpha3").contains("resource.k8s.io/v1beta2, storage.k8s.io/v1beta1"));
+        assert!(
+            refused("resource.k8s.io/v1alpha3=true").contains("resource.k8s.io/v1alpha3/devicetaintrules")
+        );
+        assert!(
+            refused("resource.k8s.io/v1alpha3").contains("resource.k8s.io/v1beta2, storage.k8s.io/v1beta1")
+        );
         assert!(refused("resource.k8s.io/v1beta2/devicetaintrules=true").contains("is not supported"));
         assert_eq!(refused("nope/v1=true"), "unknown api groups nope/v1");
         for text in ["api/alpha=true", "resource.k8s.io/v1beta2=true", "certificates.k8s.io/v1alpha1=true"] {

@@ -101,9 +101,7 @@ mod tests {
     #[test]
     fn requests_go_there_and_back() {
         let check = |beta: Value, stable: Value| {
-            let claim = |version: &str, request: &Value| {
-                json!({"apiVersion": version, "spec": {"devices": {"requests": [request]}}})
-            };
+            let claim = |version: &str, request: &Value| json!({"apiVersion": version, "spec": {"devices": {"requests": [request]}}});
             let (beta, stable) = (claim(V1BETA1, &beta), claim(V1, &stable));
             assert_eq!((CLAIM.to_storage)(beta.clone()), stable);
             assert_eq!((CLAIM.from_storage)(stable), beta);

@@ -78,7 +78,8 @@ async fn versions_are_views_of_the_same_objects_whichever_is_on() {
 async fn claims_of_devices_convert_between_versions() {
     let server = server("resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true").await;
     let claims = |version: &str| format!("/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims");
-    let body = r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"name":"r","deviceClassName":"gpu"}]}}}"#;
+    let body =
+        r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"name":"r","deviceClassName":"gpu"}]}}}"#;
     let created = server.send(&format!("POST {}\n\n{body}", claims("v1beta1"))).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let request = async |version: &str| {
@@ -92,10 +93,7 @@ async fn claims_of_devices_convert_between_versions() {
     let mut flat = exact.clone();
     flat["name"] = "r".into();
     assert_eq!(request("v1beta1").await, flat);
-    assert_eq!(
-        names(&server, "/apis/resource.k8s.io", "versions").await,
-        ["v1", "v1beta2", "v1beta1"]
-    );
+    assert_eq!(names(&server, "/apis/resource.k8s.io", "versions").await, ["v1", "v1beta2", "v1beta1"]);
     server.stop().await;
 }
 
