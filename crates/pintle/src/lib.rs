@@ -6,6 +6,7 @@
 mod bootstrap;
 mod certificates;
 mod chain;
+mod enablement;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
@@ -13,4 +14,5 @@ mod run;
 
 pub use options::{Options, StorageBackend};
 pub use pintle_apiserver::registry::StorageMediaType;
+pub use pintle_apiserver::resource_config::RuntimeConfig;
 pub use run::{RunError, Running, start};

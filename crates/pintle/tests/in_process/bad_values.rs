@@ -26,7 +26,7 @@ async fn a_bad_value_is_an_error_of_its_object_alone() {
     let rows: [(&[u8], &str); 8] = [
         (b"k8s\0\xff\xff", "unexpected EOF"),
         (b"k8s\0", "empty body"),
-        (b"\x01\x02garbage", "couldn't get version/kind"),
+        (b"\x01\x02garbage", "yaml: control characters are not allowed"),
         (b"{", "couldn't get version/kind; json parse error: unexpected end of JSON input"),
         (br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":1}}"#, "json: cannot unmarshal number"),
         (br#"{"apiVersion":"v1"}"#, "Object 'Kind' is missing"),
