@@ -81,9 +81,10 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         storage::resources(),
     ];
     let mut resources: Vec<Resource> = groups.into_iter().flatten().collect();
+    let declared: Vec<Resource> = resources.iter().cloned().chain(resources_off_by_default()).collect();
     for resource in &mut resources {
         if resource.is_stored() && resource.conversion.is_none() {
-            resource.stored_versions = stored_versions::of(resource);
+            resource.stored_versions = stored_versions::of(resource, &declared);
         }
     }
     resources

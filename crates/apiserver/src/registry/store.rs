@@ -72,7 +72,7 @@ impl Store {
             .map(|(index, field)| TriggerField { name: field.name.as_str().into(), index })
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, runtime);
-        let kind = &resource.storage.kind;
+        let kind = resource.group_version_kind();
         let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
