@@ -192,6 +192,10 @@ struct ResourceTransformer {
 }
 
 impl ResourceTransformer {
+    fn has_rule(&self) -> bool {
+        self.encryption.in_force.load().rules.providers(&self.names).is_some()
+    }
+
     fn scope(&self) -> Scope<'_> {
         Scope { resource: &self.resource, metrics: &self.encryption.metrics }
     }
@@ -221,5 +225,14 @@ impl ValueTransformer for ResourceTransformer {
             let opened = providers.open(self.scope(), key, stored).await?;
             Ok(Transformed { value: opened.value, stale: opened.stale })
         })
+    }
+
+    fn stores_values_as_they_are(&self) -> bool {
+        // With reload, a rule may come for any resource.
+        !self.encryption.options.automatic_reload && !self.has_rule()
+    }
+
+    fn is_plain(&self, stored: &[u8]) -> bool {
+        identity::is_plain(stored) && !self.has_rule()
     }
 }

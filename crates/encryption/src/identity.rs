@@ -28,13 +28,26 @@ impl ValueTransformer for Identity {
         let opened = open(&stored).map_err(TransformError::from);
         Box::pin(std::future::ready(opened.map(|value| Transformed { value, stale: false })))
     }
+
+    fn stores_values_as_they_are(&self) -> bool {
+        true
+    }
+
+    fn is_plain(&self, stored: &[u8]) -> bool {
+        is_plain(stored)
+    }
 }
 
-/// The value, unless it is an encrypted one. JSON begins with `{` and protobuf with `k8s` and a zero byte, so that
-/// nothing else begins like this.
+/// Whether the value is not an encrypted one. JSON begins with `{` and protobuf with `k8s` and a zero byte, so that nothing
+/// else begins like this.
+pub(crate) fn is_plain(stored: &[u8]) -> bool {
+    !stored.starts_with(ENCRYPTED)
+}
+
+/// The value, unless it is an encrypted one.
 pub(crate) fn open(stored: &Bytes) -> Result<Bytes, Failure> {
-    match stored.starts_with(ENCRYPTED) {
-        true => Err(Failure::new("identity transformer tried to read encrypted data")),
-        false => Ok(stored.clone()),
+    match is_plain(stored) {
+        true => Ok(stored.clone()),
+        false => Err(Failure::new("identity transformer tried to read encrypted data")),
     }
 }
