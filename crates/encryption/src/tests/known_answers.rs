@@ -4,8 +4,8 @@
 use super::Fixture;
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-const PLAIN: &[u8] = br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
-const KEY: &str = "/registry/secrets/default/db";
+pub(crate) const PLAIN: &[u8] = br#"{"kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
+pub(crate) const KEY: &str = "/registry/secrets/default/db";
 
 const CBC_128: &str = "6b38733a656e633a6165736362633a76313a6b6579313aa0a1a2a3a4a5a6a7a8a9aaabacadaeafeb0e374b036d8538b3ca8b2ff9790dfd75202027442e153caa1e2f0d475153e370697ab4e67fcaee5de1cbb7a3d6ddf33a0987c01c1c99cccc8a82434ca88548";
 const CBC_192: &str = "6b38733a656e633a6165736362633a76313a6b6579313aa0a1a2a3a4a5a6a7a8a9aaabacadaeafc47c6031c8be0cedcfbb5e4a0e79da43c95f9ce42905af367e31f853688ac9bd5cfecbc156d35f0f120308cbe39920ee9c5d592b7a7db6cece7e7652209b94c6";

@@ -1,6 +1,6 @@
 //! Values through whole configurations.
 
-mod known_answers;
+pub(crate) mod known_answers;
 mod properties;
 mod reload;
 mod rules;
