@@ -17,10 +17,11 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+pub mod snapshot;
 mod transform;
 mod watch;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
+pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;

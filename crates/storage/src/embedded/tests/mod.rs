@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod full;
 mod power;
+mod snapshot;
 
 struct Embedded(tempfile::TempDir);
 
