@@ -73,7 +73,7 @@ fn what_was_written_is_read() {
 /// A file that the first version of the format wrote, kept as it was: it stays readable, and is still what is written.
 #[test]
 fn the_format_is_what_it_was() {
-    let kept = include_bytes!("../../fixtures/snapshot-format-1.snap");
+    let kept = include_bytes!("../../tests/fixtures/snapshot-v1/whole.snap");
     let (records_read, summary) = decode(kept).unwrap();
     assert_eq!((records_read, summary.header), (records(), header(9)));
     assert!(encode(header(9), &records()).0 == kept);
