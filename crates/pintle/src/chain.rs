@@ -13,11 +13,10 @@ use pintle_apiserver::{
     endpoints::ApiEndpoints,
     health::{CheckScope, Health},
     metrics::Metrics,
-    registry::Stores,
+    registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer},
 };
 use pintle_openapi::OpenApi;
-use pintle_storage::Storage;
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicU64};
 use tokio::runtime::Handle;
@@ -39,7 +38,7 @@ pub(crate) fn build(
     options: &Options,
     port: u16,
     network: Arc<ServiceNetwork>,
-    storage: &Arc<dyn Storage>,
+    storage: &Arc<StorageFactory>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -50,7 +49,7 @@ pub(crate) fn build(
     let start = |declared, stored_only: Vec<_>| {
         let Enabled { served, mut internal } = enablement::enabled(declared, &resource_config);
         internal.extend(stored_only);
-        Stores::start(served, internal, storage, &options.etcd_prefix, &runtime).map_err(RunError::Assemble)
+        Stores::start(served, internal, storage, &runtime).map_err(RunError::Assemble)
     };
     let config = pintle_api::Config { service_network: network.clone(), event_ttl: options.event_ttl };
     let mut built_in = pintle_api::resources(&config);

@@ -25,7 +25,7 @@ pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
-pub use transform::{TransformError, Transformed, ValueState, ValueTransformer};
+pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
 pub use transformed::TransformedStorage;
 pub use watch::{EventKind, StorageEvent, WatchReceiver, WatchRequest, WatchStream};
 

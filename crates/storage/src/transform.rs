@@ -25,6 +25,12 @@ pub trait ValueTransformer: Send + Sync + 'static {
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>>;
 
+    /// What kind of failure it is that [`ValueTransformer::from_storage`] returned this error. Clients are told of the two
+    /// in different words.
+    fn read_error(&self, error: TransformError) -> ReadError {
+        ReadError::Transform(error)
+    }
+
     /// Whether [`ValueTransformer::to_storage`] stores every value as it is. A row of nothing but such transformers costs a
     /// write nothing.
     fn stores_values_as_they_are(&self) -> bool {
@@ -63,5 +69,16 @@ pub enum ValueState {
     /// Writing the value again would store other bytes, see [`Transformed::stale`].
     Stale,
     /// The stored bytes could not be transformed back. The value is as it is stored.
-    Unreadable(TransformError),
+    Unreadable(ReadError),
+}
+
+/// Why stored bytes could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// They could not be transformed: decrypted, say.
+    #[error(transparent)]
+    Transform(TransformError),
+    /// They are no object of the resource.
+    #[error(transparent)]
+    Decode(TransformError),
 }

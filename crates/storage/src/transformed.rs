@@ -8,8 +8,8 @@
 //! has lost is transformed back.
 
 use crate::{
-    BoxFuture, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, Storage, StorageError,
-    StorageEvent, TransformError, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
+    BoxFuture, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision, Storage,
+    StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
     WatchStream, WriteError,
 };
 use bytes::Bytes;
@@ -41,7 +41,7 @@ impl TransformedStorage {
 
     /// What to store for the value, remembered until its event comes.
     async fn begin_write(&self, key: &Key, value: Bytes) -> Result<Bytes, WriteError> {
-        if self.row.stores_values_as_they_are {
+        if self.row.passes(&value) {
             return Ok(value);
         }
         let stored = self.row.to_storage(key, value.clone()).await?;
@@ -78,7 +78,7 @@ impl Storage for TransformedStorage {
         value: Bytes,
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>> {
-        if self.row.stores_values_as_they_are {
+        if self.row.passes(&value) {
             return self.engine.create(key, value, ttl);
         }
         let key = key.clone();
@@ -176,6 +176,12 @@ struct Row {
 }
 
 impl Row {
+    /// Whether the value is stored as it is and read back without a look: then nothing is to be done for it.
+    fn passes(&self, value: &[u8]) -> bool {
+        self.stores_values_as_they_are
+            && self.transformers.iter().all(|transformer| transformer.is_plain(value))
+    }
+
     async fn to_storage(&self, key: &Key, mut value: Bytes) -> Result<Bytes, WriteError> {
         for transformer in &self.transformers {
             value = transformer.to_storage(key, value).await.map_err(WriteError::Transform)?;
@@ -183,13 +189,14 @@ impl Row {
         Ok(value)
     }
 
-    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, TransformError> {
+    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
             if transformer.is_plain(&value) {
                 continue;
             }
-            let transformed = transformer.from_storage(key, value).await?;
+            let transformed = transformer.from_storage(key, value).await;
+            let transformed = transformed.map_err(|error| transformer.read_error(error))?;
             value = transformed.value;
             stale |= transformed.stale;
         }

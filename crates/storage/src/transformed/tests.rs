@@ -1,5 +1,5 @@
 use super::*;
-use crate::{EventKind, MemoryStorage, contract::StorageFactory};
+use crate::{EventKind, MemoryStorage, TransformError, contract::StorageFactory};
 
 /// Stores `mark` before the value with every bit turned; what has another known mark is stale, everything else bad.
 struct Turned {
@@ -97,7 +97,7 @@ async fn a_bad_value_comes_as_stored_and_leaves_the_others_alone() {
     storage.create(&key("/a"), "1".into(), None).await.unwrap();
     engine.create(&key("/b"), "bad".into(), None).await.unwrap();
     storage.create(&key("/c"), "3".into(), None).await.unwrap();
-    let bad = ValueState::Unreadable(TransformError("no mark".to_owned()));
+    let bad = ValueState::Unreadable(ReadError::Transform(TransformError("no mark".to_owned())));
     let expected: Vec<(&str, Bytes, ValueState)> = vec![
         ("/a", "1".into(), ValueState::Current),
         ("/b", "bad".into(), bad),
