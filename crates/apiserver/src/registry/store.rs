@@ -61,9 +61,11 @@ impl Store {
         })?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
+        let read_source = storage.read_source_of(&resource);
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
+        cacher.read_source = read_source;
         cacher.triggers = resource
             .selectable_fields
             .iter()
