@@ -6,6 +6,8 @@ mod crash;
 mod damage;
 mod fixtures;
 mod full;
+mod history;
+mod images;
 mod power;
 
 struct Embedded(tempfile::TempDir);
