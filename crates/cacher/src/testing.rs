@@ -267,7 +267,7 @@ pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
 
 /// As [`ready`], once the cacher has everything that was written.
 pub(crate) async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
-    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    cacher.shared.snapshot_from_cache(Freshness::Consistent).await.unwrap();
     ready(watcher)
 }
 

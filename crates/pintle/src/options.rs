@@ -1,6 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
+use crate::{EtcdServersOverrides, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -32,6 +33,15 @@ pub struct Options {
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
+    /// Resources that are stored in another etcd.
+    pub etcd_servers_overrides: EtcdServersOverrides,
+    /// Whether resources have a watch cache.
+    pub watch_cache: WatchCache,
+    /// Whether and how often stored objects are counted for the metrics; zero is never. Counting costs nothing here: the
+    /// count is always that of the moment.
+    pub etcd_count_metric_poll_period: Duration,
+    /// How often the store is asked for its size; zero is never.
+    pub etcd_db_metric_poll_interval: Duration,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
     /// Which groups, versions and resources are switched on and off.
@@ -75,6 +85,10 @@ impl Default for Options {
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
+            etcd_servers_overrides: EtcdServersOverrides::default(),
+            watch_cache: WatchCache::default(),
+            etcd_count_metric_poll_period: Duration::from_secs(60),
+            etcd_db_metric_poll_interval: Duration::from_secs(30),
             etcd_compaction_interval: Duration::from_secs(300),
             runtime_config: RuntimeConfig::default(),
             event_ttl: Duration::from_secs(3600),

@@ -82,7 +82,11 @@ impl StorageFactory {
     }
 
     /// Another answer to that for one resource.
-    pub fn resource_read_source(mut self, resource: GroupResource, read_source: ReadSource) -> StorageFactory {
+    pub fn resource_read_source(
+        mut self,
+        resource: GroupResource,
+        read_source: ReadSource,
+    ) -> StorageFactory {
         self.read_sources.insert(resource, read_source);
         self
     }

@@ -19,4 +19,5 @@ mod overload;
 mod robustness;
 mod statuses;
 mod tables;
+mod uncached;
 mod watches;
