@@ -104,6 +104,10 @@ impl Cacher {
 
     async fn watch_after(&self, revision: Revision, options: WatchOptions) -> Result<Watcher, CacherError> {
         self.shared.snapshot_from_cache(Freshness::Any).await?;
+        let oldest = self.shared.storage.compacted_revision();
+        if !self.is_read_cached() && revision < oldest {
+            return Err(CacherError::Expired { requested: revision, oldest });
+        }
         let after = |state: &State| Some((state.log.position_after(revision)?, revision));
         loop {
             if let Some(watcher) = self.register(options.clone(), after) {

@@ -236,10 +236,13 @@ impl Shared {
         if newest.revision() == revision {
             return Ok(newest);
         }
-        let past = {
+        // What is compacted is gone for everybody, also for those whose cache could still tell.
+        let is_kept = revision >= self.storage.compacted_revision();
+        let past = is_kept.then(|| {
             let state = self.state.lock();
             state.log.past(revision, state.snapshot.objects())
-        };
+        });
+        let past = past.flatten();
         if let Some(past) = past {
             // What is unreadable now and was written before was unreadable then.
             let unreadable = newest.unreadable_objects().iter();

@@ -200,6 +200,10 @@ impl Storage for TestStorage {
         self.inner.health()
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.inner.compacted_revision()
+    }
+
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         self.inner.size()
     }

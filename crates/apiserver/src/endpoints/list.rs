@@ -135,8 +135,8 @@ pub(super) async fn select(
 
 async fn exact(store: &Store, prefix: &str, revision: Revision) -> Result<Snapshot, Status> {
     store.cacher().list_at(prefix, revision).await.map_err(|error| match error {
-        CacherError::Expired { requested, oldest } => {
-            Status::expired(format!("too old resource version: {requested} ({oldest})"))
+        CacherError::Expired { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
         }
         error => errors::cacher(error),
     })

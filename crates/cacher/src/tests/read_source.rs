@@ -110,3 +110,20 @@ async fn watches_begin_with_the_newest_state_and_miss_nothing() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_before_a_compaction_is_too_old_though_the_log_has_it() {
+    for (read_source, expired) in
+        [(ReadSource::Cache, false), (ReadSource::NewestOfCache, true), (ReadSource::Storage, true)]
+    {
+        let storage = TestStorage::new();
+        let cacher = start(&storage, config_of(read_source)).await;
+        let first = storage.put("/p/a/x", "").await;
+        let compacted = storage.put("/p/a/y", "").await;
+        cacher.snapshot(Freshness::Consistent).await.unwrap();
+        storage.compact(compacted).await.unwrap();
+        let watch = cacher.watch(WatchOptions::new(WatchStart::After(first))).await;
+        assert_eq!(watch.is_err(), expired, "{read_source:?}");
+        assert!(cacher.watch(WatchOptions::new(WatchStart::After(compacted))).await.is_ok());
+    }
+}

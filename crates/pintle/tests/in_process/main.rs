@@ -12,6 +12,7 @@ mod bad_connections;
 mod bad_input;
 mod discovery;
 mod enablement;
+mod history;
 mod lists;
 mod objects;
 mod openapi;

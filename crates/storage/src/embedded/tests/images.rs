@@ -99,7 +99,9 @@ fn acknowledged_writes_survive_a_power_cut_at_any_point() {
     let (mut made, mut shorter) = (0, 0);
     while made < cuts() {
         // A step that meets every point, the neighbours of one another far apart.
-        for (number, point) in (0..points.len()).filter_map(|at| points.get(at * 7 % points.len())).enumerate() {
+        for (number, point) in
+            (0..points.len()).filter_map(|at| points.get(at * 7 % points.len())).enumerate()
+        {
             if made >= cuts() {
                 break;
             }
