@@ -7,6 +7,7 @@ mod bootstrap;
 mod certificates;
 mod chain;
 mod enablement;
+mod encryption;
 mod engines;
 mod kubeconfig;
 mod openapi_endpoints;

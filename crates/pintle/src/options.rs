@@ -42,6 +42,12 @@ pub struct Options {
     pub etcd_count_metric_poll_period: Duration,
     /// How often the store is asked for its size; zero is never.
     pub etcd_db_metric_poll_interval: Duration,
+    /// Which resources are encrypted at rest, and how; `None` is none.
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether that file is read again when it changes.
+    pub encryption_provider_config_automatic_reload: bool,
+    /// How often it is looked at for changes.
+    pub encryption_provider_config_poll_interval: Duration,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
     /// Which groups, versions and resources are switched on and off.
@@ -89,6 +95,9 @@ impl Default for Options {
             watch_cache: WatchCache::default(),
             etcd_count_metric_poll_period: Duration::from_secs(60),
             etcd_db_metric_poll_interval: Duration::from_secs(30),
+            encryption_provider_config: None,
+            encryption_provider_config_automatic_reload: false,
+            encryption_provider_config_poll_interval: Duration::from_secs(60),
             etcd_compaction_interval: Duration::from_secs(300),
             runtime_config: RuntimeConfig::default(),
             event_ttl: Duration::from_secs(3600),

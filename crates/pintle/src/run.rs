@@ -4,6 +4,7 @@ use crate::{
     Options, StorageBackend,
     certificates::{CertificateError, Certificates, write_private},
     chain,
+    encryption::EncryptionAtRest,
     engines::Engines,
     kubeconfig::kubeconfig,
     storage_options::storage_factory,
@@ -41,6 +42,9 @@ pub enum RunError {
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// Values cannot be encrypted as they are to be.
+    #[error("--encryption-provider-config: {0}")]
+    Encryption(#[from] pintle_encryption::EncryptionConfigError),
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -93,6 +97,11 @@ impl Running {
         &self.kubeconfig_text
     }
 
+    /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.engines.default.storage
+    }
+
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
     /// by its token, or by the [`pintle_apiserver::filters::PeerCertificates`] among its extensions.
     pub fn handler(&self) -> Handler {
@@ -133,6 +142,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let encryption = EncryptionAtRest::load(&options).await?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
             Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
@@ -145,8 +155,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
     let engines = Engines { default: Engine { storage, exclusive: true }, overridden: Vec::new() };
-    let factory = Arc::new(storage_factory(&options, &engines));
+    let factory = storage_factory(&options, &engines).encryption(encryption.resources());
+    let factory = Arc::new(factory);
     let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
+    encryption.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
@@ -163,6 +175,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
+    background.extend(encryption.watch_config(&stopping));
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),

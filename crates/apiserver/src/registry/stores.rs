@@ -235,8 +235,7 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             let key = store.key(namespace, name);
-            let (object, _) =
-                store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+            let object = store.find(&key, Freshness::Consistent).await?;
             let object = object.ok_or_else(|| Status::not_found(resource, name))?;
             store.tree(object.json())
         })
@@ -252,6 +251,8 @@ impl Registry for Stores {
             let prefix = store.key_prefix(namespace);
             let read = store.cacher().list(&prefix, Freshness::Consistent).await;
             let snapshot = read.map_err(errors::cacher)?;
+            // Code inside the server concludes from what is not there.
+            store.require_readable(&snapshot, &prefix)?;
             snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
         })
     }

@@ -10,9 +10,11 @@ mod harness;
 
 mod bad_connections;
 mod bad_input;
+mod bad_values;
 mod discovery;
 mod enablement;
 mod history;
+mod layout;
 mod lists;
 mod objects;
 mod openapi;
