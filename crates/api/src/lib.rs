@@ -90,11 +90,12 @@ pub fn resources(config: &Config) -> Vec<Resource> {
     resources
 }
 
-/// The resources in versions that are served only when they are switched on. They are other versions of what
-/// [`resources`] has, stored in the same place.
+/// The resources in versions that are served only when they are switched on. Most are other versions of what [`resources`]
+/// has, stored in the same place.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let groups = [
         admissionregistration::resources_off_by_default(),
+        coordination::resources_off_by_default(),
         networking::resources_off_by_default(),
         resource::resources_off_by_default(),
         storage::resources_off_by_default(),

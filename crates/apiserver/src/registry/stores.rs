@@ -248,8 +248,9 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let snapshot = store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?;
             let prefix = store.key_prefix(namespace);
+            let read = store.cacher().list(&prefix, Freshness::Consistent).await;
+            let snapshot = read.map_err(errors::cacher)?;
             // Code inside the server concludes from what is not there.
             store.require_readable(&snapshot, &prefix)?;
             snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
