@@ -1,6 +1,6 @@
 //! Flags.
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{Options, StorageBackend};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -41,6 +41,23 @@ fn command() -> Command {
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
+            path(flag(
+                "encryption-provider-config",
+                "FILE",
+                "which resources are encrypted at rest, and how",
+            )),
+            flag(
+                "encryption-provider-config-automatic-reload",
+                "BOOL",
+                "whether that file is read again when it changes",
+            )
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
+            flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
+                .action(ArgAction::Append),
+            flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
@@ -63,12 +80,13 @@ fn command() -> Command {
 
 fn read(matches: &ArgMatches) -> Flags {
     let mut options = Options::default();
-    let paths: [(&str, &mut Option<PathBuf>); 5] = [
+    let paths: [(&str, &mut Option<PathBuf>); 6] = [
         ("cert-dir", &mut options.cert_dir),
         ("tls-cert-file", &mut options.tls_cert_file),
         ("tls-private-key-file", &mut options.tls_private_key_file),
         ("client-ca-file", &mut options.client_ca_file),
         ("token-auth-file", &mut options.token_auth_file),
+        ("encryption-provider-config", &mut options.encryption_provider_config),
     ];
     for (name, option) in paths {
         *option = matches.get_one(name).cloned();
@@ -76,6 +94,15 @@ fn read(matches: &ArgMatches) -> Flags {
     set(matches, "data-dir", &mut options.data_dir);
     set(matches, "etcd-prefix", &mut options.etcd_prefix);
     set(matches, "etcd-compaction-interval", &mut options.etcd_compaction_interval);
+    for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
+        options.runtime_config.add(text);
+    }
+    set(
+        matches,
+        "encryption-provider-config-automatic-reload",
+        &mut options.encryption_provider_config_automatic_reload,
+    );
+    set(matches, "event-ttl", &mut options.event_ttl);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
@@ -115,11 +142,27 @@ mod tests {
             "--service-cluster-ip-range",
             "10.9.0.0/16",
             "--storage-backend=memory",
+            "--runtime-config=api/beta=true",
+            "--runtime-config=apps/v1/deployments=false",
+            "--event-ttl=90m",
+            "--encryption-provider-config=/etc/encryption.yaml",
+            "--encryption-provider-config-automatic-reload",
         ]));
         assert_eq!(flags.options.secure_port, 1234);
         assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
         assert_eq!(flags.options.service_cluster_ip_range, "10.9.0.0/16");
         assert_eq!(flags.options.storage_backend, StorageBackend::Memory);
+        assert_eq!(
+            flags.options.runtime_config,
+            "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
+        );
+        assert_eq!(flags.options.event_ttl, Duration::from_secs(5400));
+        assert_eq!(flags.options.encryption_provider_config, Some(PathBuf::from("/etc/encryption.yaml")));
+        assert!(flags.options.encryption_provider_config_automatic_reload);
+        let flags = read(
+            &command().get_matches_from(["pintle", "--encryption-provider-config-automatic-reload=false"]),
+        );
+        assert!(!flags.options.encryption_provider_config_automatic_reload);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use pintle_api::core::service::{PortRange, ServiceNetwork};
-use pintle_apiserver::registry::StorageMediaType;
+use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -32,8 +32,18 @@ pub struct Options {
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
+    /// Which resources are encrypted at rest, and how; `None` is none.
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether that file is read again when it changes.
+    pub encryption_provider_config_automatic_reload: bool,
+    /// How often it is looked at for changes.
+    pub encryption_provider_config_poll_interval: Duration,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
+    /// Which groups, versions and resources are switched on and off.
+    pub runtime_config: RuntimeConfig,
+    /// For how long events are kept; zero is for ever.
+    pub event_ttl: Duration,
     /// The address to listen on.
     pub bind_address: IpAddr,
     /// The port to listen on; 0 is any free one.
@@ -71,7 +81,12 @@ impl Default for Options {
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
+            encryption_provider_config: None,
+            encryption_provider_config_automatic_reload: false,
+            encryption_provider_config_poll_interval: Duration::from_secs(60),
             etcd_compaction_interval: Duration::from_secs(300),
+            runtime_config: RuntimeConfig::default(),
+            event_ttl: Duration::from_secs(3600),
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             secure_port: 6443,
             advertise_address: None,
