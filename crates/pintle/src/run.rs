@@ -1,28 +1,22 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options, StorageBackend,
+    Options,
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
+    engine::{self, EngineMetrics},
     kubeconfig::kubeconfig,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
-    health::CheckScope,
-    registry::{Engine, StorageFactory},
-    serving::{ServingConfig, serve, stopped},
+    registry::StorageFactory,
+    serving::{ServingConfig, serve},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};
-use std::{
-    io,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use pintle_storage::{Storage, StorageError};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -41,6 +35,9 @@ pub enum RunError {
     /// The store cannot be opened.
     #[error("opening the store: {0}")]
     Open(#[from] pintle_storage::OpenError),
+    /// The etcd cluster cannot be used.
+    #[error("opening the store: {0}")]
+    OpenEtcd(#[from] pintle_storage::EtcdOpenError),
     /// Certificates cannot be loaded or made.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
@@ -148,23 +145,22 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let encryption = EncryptionAtRest::load(&options).await?;
-    let storage: Arc<dyn Storage> = match options.storage_backend {
-        StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
-        }
-        StorageBackend::Memory => Arc::new(MemoryStorage::new()),
-    };
+    let engine_metrics =
+        Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let engine = engine::open(&options, &engine_metrics).await?;
+    let storage = engine.storage.clone();
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engine = Engine { storage: storage.clone(), exclusive: true };
     let factory = StorageFactory::new(engine, options.etcd_prefix.clone()).encryption(encryption.resources());
-    let factory = Arc::new(factory.media_type(options.storage_media_type.unwrap_or_default()));
+    let factory = Arc::new(factory.media_type(engine::media_type(&options)));
     let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
     encryption.observe(&chain)?;
-    watch_storage(&chain, storage.clone(), stopping.clone());
+    engine_metrics.observe(&chain)?;
+    engine::watch_health(&options, &chain, &storage, &stopping);
+    engine::watch_size(&options, &chain, &storage, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -182,7 +178,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     background.extend(encryption.watch_config(&stopping));
     if !options.etcd_compaction_interval.is_zero() {
         let interval = options.etcd_compaction_interval;
-        background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
+        background.push(tokio::spawn(engine::compact(storage.clone(), interval, stopping.clone())));
     }
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
@@ -209,50 +205,4 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         storage,
         stores: chain.all_stores,
     })
-}
-
-/// Forgets history that is older than the interval, once an interval.
-async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
-    let mut before: Option<Revision> = None;
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            () = stopped(&mut stopping) => return,
-        }
-        if let Some(revision) = before
-            && let Err(error) = storage.compact(revision).await
-        {
-            tracing::error!(%error, "compaction failed");
-        }
-        match storage.current_revision().await {
-            Ok(revision) => before = Some(revision),
-            Err(error) => tracing::error!(%error, "the store does not tell its revision"),
-        }
-    }
-}
-
-/// Keeps the `etcd` check true as long as the store can serve, and notes its size.
-fn watch_storage(chain: &chain::Chain, storage: Arc<dyn Storage>, mut stopping: watch::Receiver<bool>) {
-    let (failure, failed) = watch::channel(None::<String>);
-    let bytes = chain.storage_bytes.clone();
-    tokio::spawn(async move {
-        loop {
-            failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
-            if let Ok(size) = storage.size().await {
-                bytes.store(size, Ordering::Relaxed);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(2)) => {}
-                () = stopped(&mut stopping) => return,
-            }
-        }
-    });
-    chain.health.add(
-        "etcd",
-        CheckScope::Always,
-        Arc::new(move || match &*failed.borrow() {
-            None => Ok(()),
-            Some(why) => Err(why.clone()),
-        }),
-    );
 }

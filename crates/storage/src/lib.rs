@@ -18,11 +18,12 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+pub mod snapshot;
 mod transform;
 mod transformed;
 mod watch;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
+pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdStorage};
 pub use key::{Key, Revision};
