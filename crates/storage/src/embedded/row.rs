@@ -3,6 +3,7 @@
 //! SQLite checks its log but not its pages, so every row carries a CRC-32 of what it says, revision included: a bit
 //! that flips on the disk is an error and never another value.
 
+use super::locate;
 use crate::{EventKind, Key, Revision, StorageError};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
@@ -30,7 +31,6 @@ pub(super) const SCHEMA: &str = "
         revision INTEGER PRIMARY KEY, kind INTEGER NOT NULL, create_revision INTEGER NOT NULL,
         previous INTEGER NOT NULL, expires INTEGER NOT NULL, checksum INTEGER NOT NULL, key TEXT NOT NULL);
     CREATE TABLE vals (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
-    INSERT INTO meta VALUES ('compacted', 0), ('revision', 1);
 ";
 
 /// The columns in the order [`Entry::from_row`] reads them.
@@ -67,8 +67,9 @@ impl Inserts<'_> {
         })
     }
 
-    /// Inserts a write; `value` is `None` for a delete.
-    pub(super) fn insert(&mut self, entry: &Entry, value: Option<&Bytes>) -> rusqlite::Result<()> {
+    /// Inserts a write. A delete has an empty value, which nobody reads: that there is a row for every write tells
+    /// whether the newest ones are all there.
+    pub(super) fn insert(&mut self, entry: &Entry, value: &[u8]) -> rusqlite::Result<()> {
         let revision = integer(entry.revision);
         self.entry.execute((
             revision,
@@ -79,11 +80,19 @@ impl Inserts<'_> {
             entry.checksum(),
             entry.key.as_str(),
         ))?;
-        if let Some(value) = value {
-            self.value.execute((revision, value_checksum(entry.revision, value), &**value))?;
-        }
-        Ok(())
+        self.value(entry.revision, value)
     }
+
+    /// Inserts only the row among the values.
+    pub(super) fn value(&mut self, revision: Revision, value: &[u8]) -> rusqlite::Result<()> {
+        self.value.execute((integer(revision), value_checksum(revision, value), value)).map(drop)
+    }
+}
+
+/// The newest revision that has a row among the values; zero when there is none.
+pub(super) fn newest_value(connection: &Connection) -> rusqlite::Result<Revision> {
+    let newest = "SELECT max(revision) FROM vals";
+    connection.query_row(newest, (), |row| row.get::<_, Option<i64>>(0)).map(|at| revision(at.unwrap_or(0)))
 }
 
 /// Deletes the rows of the revisions from `first` to `last`.
@@ -105,8 +114,26 @@ pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Optio
     match row {
         None => Ok(None),
         Some((checksum, Some(value))) if checksum == value_checksum(revision, &value) => Ok(Some(value)),
-        Some(_) => Err(StorageError::Corrupt(format!("the value of revision {revision} fails its checksum"))),
+        Some(_) => Err(corrupt(connection, "vals", revision, "the value of revision", "fails its checksum")),
     }
+}
+
+/// The error for a value that has to be there and is not.
+pub(super) fn missing_value(connection: &Connection, revision: Revision) -> StorageError {
+    corrupt(connection, "vals", revision, "the value of revision", "is missing")
+}
+
+/// Damage to what is there of a revision in a table, with the place in the files.
+pub(super) fn corrupt(
+    connection: &Connection,
+    table: &str,
+    revision: Revision,
+    what: &str,
+    how: &str,
+) -> StorageError {
+    let place =
+        locate::row(connection, table, revision).map_or_else(String::new, |place| format!("{place}: "));
+    StorageError::Corrupt(format!("{place}{what} {revision} {how}"))
 }
 
 impl Entry {

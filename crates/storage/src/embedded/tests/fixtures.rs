@@ -169,11 +169,10 @@ async fn make_fixtures() {
     let copy = Embedded::new();
     fs::copy(file::database_path(factory.0.path()), file::database_path(copy.0.path())).unwrap();
     let connection = rusqlite::Connection::open(file::database_path(copy.0.path())).unwrap();
-    let numbers = "UPDATE meta SET number = ? WHERE name = ?";
-    for (name, number) in [("compacted", last), ("revision", next)] {
-        connection.execute(numbers, (row::integer(number), name)).unwrap();
-    }
+    let mut meta = meta::Meta::read(&connection).unwrap().unwrap().compacted_at(last, next);
     row::delete(&connection, Revision(8), Revision(8)).unwrap();
+    meta.kept.remove(Revision(8));
+    meta.write(&connection).unwrap();
     connection.close().unwrap();
     pack(copy.0.path(), "compaction-cut-short").await;
 
