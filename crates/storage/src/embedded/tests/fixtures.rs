@@ -94,7 +94,7 @@ async fn stores_of_every_format_open_with_what_was_in_them() {
             checked += 1;
         }
     }
-    assert!(checked >= 7, "only {checked} fixtures");
+    assert!(checked >= 14, "only {checked} fixtures");
 }
 
 async fn expired(storage: &EmbeddedStorage, name: &str) {
