@@ -17,11 +17,12 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+pub mod snapshot;
 mod transform;
 mod transformed;
 mod watch;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
+pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
@@ -152,6 +153,12 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// [`StorageError::FutureRevision`] when `revision` has not happened yet.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// The oldest revision that can be read, as far as this engine knows: others may have compacted a shared store
+    /// meanwhile. Zero when it knows of no compaction.
+    fn compacted_revision(&self) -> Revision {
+        Revision(0)
+    }
 
     /// Whether the engine can serve: an error says why not.
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>>;

@@ -11,6 +11,7 @@
 //! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
 //!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums; [`meta`] and [`scan`]: that none is
 //!   missing; [`locate`]: where damage is.
+//! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
 //! a revision through a read that a watch has not been handed yet, or the other way around.
@@ -25,12 +26,14 @@ mod meta;
 mod read;
 mod row;
 mod scan;
+mod snapshot;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub use file::OpenError;
+pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
     BoxFuture, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError, WatchRequest,
@@ -279,6 +282,10 @@ impl Storage for EmbeddedStorage {
                 }
             }
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.read().compacted
     }
 
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
