@@ -306,12 +306,13 @@ pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Con
 }
 
 pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
-    let path = path.to_owned();
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            OpenError::Damaged { path, detail: source.to_string() }
+        // It says so of the first page only.
+        Some(ErrorCode::NotADatabase) => {
+            damaged(path, Some(Place { path: path.to_owned(), offset: 0 }), &source.to_string())
         }
-        _ => OpenError::Database { path, source },
+        Some(ErrorCode::DatabaseCorrupt) => damaged(path, None, &source.to_string()),
+        _ => OpenError::Database { path: path.to_owned(), source },
     }
 }
 

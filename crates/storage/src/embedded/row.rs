@@ -108,12 +108,14 @@ pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Optio
     let mut statement = connection.prepare_cached(SELECT_VALUE).map_err(storage_error)?;
     let read = |row: &Row<'_>| {
         let value = row.get_ref(1)?.as_blob().map(Bytes::copy_from_slice);
-        Ok((row.get::<_, i64>(0)?, value.ok()))
+        Ok((row.get_ref(0)?.as_i64().ok(), value.ok()))
     };
     let row = statement.query_row((integer(revision),), read).optional().map_err(storage_error)?;
     match row {
         None => Ok(None),
-        Some((checksum, Some(value))) if checksum == value_checksum(revision, &value) => Ok(Some(value)),
+        Some((Some(checksum), Some(value))) if checksum == value_checksum(revision, &value) => {
+            Ok(Some(value))
+        }
         Some(_) => Err(corrupt(connection, "vals", revision, "the value of revision", "fails its checksum")),
     }
 }
@@ -140,19 +142,21 @@ impl Entry {
     /// The write a row of the `select_entries` statements tells of; `Err` has the row's revision.
     pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Revision>> {
         let revision = revision(row.get(0)?);
-        let (Some(kind), Ok(key)) = (kind(row.get(1)?), row.get_ref(6)?.as_str()) else {
-            return Ok(Err(revision));
-        };
+        Ok(Entry::intact(revision, row).ok_or(revision))
+    }
+
+    /// A damaged row may have anything in its columns.
+    fn intact(revision: Revision, row: &Row<'_>) -> Option<Entry> {
+        let number = |column| row.get_ref(column).ok()?.as_i64().ok();
         let entry = Entry {
             revision,
-            kind,
-            key: Key::new(key),
-            create_revision: self::revision(row.get(2)?),
-            previous: self::revision(row.get(3)?),
-            expires: row.get::<_, i64>(4)?.cast_unsigned(),
+            kind: kind(number(1)?)?,
+            key: Key::new(row.get_ref(6).ok()?.as_str().ok()?),
+            create_revision: self::revision(number(2)?),
+            previous: self::revision(number(3)?),
+            expires: number(4)?.cast_unsigned(),
         };
-        let intact = row.get::<_, i64>(5)? == entry.checksum();
-        Ok(if intact { Ok(entry) } else { Err(revision) })
+        (number(5)? == entry.checksum()).then_some(entry)
     }
 
     fn checksum(&self) -> i64 {
