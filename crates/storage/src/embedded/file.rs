@@ -293,10 +293,12 @@ fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection
         let pages = bytes / u64::from(row::PAGE_SIZE);
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
     }
-    connection.execute_batch(
+    // A log that grew while somebody read for long is cut when it is begun again.
+    let log_limit = options.log_bytes.saturating_mul(2);
+    connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;",
-    )?;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {log_limit};",
+    ))?;
     Ok(connection)
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::{contract::StorageFactory, contract_tests};
 use std::fs;
 
+mod churn;
 mod crash;
 mod damage;
 mod faults;
