@@ -7,6 +7,7 @@ use crate::{registry::Stores, request_info::RequestInfo};
 use pintle_machinery::{Value, ValueExt};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    core::Collector,
 };
 use std::{sync::Arc, time::Duration};
 use stores::StoreMetrics;
@@ -138,6 +139,14 @@ impl Metrics {
         let gauge = IntGaugeVec::new(opts, &labels.map(|(label, _)| label))?;
         gauge.with_label_values(&labels.map(|(_, field)| version.str_at(field))).set(1);
         self.registry.register(Box::new(gauge))
+    }
+
+    /// Adds counters that others keep.
+    ///
+    /// # Errors
+    /// When counters of the same names are there already.
+    pub fn register(&self, collectors: Vec<Box<dyn Collector>>) -> Result<(), prometheus::Error> {
+        collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
     }
 
     /// All counters in Prometheus' text format, with those of the stores and the bytes their data takes.

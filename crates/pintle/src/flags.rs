@@ -57,6 +57,20 @@ fn command() -> Command {
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
+            path(flag(
+                "encryption-provider-config",
+                "FILE",
+                "which resources are encrypted at rest, and how",
+            )),
+            flag(
+                "encryption-provider-config-automatic-reload",
+                "BOOL",
+                "whether that file is read again when it changes",
+            )
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
@@ -82,12 +96,13 @@ fn command() -> Command {
 
 fn read(matches: &ArgMatches) -> Flags {
     let mut options = Options::default();
-    let paths: [(&str, &mut Option<PathBuf>); 5] = [
+    let paths: [(&str, &mut Option<PathBuf>); 6] = [
         ("cert-dir", &mut options.cert_dir),
         ("tls-cert-file", &mut options.tls_cert_file),
         ("tls-private-key-file", &mut options.tls_private_key_file),
         ("client-ca-file", &mut options.client_ca_file),
         ("token-auth-file", &mut options.token_auth_file),
+        ("encryption-provider-config", &mut options.encryption_provider_config),
     ];
     for (name, option) in paths {
         *option = matches.get_one(name).cloned();
@@ -98,6 +113,11 @@ fn read(matches: &ArgMatches) -> Flags {
     for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
         options.runtime_config.add(text);
     }
+    set(
+        matches,
+        "encryption-provider-config-automatic-reload",
+        &mut options.encryption_provider_config_automatic_reload,
+    );
     set(matches, "event-ttl", &mut options.event_ttl);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
@@ -141,6 +161,8 @@ mod tests {
             "--runtime-config=api/beta=true",
             "--runtime-config=apps/v1/deployments=false",
             "--event-ttl=90m",
+            "--encryption-provider-config=/etc/encryption.yaml",
+            "--encryption-provider-config-automatic-reload",
         ]));
         assert_eq!(flags.options.secure_port, 1234);
         assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
@@ -151,6 +173,12 @@ mod tests {
             "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
         );
         assert_eq!(flags.options.event_ttl, Duration::from_secs(5400));
+        assert_eq!(flags.options.encryption_provider_config, Some(PathBuf::from("/etc/encryption.yaml")));
+        assert!(flags.options.encryption_provider_config_automatic_reload);
+        let flags = read(
+            &command().get_matches_from(["pintle", "--encryption-provider-config-automatic-reload=false"]),
+        );
+        assert!(!flags.options.encryption_provider_config_automatic_reload);
     }
 
     #[test]

@@ -32,6 +32,12 @@ pub struct Options {
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
+    /// Which resources are encrypted at rest, and how; `None` is none.
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether that file is read again when it changes.
+    pub encryption_provider_config_automatic_reload: bool,
+    /// How often it is looked at for changes.
+    pub encryption_provider_config_poll_interval: Duration,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
     /// Which groups, versions and resources are switched on and off.
@@ -75,6 +81,9 @@ impl Default for Options {
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
+            encryption_provider_config: None,
+            encryption_provider_config_automatic_reload: false,
+            encryption_provider_config_poll_interval: Duration::from_secs(60),
             etcd_compaction_interval: Duration::from_secs(300),
             runtime_config: RuntimeConfig::default(),
             event_ttl: Duration::from_secs(3600),

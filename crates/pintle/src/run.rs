@@ -4,6 +4,7 @@ use crate::{
     Options, StorageBackend,
     certificates::{CertificateError, Certificates, write_private},
     chain,
+    encryption::EncryptionAtRest,
     kubeconfig::kubeconfig,
 };
 use pintle_apiserver::{
@@ -46,6 +47,9 @@ pub enum RunError {
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// Values cannot be encrypted as they are to be.
+    #[error("--encryption-provider-config: {0}")]
+    Encryption(#[from] pintle_encryption::EncryptionConfigError),
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -98,6 +102,11 @@ impl Running {
         &self.kubeconfig_text
     }
 
+    /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
     /// by its token, or by the [`pintle_apiserver::filters::PeerCertificates`] among its extensions.
     pub fn handler(&self) -> Handler {
@@ -138,6 +147,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let encryption = EncryptionAtRest::load(&options).await?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
             Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
@@ -150,9 +160,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
     let engine = Engine { storage: storage.clone(), exclusive: true };
-    let factory = StorageFactory::new(engine, options.etcd_prefix.clone());
+    let factory = StorageFactory::new(engine, options.etcd_prefix.clone()).encryption(encryption.resources());
     let factory = Arc::new(factory.media_type(options.storage_media_type.unwrap_or_default()));
     let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
+    encryption.observe(&chain)?;
     watch_storage(&chain, storage.clone(), stopping.clone());
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
@@ -168,6 +179,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let controllers =
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
     let mut background = vec![controllers];
+    background.extend(encryption.watch_config(&stopping));
     if !options.etcd_compaction_interval.is_zero() {
         let interval = options.etcd_compaction_interval;
         background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));

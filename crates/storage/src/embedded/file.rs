@@ -17,7 +17,7 @@ use crate::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use std::{
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -25,6 +25,11 @@ use std::{
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
 pub(super) const FORMAT_VERSION: i64 = 1;
+
+/// Where a database says how it is written and read
+const MODE_OFFSET: u64 = 18;
+/// and what it says when that is by a write-ahead log.
+const WAL_MODE: [u8; 2] = [2, 2];
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
@@ -170,13 +175,16 @@ fn make<E: From<OpenError>>(
         return Err(OpenError::Damaged { path: log_path(directory), detail }.into());
     }
     let new = directory.join("pintle.db.new");
+    let beside: [PathBuf; 3] =
+        ["pintle.db.new-journal", "pintle.db.new-wal", "pintle.db.new-shm"].map(|name| directory.join(name));
     // The journal of one that was cut off in the middle would be taken for this one's.
-    for left in [new.clone(), directory.join("pintle.db.new-journal"), directory.join("pintle.db.new-wal")] {
-        let removed = fs::remove_file(&left).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        });
-        removed.map_err(|source| OpenError::Io { path: left, source })?;
+    for path in beside.iter().chain([&new]) {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::Io { path: path.clone(), source: error }.into());
+            }
+            _ => {}
+        }
     }
     let failed = |source| database_error(&new, source);
     let connection = Connection::open(&new).map_err(failed)?;
@@ -193,14 +201,30 @@ fn make<E: From<OpenError>>(
         let _ = fs::remove_file(&new);
         return Err(error);
     }
-    connection.execute_batch("PRAGMA journal_mode = WAL").map_err(failed)?;
+    connection.query_row("PRAGMA journal_mode = WAL", (), |_| Ok(())).map_err(failed)?;
     connection.close().map_err(|(_, error)| failed(error))?;
+    // A failure to change the mode, or in the close after that, is no error to SQLite: it would go on in the old mode,
+    // or with a part of the database in a file beside it.
+    let mode = write_mode(&new).map_err(|source| OpenError::Io { path: new.clone(), source })?;
+    if mode != WAL_MODE || beside.iter().any(|path| path.exists()) {
+        let source = io::Error::other("the file system does not take a write-ahead log");
+        return Err(OpenError::Io { path: new, source }.into());
+    }
     let publish = || {
         File::open(&new)?.sync_all()?;
         fs::rename(&new, &path)
     };
     publish().map_err(|source| OpenError::Io { path: path.clone(), source })?;
     Ok(sync_directory(directory)?)
+}
+
+/// How a database says that it is written.
+fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
+    let mut mode = [0; 2];
+    let mut file = File::open(database)?;
+    file.seek(SeekFrom::Start(MODE_OFFSET))?;
+    file.read_exact(&mut mode)?;
+    Ok(mode)
 }
 
 /// Checks the files of a store that no process has open as its opening would. One that is open was checked then.
@@ -275,6 +299,11 @@ pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<(), O
     let application = pragma("application_id").map_err(|source| database_error(path, source))?;
     if application != APPLICATION_ID {
         let detail = format!("its application id is {application:#x}, not {APPLICATION_ID:#x}");
+        return Err(OpenError::Damaged { path: path.to_owned(), detail });
+    }
+    let mode = connection.query_row("PRAGMA journal_mode", (), |row| row.get::<_, String>(0));
+    if mode.map_err(|source| database_error(path, source))? != "wal" {
+        let detail = "at offset 18: the database does not name its log".to_owned();
         return Err(OpenError::Damaged { path: path.to_owned(), detail });
     }
     let found = pragma("user_version").map_err(|source| database_error(path, source))?;
