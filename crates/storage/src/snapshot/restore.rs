@@ -227,7 +227,7 @@ async fn write_keys(
             let created = target.create_key(&record.key, record.value, record.expires).await;
             created.map_err(|error| {
                 failed.store(true, Ordering::Relaxed);
-                error.into()
+                RestoreError::Write { key: record.key.clone(), source: error }
             })
         });
     }
@@ -310,8 +310,15 @@ impl<'a> Stored<'a> {
         if self.next.is_none() && self.more {
             let response = self.target.list(self.request.clone()).await?;
             self.request.revision = Some(response.revision);
-            self.request.start_after = response.items.last().map(|kv| kv.key.clone());
             self.more = response.more;
+            match response.items.last() {
+                Some(last) => self.request.start_after = Some(last.key.clone()),
+                None if self.more => {
+                    let what = format!("there are keys under {} that are no text", self.request.prefix);
+                    return Err(StorageError::Corrupt(what));
+                }
+                None => {}
+            }
             self.page = response.items.into_iter();
             self.next = self.page.next();
         }
