@@ -6,4 +6,5 @@ mod dispatch;
 mod follow;
 mod history;
 mod reads;
+mod second_look;
 mod watch;
