@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod bench;
 mod codegen;
 mod conformance;
+mod crash;
 mod openapi;
 mod roundtrip;
 mod shared;
@@ -26,6 +27,8 @@ Tasks:
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
+  crash [engine] [power] [server]
+                      kill the engine and a release build a thousand times each, cut the power twenty thousand times
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         ["test", args @ ..] => test::run(root, args),
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
+        ["crash", args @ ..] => crash::run(root, args),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),

@@ -11,6 +11,7 @@ mod plain;
 mod printing;
 mod resource_list;
 mod rules;
+mod stored_versions;
 mod workload;
 
 pub mod admissionregistration;
@@ -79,7 +80,13 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         scheduling::resources(),
         storage::resources(),
     ];
-    groups.into_iter().flatten().collect()
+    let mut resources: Vec<Resource> = groups.into_iter().flatten().collect();
+    for resource in &mut resources {
+        if resource.is_stored() && resource.conversion.is_none() {
+            resource.stored_versions = stored_versions::of(resource);
+        }
+    }
+    resources
 }
 
 /// The resources in versions that are served only when they are switched on. They are other versions of what

@@ -14,5 +14,6 @@ mod options;
 mod run;
 
 pub use options::{Options, StorageBackend};
+pub use pintle_apiserver::registry::StorageMediaType;
 pub use pintle_apiserver::resource_config::RuntimeConfig;
 pub use run::{RunError, Running, start};

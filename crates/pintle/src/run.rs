@@ -102,6 +102,11 @@ impl Running {
         &self.kubeconfig_text
     }
 
+    /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
     /// by its token, or by the [`pintle_apiserver::filters::PeerCertificates`] among its extensions.
     pub fn handler(&self) -> Handler {

@@ -44,6 +44,14 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &options)?);
     let page = select(store, exchange, &options, selection).await?;
+    let unreadable = page.unreadable();
+    if unreadable > 0 {
+        // The reference answers nothing at all then. Here one bad value takes no other away, but not silently.
+        let resource = exchange.resource.resource.group_resource();
+        exchange.warnings.add(format!(
+            "{unreadable} {resource} could not be read from storage and are missing from this list"
+        ));
+    }
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
     let content_type = encoder.accepted.media_type;
     let body = match (&encoder.accepted.transform, content_type) {
@@ -67,6 +75,15 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// How many objects might belong to the page and cannot be read.
+    fn unreadable(&self) -> usize {
+        let within = |key: &Key| {
+            self.after.as_ref().is_none_or(|after| key > after)
+                && self.last.as_ref().is_none_or(|last| key <= last)
+        };
+        self.snapshot.unreadable_range(&self.prefix).filter(|(key, _)| within(key)).count()
+    }
+
     /// The objects of the page, after a key.
     pub(super) fn objects<'a>(
         &'a self,

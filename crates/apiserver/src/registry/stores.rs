@@ -235,8 +235,7 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             let key = store.key(namespace, name);
-            let (object, _) =
-                store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+            let object = store.find(&key, Freshness::Consistent).await?;
             let object = object.ok_or_else(|| Status::not_found(resource, name))?;
             store.tree(object.json())
         })
@@ -251,6 +250,8 @@ impl Registry for Stores {
             let store = self.store(resource)?;
             let snapshot = store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?;
             let prefix = store.key_prefix(namespace);
+            // Code inside the server concludes from what is not there.
+            store.require_readable(&snapshot, &prefix)?;
             snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
         })
     }

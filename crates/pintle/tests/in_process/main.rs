@@ -10,8 +10,10 @@ mod harness;
 
 mod bad_connections;
 mod bad_input;
+mod bad_values;
 mod discovery;
 mod enablement;
+mod layout;
 mod lists;
 mod objects;
 mod openapi;

@@ -17,6 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use std::{
     fs::{self, File, TryLockError},
     io,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -24,6 +25,11 @@ use std::{
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
 pub(super) const FORMAT_VERSION: i64 = 1;
+
+/// Where a database says how it is written and read
+const MODE_BYTES: Range<usize> = 18..20;
+/// and what it says when that is by a write-ahead log.
+const WAL_MODE: [u8; 2] = [2, 2];
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
@@ -147,23 +153,35 @@ fn create(directory: &Path) -> Result<(), OpenError> {
         return Err(OpenError::Damaged { path: log_path(directory), detail });
     }
     let new = directory.join("pintle.db.new");
-    let made = fs::remove_file(&new).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    });
-    made.map_err(|source| OpenError::Io { path: new.clone(), source })?;
+    let beside: [PathBuf; 3] =
+        ["pintle.db.new-journal", "pintle.db.new-wal", "pintle.db.new-shm"].map(|name| directory.join(name));
+    for path in beside.iter().chain([&new]) {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::Io { path: path.clone(), source: error });
+            }
+            _ => {}
+        }
+    }
     let fill = || {
         let connection = Connection::open(&new)?;
         connection.execute_batch(&format!(
             "PRAGMA page_size = {}; PRAGMA synchronous = EXTRA; BEGIN; {}
-             PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; COMMIT;
-             PRAGMA journal_mode = WAL;",
+             PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; COMMIT;",
             row::PAGE_SIZE,
             row::SCHEMA,
         ))?;
+        connection.query_row("PRAGMA journal_mode = WAL", (), |_| Ok(()))?;
         connection.close().map_err(|(_, error)| error)
     };
     fill().map_err(|source| database_error(&new, source))?;
+    // A failure to change the mode, or in the close after that, is no error to SQLite: it would go on in the old mode,
+    // or with a part of the database in a file beside it.
+    let header = fs::read(&new).map_err(|source| OpenError::Io { path: new.clone(), source })?;
+    if header.get(MODE_BYTES) != Some(&WAL_MODE) || beside.iter().any(|path| path.exists()) {
+        let source = io::Error::other("the file system does not take a write-ahead log");
+        return Err(OpenError::Io { path: new, source });
+    }
     let publish = || {
         File::open(&new)?.sync_all()?;
         fs::rename(&new, &path)
@@ -214,6 +232,11 @@ fn check_format(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     let application = pragma("application_id").map_err(|source| database_error(path, source))?;
     if application != APPLICATION_ID {
         let detail = format!("its application id is {application:#x}, not {APPLICATION_ID:#x}");
+        return Err(OpenError::Damaged { path: path.to_owned(), detail });
+    }
+    let mode = connection.query_row("PRAGMA journal_mode", (), |row| row.get::<_, String>(0));
+    if mode.map_err(|source| database_error(path, source))? != "wal" {
+        let detail = "at offset 18: the database does not name its log".to_owned();
         return Err(OpenError::Damaged { path: path.to_owned(), detail });
     }
     let found = pragma("user_version").map_err(|source| database_error(path, source))?;

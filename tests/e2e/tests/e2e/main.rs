@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod clients;
+mod crash;
 mod helm;
 mod kubectl;
 mod lifecycle;
