@@ -1,11 +1,20 @@
 //! Flags.
 
+use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{Options, StorageBackend};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-/// The command line, read.
+/// What the command line asks for.
+pub(crate) enum Invocation {
+    /// To be the server.
+    Serve(Box<Flags>),
+    /// Something about snapshots.
+    Snapshot(SnapshotCommand),
+}
+
+/// The server's flags, read.
 pub(crate) struct Flags {
     pub(crate) options: Options,
     verbosity: u8,
@@ -23,8 +32,12 @@ impl Flags {
 }
 
 /// Reads the command line; prints help or an error and ends the process when it is not to be run.
-pub(crate) fn parse() -> Flags {
-    read(&command().get_matches())
+pub(crate) fn parse() -> Invocation {
+    let matches = command().get_matches();
+    match matches.subcommand_matches("snapshot").and_then(snapshot::read) {
+        Some(command) => Invocation::Snapshot(command),
+        None => Invocation::Serve(Box::new(read(&matches))),
+    }
 }
 
 fn command() -> Command {
@@ -35,6 +48,9 @@ fn command() -> Command {
     Command::new("pintle")
         .version(env!("CARGO_PKG_VERSION"))
         .about("The Kubernetes API server in one small binary")
+        .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
+        .subcommand(snapshot::command())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded or memory").value_parser(["embedded", "memory"]),

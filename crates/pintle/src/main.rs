@@ -1,6 +1,9 @@
-//! The `pintle` command: the server. Flags have kube-apiserver's names and meanings.
+//! The `pintle` command: the server, whose flags have kube-apiserver's names and meanings, or one of the subcommands.
 
 mod flags;
+mod snapshot;
+
+use flags::Invocation;
 
 use pintle::RunError;
 use std::process::ExitCode;
@@ -13,7 +16,10 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let flags = flags::parse();
+    let flags = match flags::parse() {
+        Invocation::Serve(flags) => *flags,
+        Invocation::Snapshot(command) => return snapshot(command),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(flags.log_filter()))
         .with_writer(std::io::stderr)
@@ -26,6 +32,17 @@ fn main() -> ExitCode {
         }
     };
     match runtime.block_on(run(flags)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pintle: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
+    tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pintle: {error}");

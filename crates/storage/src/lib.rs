@@ -17,11 +17,12 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+pub mod snapshot;
 mod transform;
 mod transformed;
 mod watch;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
+pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;

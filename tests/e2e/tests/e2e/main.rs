@@ -11,5 +11,6 @@ mod lifecycle;
 mod overload;
 mod python;
 mod secrecy;
+mod snapshot;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

@@ -10,6 +10,7 @@ mod full;
 mod history;
 mod images;
 mod power;
+mod snapshot;
 
 struct Embedded(tempfile::TempDir);
 
