@@ -2,6 +2,7 @@
 
 pub(crate) mod known_answers;
 mod properties;
+mod reference;
 mod reload;
 mod rules;
 
