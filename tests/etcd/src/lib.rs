@@ -1,5 +1,11 @@
 //! What the tests with real etcd servers share.
 
+mod load;
+mod proxy;
+
+pub use load::{Load, PREFIX, Report};
+pub use proxy::{Network, Proxy};
+
 use pintle_harness::{Error, Etcd};
 use pintle_storage::{
     BoxFuture, EtcdOptions, EtcdStorage, Storage,
