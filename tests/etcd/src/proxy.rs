@@ -18,6 +18,8 @@ pub enum Network {
     Whole,
     /// Holds connections open and passes nothing on: packets are lost.
     Silent,
+    /// Passes on what clients say, and nothing of the answers.
+    Deaf,
     /// Closes connections, also new ones.
     Cut,
     /// Resets connections, also new ones.
@@ -77,8 +79,8 @@ async fn pass(client: TcpStream, port: u16, mut network: watch::Receiver<Network
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();
         let mut ways = [
-            tokio::spawn(copy(from_client, to_server, network.clone())),
-            tokio::spawn(copy(from_server, to_client, network.clone())),
+            tokio::spawn(copy(from_client, to_server, network.clone(), &[Network::Silent])),
+            tokio::spawn(copy(from_server, to_client, network.clone(), &[Network::Silent, Network::Deaf])),
         ];
         let [there, back] = &mut ways;
         tokio::select! {
@@ -92,23 +94,24 @@ async fn pass(client: TcpStream, port: u16, mut network: watch::Receiver<Network
     }
 }
 
-/// One way of a connection, until it ends or is cut.
+/// One way of a connection, until it ends or is cut. It is held up while the network is one of some.
 async fn copy(
     mut from: tcp::OwnedReadHalf,
     mut to: tcp::OwnedWriteHalf,
     mut network: watch::Receiver<Network>,
+    held_by: &'static [Network],
 ) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         let length = from.read(&mut buffer).await?;
-        // What was read while the network is silent stays here until it is whole again.
-        let now = network.wait_for(|network| *network != Network::Silent).await;
+        // What was read meanwhile stays here until the network is whole again.
+        let now = network.wait_for(|network| !held_by.contains(network)).await;
         let now = now.map_or(Network::Cut, |now| *now);
         if now == Network::Reset {
             // The peer gets a reset instead of an orderly end.
             to.as_ref().set_zero_linger()?;
         }
-        if length == 0 || now != Network::Whole {
+        if length == 0 || matches!(now, Network::Cut | Network::Reset) {
             return Ok(());
         }
         to.write_all(buffer.get(..length).unwrap_or_default()).await?;

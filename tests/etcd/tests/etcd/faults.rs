@@ -1,10 +1,10 @@
 //! Members that die, leaders that change, networks that fail: nothing acknowledged is lost, no answer is wrong, and no
 //! watch misses an event or gets one twice.
 
-use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options};
-use pintle_harness::{Error, Etcd};
+use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options, put, read};
+use pintle_harness::{Error, Etcd, wait_for};
 use pintle_storage::{
-    EtcdOptions, EtcdStorage, Key, Revision, Storage, StorageError, StorageEvent, WatchRequest,
+    EtcdOptions, EtcdStorage, Key, Storage, StorageError, StorageEvent, WatchRequest, WriteError,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -124,7 +124,7 @@ async fn a_watch_that_compaction_overtakes_ends_and_begins_anew() -> Result<(), 
     way.set(Network::Cut);
     let mut last = first;
     for _ in 0..50 {
-        last = put(&etcd, &format!("{PREFIX}a"), "2")?;
+        last = put(&etcd, format!("{PREFIX}a"), "2")?;
     }
     member.call("/v3/kv/compaction", &json!({"revision": last.0.to_string()}))?;
     way.set(Network::Whole);
@@ -159,10 +159,28 @@ async fn caches_follow_while_others_compact() -> Result<(), Error> {
     Ok(())
 }
 
-/// A write beside the engine, as another server makes it.
-fn put(etcd: &Etcd, key: &str, value: &str) -> Result<Revision, Error> {
-    use base64::prelude::*;
-    let body = json!({"key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value)});
-    let answer = etcd.member(0)?.call("/v3/kv/put", &body)?;
-    Ok(Revision(answer["header"]["revision"].as_str().ok_or("no revision")?.parse()?))
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_answer_is_lost_is_not_made_again() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let way = Proxy::before(etcd.member(0)?.port()).await?;
+    let storage = open(EtcdOptions::new([way.url()], "/registry/")).await?;
+    let key = Key::new("/registry/a");
+    let first = storage.create(&key, "1".into(), None).await?;
+
+    way.set(Network::Deaf);
+    let update = {
+        let (storage, key) = (storage.clone(), key.clone());
+        tokio::spawn(async move { storage.update(&key, "2".into(), first, None).await })
+    };
+    let written = || read(&etcd, key.as_str()).ok().filter(|pair| *pair == Some(("2".to_owned(), 2)));
+    tokio::task::block_in_place(|| wait_for("the write", Duration::from_secs(10), written))?;
+    way.set(Network::Cut);
+    let outcome = update.await?;
+    assert!(matches!(outcome, Err(WriteError::Storage(StorageError::Engine(_)))), "{outcome:?}");
+
+    way.set(Network::Whole);
+    let kv = storage.get(&key).await?.kv.ok_or("the key is gone")?;
+    assert_eq!(&*kv.value, b"2");
+    assert_eq!(read(&etcd, key.as_str())?, Some(("2".to_owned(), 2)));
+    Ok(())
 }
