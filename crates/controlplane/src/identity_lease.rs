@@ -6,7 +6,7 @@ use crate::objects::create_or_change;
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    GroupResource, Status, Value, ValueExt,
+    GroupResource, Status, StatusReason, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
 };
 use pintle_registry::{DeleteOptions, Registry};
@@ -61,8 +61,12 @@ pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> 
                 precondition_resource_version: Some(lease.resource_version().to_owned()),
                 ..DeleteOptions::default()
             };
-            registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await?;
-            tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone");
+            match registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await {
+                // Another server was faster, or the server is back.
+                Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => {}
+                Err(status) => return Err(status),
+                Ok(_) => tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone"),
+            }
         }
     }
     Ok(())

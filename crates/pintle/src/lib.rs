@@ -13,7 +13,7 @@ mod openapi_endpoints;
 mod options;
 mod run;
 
-pub use options::{Options, StorageBackend};
+pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::registry::StorageMediaType;
 pub use pintle_apiserver::resource_config::RuntimeConfig;
 pub use run::{RunError, Running, start};

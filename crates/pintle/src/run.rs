@@ -177,7 +177,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
     let controllers =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping).await?;
     let mut background = vec![controllers];
     background.extend(encryption.watch_config(&stopping));
     if !options.etcd_compaction_interval.is_zero() {

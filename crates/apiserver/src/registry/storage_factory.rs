@@ -92,6 +92,23 @@ impl StorageFactory {
         engines
     }
 
+    /// Whether other servers may write to the default engine.
+    pub fn is_shared(&self) -> bool {
+        !self.engine.exclusive
+    }
+
+    /// The storage of a resource that has no store, since its values are no whole objects. It speaks JSON.
+    ///
+    /// # Errors
+    /// When the declaration names a type that the schema does not have.
+    pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
+        let schema = TypeSchema::builtin(&resource.type_name)
+            .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+        let prefix = format!("{}/{}/", self.prefix, resource.storage.path);
+        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.into()));
+        Ok(self.storage(&Arc::new(resource), &schema, &codec).0)
+    }
+
     /// The storage of a resource, which speaks the registry's JSON, and what stands between that and the stored bytes.
     pub(super) fn storage(
         &self,
