@@ -121,7 +121,9 @@ impl StorageFactory {
         let Engine { storage, exclusive } =
             configured(&self.engines, &stored).unwrap_or(&self.engine).clone();
         let media_type = *configured(&self.media_types, &stored).unwrap_or(&self.media_type);
-        let encryption = self.encryption.as_ref().and_then(|encryption| encryption.transformer_for(&stored));
+        // As kube-apiserver, which reads it so: what no client is served is stored in the clear, whatever the rules say.
+        let encryption = self.encryption.as_ref().filter(|_| !resource.verbs.is_empty());
+        let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
         let codec = Arc::new(StorageCodec::new(
             media_type,
             exclusive,
