@@ -8,12 +8,14 @@ mod certificates;
 mod chain;
 mod enablement;
 mod encryption;
+mod engines;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
+mod storage_options;
 
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
-pub use pintle_apiserver::registry::StorageMediaType;
-pub use pintle_apiserver::resource_config::RuntimeConfig;
+pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
+pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -5,24 +5,19 @@ use crate::{
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
+    engines::Engines,
     kubeconfig::kubeconfig,
+    storage_options::storage_factory,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
-    health::CheckScope,
-    registry::{Engine, StorageFactory},
-    serving::{ServingConfig, serve, stopped},
+    registry::Engine,
+    serving::{ServingConfig, serve},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};
-use std::{
-    io,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Storage, StorageError};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -82,7 +77,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
-    storage: Arc<dyn Storage>,
+    engines: Engines,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
 }
 
@@ -104,7 +99,7 @@ impl Running {
 
     /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        &self.engines.default.storage
     }
 
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
@@ -133,7 +128,7 @@ impl Running {
         for stores in &self.stores {
             stores.stop();
         }
-        self.storage.close().await
+        self.engines.close().await
     }
 }
 
@@ -159,12 +154,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engine = Engine { storage: storage.clone(), exclusive: true };
-    let factory = StorageFactory::new(engine, options.etcd_prefix.clone()).encryption(encryption.resources());
-    let factory = Arc::new(factory.media_type(options.storage_media_type.unwrap_or_default()));
+    let engines = Engines { default: Engine { storage, exclusive: true }, overridden: Vec::new() };
+    let factory = storage_factory(&options, &engines).encryption(encryption.resources());
+    let factory = Arc::new(factory);
     let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
     encryption.observe(&chain)?;
-    watch_storage(&chain, storage.clone(), stopping.clone());
+    engines.watch(&chain, &options, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -179,11 +174,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let controllers =
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping).await?;
     let mut background = vec![controllers];
+    background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
-    if !options.etcd_compaction_interval.is_zero() {
-        let interval = options.etcd_compaction_interval;
-        background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
-    }
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),
@@ -206,53 +198,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         stop,
         serving,
         background,
-        storage,
+        engines,
         stores: chain.all_stores,
     })
-}
-
-/// Forgets history that is older than the interval, once an interval.
-async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
-    let mut before: Option<Revision> = None;
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            () = stopped(&mut stopping) => return,
-        }
-        if let Some(revision) = before
-            && let Err(error) = storage.compact(revision).await
-        {
-            tracing::error!(%error, "compaction failed");
-        }
-        match storage.current_revision().await {
-            Ok(revision) => before = Some(revision),
-            Err(error) => tracing::error!(%error, "the store does not tell its revision"),
-        }
-    }
-}
-
-/// Keeps the `etcd` check true as long as the store can serve, and notes its size.
-fn watch_storage(chain: &chain::Chain, storage: Arc<dyn Storage>, mut stopping: watch::Receiver<bool>) {
-    let (failure, failed) = watch::channel(None::<String>);
-    let bytes = chain.storage_bytes.clone();
-    tokio::spawn(async move {
-        loop {
-            failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
-            if let Ok(size) = storage.size().await {
-                bytes.store(size, Ordering::Relaxed);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(2)) => {}
-                () = stopped(&mut stopping) => return,
-            }
-        }
-    });
-    chain.health.add(
-        "etcd",
-        CheckScope::Always,
-        Arc::new(move || match &*failed.borrow() {
-            None => Ok(()),
-            Some(why) => Err(why.clone()),
-        }),
-    );
 }

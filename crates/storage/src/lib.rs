@@ -185,6 +185,12 @@ pub trait Storage: Send + Sync + 'static {
         last: CompactionRound,
     ) -> BoxFuture<'_, Result<CompactionRound, StorageError>>;
 
+    /// The oldest revision that can be read, as far as this engine knows: others may have compacted a shared store
+    /// meanwhile. Zero when it knows of no compaction.
+    fn compacted_revision(&self) -> Revision {
+        Revision(0)
+    }
+
     /// Whether the engine can serve: an error says why not.
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 

@@ -279,6 +279,10 @@ impl Storage for EmbeddedStorage {
         })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.read().compacted
+    }
+
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         Box::pin(self.blocking(|shared| {
             let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());

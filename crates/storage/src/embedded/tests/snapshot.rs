@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    KeyValue, MemoryStorage, StorageEvent,
+    KeyValue, MemoryStorage, StorageEvent, ValueState,
     snapshot::{
         RestoreError, RestoreOptions, Restored, SaveError, SnapshotError, SnapshotFile, SnapshotHeader,
         SnapshotRecord, SnapshotSummary, now_milliseconds, open_verified, restore_snapshot, save_snapshot,
@@ -188,6 +188,7 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
                 value,
                 create_revision,
                 mod_revision,
+                state: ValueState::Current,
             })
             .collect();
         assert!(!saved.is_empty());
