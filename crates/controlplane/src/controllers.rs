@@ -24,8 +24,8 @@ const REPAIR_INTERVAL: Duration = Duration::from_secs(180);
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Keeps the objects that [`crate::bootstrap()`] made until `shutdown` ends. A failure is logged and tried again at
-/// the next turn; unchanged objects are read and not written. Then takes the server's address from the `kubernetes`
-/// service, which must still be possible.
+/// the next turn; unchanged objects are read and not written. Then tells the other servers of
+/// the store that this one ends, for which the registry must still work.
 pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future<Output = ()>) {
     let loops = async {
         tokio::join!(
@@ -44,11 +44,12 @@ pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future
         _ = loops => {}
         () = shutdown => {}
     }
-    match timeout(WITHDRAWAL_PATIENCE, kubernetes_service::withdraw(registry, config)).await {
-        Ok(result) => log("kubernetes service", result),
-        Err(_) => {
-            tracing::warn!("the server's address could not be taken from the kubernetes service in time")
-        }
+    let farewell = async {
+        log("kubernetes service", kubernetes_service::withdraw(registry, config).await);
+        log("identity lease", identity_lease::remove(registry, config).await);
+    };
+    if timeout(WITHDRAWAL_PATIENCE, farewell).await.is_err() {
+        tracing::warn!("the other servers could not be told in time that this one ends");
     }
 }
 
