@@ -3,13 +3,16 @@
 //! Each area gets a fresh server, since scenarios use fixed names. `conformance-floors.json` says how many percent
 //! of an area's steps must pass: it is raised (`--bless`) when more do, and never lowered without a reason in the
 //! commit.
+//!
+//! `--compare` replays on several engines and wants the same steps to pass on all of them: what is behind the
+//! [`Storage`](../../crates/storage/src/lib.rs) trait must not show.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use pintle_harness::{Config, MASTER_TOKEN, Server};
+use pintle_harness::{Config, Etcd, EtcdConfig, MASTER_TOKEN, Server};
 use serde_json::Value;
 
 use crate::{shared, task, tools};
@@ -20,12 +23,40 @@ const FLOORS: &str = "conformance-floors.json";
 struct Request<'a> {
     bless: bool,
     debug: bool,
-    storage: &'a str,
+    /// The engines to replay on; more than one are compared.
+    engines: Vec<Engine>,
     areas: Vec<&'a str>,
 }
 
+/// What keeps the objects of the server that answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    Memory,
+    Embedded,
+    Etcd,
+}
+
+impl Engine {
+    fn parse(name: &str) -> Result<Engine, String> {
+        match name {
+            "memory" => Ok(Engine::Memory),
+            "embedded" => Ok(Engine::Embedded),
+            "etcd" => Ok(Engine::Etcd),
+            _ => Err(format!("unknown engine {name}; there are memory, embedded and etcd")),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Engine::Memory => "memory",
+            Engine::Embedded => "embedded",
+            Engine::Etcd => "etcd",
+        }
+    }
+}
+
 /// How many steps of an area, or of a part of it, passed.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Count {
     passed: u64,
     failed: u64,
@@ -46,6 +77,8 @@ impl Count {
 struct Outcome {
     all: Count,
     without_apply: Count,
+    /// Each scenario's count, to compare engines by.
+    scenarios: BTreeMap<String, Count>,
 }
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
@@ -74,44 +107,64 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     }
     let binary = task::build_server(root, !request.debug)?;
     let python_path = tools::python(root)?;
-    // Side by side: most of a replay is waiting for watches to end.
-    let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
-        let (request, binary, python_path) = (&request, &binary, &python_path);
-        let replays: Vec<_> = areas
-            .into_iter()
-            .map(|area| (area, scope.spawn(move || replay(root, request, area, binary, python_path))))
-            .collect();
-        let panicked = |_| Err("the replay panicked".to_owned());
-        replays.into_iter().map(|(area, replay)| (area, replay.join().unwrap_or_else(panicked))).collect()
-    });
-    let mut outcomes = BTreeMap::new();
-    for (area, outcome) in replayed {
-        let outcome = outcome?;
-        println!(
-            "{area}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of {} ({}%)",
-            outcome.all.passed,
-            outcome.all.total(),
-            outcome.all.percent(),
-            outcome.without_apply.passed,
-            outcome.without_apply.total(),
-            outcome.without_apply.percent(),
-        );
-        outcomes.insert(area, outcome.all);
+    let etcd = match request.engines.contains(&Engine::Etcd) {
+        true => Some(tools::etcd(root)?.current),
+        false => None,
+    };
+    let mut results = Vec::new();
+    for engine in &request.engines {
+        let replay = Replay { root, engine: *engine, binary: &binary, etcd: etcd.as_deref(), python_path: &python_path };
+        results.push((*engine, replay.areas(&areas)?));
     }
     let details = task::target_directory(root).join("conformance");
     println!("what differs: {}/*.log", details.display());
-    judge(root, &outcomes, &mut floors, request.bless)
+    let Some(((engine, first), others)) = results.split_first() else {
+        return Err("no engine to replay on".to_owned());
+    };
+    for (other, outcomes) in others {
+        compare((*engine, first), (*other, outcomes))?;
+    }
+    let counts = first.iter().map(|(area, outcome)| (*area, outcome.all)).collect();
+    judge(root, &counts, &mut floors, request.bless)
+}
+
+/// Whether two engines passed the same number of steps of every scenario.
+fn compare(
+    (engine, outcomes): (Engine, &BTreeMap<&str, Outcome>),
+    (other, others): (Engine, &BTreeMap<&str, Outcome>),
+) -> Result<(), String> {
+    let mut different = Vec::new();
+    for (area, outcome) in outcomes {
+        let of_other = others.get(area).map(|outcome| &outcome.scenarios);
+        for (name, count) in &outcome.scenarios {
+            let other_count = of_other.and_then(|scenarios| scenarios.get(name)).copied().unwrap_or_default();
+            if *count != other_count {
+                different.push(format!(
+                    "{area}/{name}: {} steps pass on {}, {} on {}",
+                    count.passed,
+                    engine.name(),
+                    other_count.passed,
+                    other.name()
+                ));
+            }
+        }
+    }
+    if different.is_empty() { Ok(()) } else { Err(different.join("\n")) }
 }
 
 fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
-    let mut request = Request { bless: false, debug: false, storage: "memory", areas: Vec::new() };
+    let mut request = Request { bless: false, debug: false, engines: vec![Engine::Memory], areas: Vec::new() };
     for arg in args {
         match *arg {
             "--bless" => request.bless = true,
             "--debug" => request.debug = true,
-            "--embedded" => request.storage = "embedded",
-            flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
-            area => request.areas.push(area),
+            arg => match arg.strip_prefix("--storage=") {
+                Some(engines) => {
+                    request.engines = engines.split(',').map(Engine::parse).collect::<Result<_, _>>()?;
+                }
+                None if arg.starts_with('-') => return Err(format!("unknown flag {arg}")),
+                None => request.areas.push(arg),
+            },
         }
     }
     Ok(request)
@@ -128,57 +181,107 @@ fn areas(scenarios: &Path) -> Result<Vec<String>, String> {
     Ok(areas)
 }
 
-fn replay(
-    root: &Path,
-    request: &Request<'_>,
-    area: &str,
-    binary: &Path,
-    python_path: &Path,
-) -> Result<Outcome, String> {
-    let config = Config::new(binary)
-        .flag(format!("--storage-backend={}", request.storage))
-        .flag("--service-cluster-ip-range=10.0.0.0/24")
-        .flag("--advertise-address=10.20.30.40");
-    let mut server = Server::start(config).map_err(|error| error.to_string())?;
-    let conformance = shared::directory(root).join("conformance");
-    let details = task::target_directory(root).join("conformance");
-    fs::create_dir_all(&details).map_err(|error| error.to_string())?;
-    let result = details.join(format!("{area}.json"));
-    // The result of an earlier run must not be taken for this one's.
-    let _ = fs::remove_file(&result);
-    let output = Command::new("python3")
-        .env("PYTHONPATH", python_path)
-        .arg(conformance.join("replay.py"))
-        .args(["check", "--without", "managedFields", "--token", MASTER_TOKEN, "--server", &server.url()])
-        .arg("--json")
-        .arg(&result)
-        .arg(conformance.join("scenarios").join(area))
-        .output()
-        .map_err(|error| format!("python3: {error}"))?;
-    fs::write(details.join(format!("{area}.log")), &output.stdout).map_err(|error| error.to_string())?;
-    if !server.is_running() {
-        let log = server.log().map_err(|error| error.to_string())?;
-        return Err(format!("{area}: the server died; its log:\n{log}"));
+/// What replays need.
+struct Replay<'a> {
+    root: &'a Path,
+    engine: Engine,
+    binary: &'a Path,
+    /// The etcd server's program, where the engine is etcd.
+    etcd: Option<&'a Path>,
+    python_path: &'a Path,
+}
+
+impl Replay<'_> {
+    /// Replays the areas side by side (most of a replay is waiting for watches to end) and prints their counts.
+    fn areas<'a>(&self, areas: &[&'a str]) -> Result<BTreeMap<&'a str, Outcome>, String> {
+        let replayed: Vec<(&str, Result<Outcome, String>)> = std::thread::scope(|scope| {
+            let replays: Vec<_> =
+                areas.iter().map(|area| (*area, scope.spawn(move || self.area(area)))).collect();
+            let panicked = |_| Err("the replay panicked".to_owned());
+            replays.into_iter().map(|(area, replay)| (area, replay.join().unwrap_or_else(panicked))).collect()
+        });
+        let mut outcomes = BTreeMap::new();
+        for (area, outcome) in replayed {
+            let outcome = outcome?;
+            println!(
+                "{area} on {}: {} of {} steps as recorded ({}%); without server-side apply and custom resources {} of \
+                 {} ({}%)",
+                self.engine.name(),
+                outcome.all.passed,
+                outcome.all.total(),
+                outcome.all.percent(),
+                outcome.without_apply.passed,
+                outcome.without_apply.total(),
+                outcome.without_apply.percent(),
+            );
+            outcomes.insert(area, outcome);
+        }
+        Ok(outcomes)
     }
-    let text = fs::read_to_string(&result).map_err(|error| {
-        format!("{area}: replay.py wrote no result ({error}):\n{}", String::from_utf8_lossy(&output.stderr))
-    })?;
-    let result: Value = serde_json::from_str(&text).map_err(|error| format!("{area}: {error}"))?;
-    count(area, &result)
+
+    fn area(&self, area: &str) -> Result<Outcome, String> {
+        let mut config = Config::new(self.binary)
+            .flag("--service-cluster-ip-range=10.0.0.0/24")
+            .flag("--advertise-address=10.20.30.40");
+        // Killed when the replay is over.
+        let etcd = match self.etcd {
+            Some(etcd) if self.engine == Engine::Etcd => {
+                Some(Etcd::launch(EtcdConfig::new(etcd)).map_err(|error| error.to_string())?)
+            }
+            _ => None,
+        };
+        config = match &etcd {
+            Some(etcd) => config.flag(format!("--etcd-servers={}", etcd.urls())),
+            None => config.flag(format!("--storage-backend={}", self.engine.name())),
+        };
+        let mut server = Server::start(config).map_err(|error| error.to_string())?;
+        let conformance = shared::directory(self.root).join("conformance");
+        let details = task::target_directory(self.root).join("conformance");
+        fs::create_dir_all(&details).map_err(|error| error.to_string())?;
+        let file = |end: &str| details.join(format!("{area}-{}.{end}", self.engine.name()));
+        let result = file("json");
+        // The result of an earlier run must not be taken for this one's.
+        let _ = fs::remove_file(&result);
+        let output = Command::new("python3")
+            .env("PYTHONPATH", self.python_path)
+            .arg(conformance.join("replay.py"))
+            .args(["check", "--without", "managedFields", "--token", MASTER_TOKEN, "--server", &server.url()])
+            .arg("--json")
+            .arg(&result)
+            .arg(conformance.join("scenarios").join(area))
+            .output()
+            .map_err(|error| format!("python3: {error}"))?;
+        fs::write(file("log"), &output.stdout).map_err(|error| error.to_string())?;
+        if !server.is_running() {
+            let log = server.log().map_err(|error| error.to_string())?;
+            return Err(format!("{area}: the server died; its log:\n{log}"));
+        }
+        let text = fs::read_to_string(&result).map_err(|error| {
+            format!(
+                "{area}: replay.py wrote no result ({error}):\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })?;
+        let result: Value = serde_json::from_str(&text).map_err(|error| format!("{area}: {error}"))?;
+        count(area, &result)
+    }
 }
 
 fn count(area: &str, result: &Value) -> Result<Outcome, String> {
     let scenarios = result.as_object().ok_or_else(|| format!("{area}: the result is no object"))?;
-    let mut outcome = Outcome { all: Count::default(), without_apply: Count::default() };
+    let mut outcome =
+        Outcome { all: Count::default(), without_apply: Count::default(), scenarios: BTreeMap::new() };
     for (name, scenario) in scenarios {
         let number = |key: &str| scenario.get(key).and_then(Value::as_u64).unwrap_or_default();
         let later = ["apply", "managed", "custom-resource"].iter().any(|word| name.contains(word));
         let counts =
             if later { vec![&mut outcome.all] } else { vec![&mut outcome.all, &mut outcome.without_apply] };
+        let scenario = Count { passed: number("passed"), failed: number("failed") };
         for count in counts {
-            count.passed += number("passed");
-            count.failed += number("failed");
+            count.passed += scenario.passed;
+            count.failed += scenario.failed;
         }
+        outcome.scenarios.insert(name.clone(), scenario);
     }
     if outcome.all.total() == 0 {
         return Err(format!("{area}: no step was replayed"));

@@ -19,9 +19,11 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test [unit] [doc] [e2e]   run all tests, or those parts; installs what they need in .tools/
-  conformance [--bless] [--debug] [--embedded] [AREA...]
-                      replay ../shared/conformance and compare with conformance-floors.json
+  test [unit] [doc] [etcd] [e2e]
+                      run all tests, or those parts; installs what they need in .tools/
+  conformance [--bless] [--debug] [--storage=memory|embedded|etcd[,...]] [AREA...]
+                      replay ../shared/conformance and compare with conformance-floors.json; of several engines
+                      the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
   transcript          run the README's transcript against a server

@@ -1,4 +1,4 @@
-//! Every test: unit tests, documentation tests, end-to-end tests with real clients.
+//! Every test: unit tests, documentation tests, tests with real etcd servers, end-to-end tests with real clients.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,15 +7,16 @@ use crate::{task, tools, transcript};
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let parts: &[&str] = match args {
-        [] => &["unit", "doc", "e2e"],
+        [] => &["unit", "doc", "etcd", "e2e"],
         given => given,
     };
     for part in parts {
         match *part {
             "unit" => unit(root)?,
             "doc" => task::run(task::cargo(root).args(["test", "--doc", "--workspace"]))?,
+            "etcd" => etcd(root)?,
             "e2e" => end_to_end(root)?,
-            _ => return Err(format!("unknown part {part}; there are unit, doc and e2e")),
+            _ => return Err(format!("unknown part {part}; there are unit, doc, etcd and e2e")),
         }
     }
     Ok(())
@@ -32,8 +33,20 @@ fn unit(root: &Path) -> Result<(), String> {
     task::run(task::cargo(root).args(args))
 }
 
+fn etcd(root: &Path) -> Result<(), String> {
+    let servers = tools::etcd(root)?;
+    let mut command = task::cargo(root);
+    servers.name_in(&mut command);
+    command.args(["test", "--package", "pintle-etcd-tests", "--features", "etcd", "--no-fail-fast", "--"]);
+    if servers.old.is_none() {
+        command.args(["--skip", "old_etcd"]);
+    }
+    task::run(&mut command)
+}
+
 fn end_to_end(root: &Path) -> Result<(), String> {
     let tools = tools::install(root)?;
+    let etcd = tools::etcd(root)?;
     let server = task::build_server(root, false)?;
     let environment = |command: &mut Command| {
         command
@@ -42,6 +55,7 @@ fn end_to_end(root: &Path) -> Result<(), String> {
             .env("PINTLE_KUBECTL", &tools.kubectl)
             .env("PINTLE_HELM", &tools.helm)
             .env("PINTLE_PYTHONPATH", &tools.python_path);
+        etcd.name_in(command);
         if let Some(old) = &tools.old_kubectl {
             command.env("PINTLE_OLD_KUBECTL", old);
         }
@@ -51,6 +65,9 @@ fn end_to_end(root: &Path) -> Result<(), String> {
     command.args(["test", "--package", "pintle-e2e", "--features", "e2e", "--no-fail-fast", "--"]);
     if tools.old_kubectl.is_none() {
         command.args(["--skip", "old_kubectl"]);
+    }
+    if etcd.old.is_none() {
+        command.args(["--skip", "old_etcd"]);
     }
     let clients = task::run(&mut command);
 

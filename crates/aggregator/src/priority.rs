@@ -28,6 +28,10 @@ pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
         ("autoscaling", "v2") => 30,
         ("resource.k8s.io" | "flowcontrol.apiserver.k8s.io", "v1") => 21,
         (_, "v1") => 15,
+        ("resource.k8s.io", "v1beta2") => 15,
+        ("admissionregistration.k8s.io", "v1beta1") => 12,
+        ("admissionregistration.k8s.io", "v1alpha1") => 9,
+        (_, "v1beta1") => 9,
         _ => 1,
     };
     (group_priority, version_priority)

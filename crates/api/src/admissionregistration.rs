@@ -9,7 +9,7 @@ pub mod validating_admission_policy;
 pub mod validating_admission_policy_binding;
 pub mod validating_webhook_configuration;
 
-use crate::declare::Group;
+use crate::declare::{Declare, Group, same_shape};
 use pintle_registry::Resource;
 
 pub(crate) const GROUP: Group =
@@ -25,4 +25,21 @@ pub fn resources() -> Vec<Resource> {
         validating_admission_policy_binding::resource(),
         validating_webhook_configuration::resource(),
     ]
+}
+
+const V1BETA1: Group =
+    Group::new("admissionregistration.k8s.io", "v1beta1", "k8s.io/api/admissionregistration/v1beta1");
+const V1ALPHA1: Group =
+    Group::new("admissionregistration.k8s.io", "v1alpha1", "k8s.io/api/admissionregistration/v1alpha1");
+
+/// The resources in versions that are served only when they are switched on.
+pub fn resources_off_by_default() -> Vec<Resource> {
+    let beta = same_shape!("admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1");
+    let alpha = same_shape!("admissionregistration.k8s.io/v1alpha1", "admissionregistration.k8s.io/v1");
+    let mut resources = Vec::new();
+    for resource in [mutating_admission_policy::resource(), mutating_admission_policy_binding::resource()] {
+        resources.push(resource.clone().in_version(V1BETA1, beta));
+        resources.push(resource.in_version(V1ALPHA1, alpha).deprecated(35, 38, None));
+    }
+    resources
 }

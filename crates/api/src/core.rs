@@ -23,21 +23,19 @@ pub mod service;
 pub mod service_account;
 mod volume;
 
-use crate::declare::Group;
+use crate::{Config, declare::Group};
 use pintle_registry::Resource;
-use service::ServiceNetwork;
-use std::sync::Arc;
 
 pub(crate) const GROUP: Group = Group::new("", "v1", "k8s.io/api/core/v1");
 
 /// The resources of the group.
-pub fn resources(service_network: &Arc<ServiceNetwork>) -> Vec<Resource> {
+pub fn resources(config: &Config) -> Vec<Resource> {
     vec![
         binding::resource(),
         component_status::resource(),
         config_map::resource(),
         endpoints::resource(),
-        event::resource(),
+        event::resource(config.event_ttl),
         limit_range::resource(),
         namespace::resource(),
         node::resource(),
@@ -49,6 +47,6 @@ pub fn resources(service_network: &Arc<ServiceNetwork>) -> Vec<Resource> {
         resource_quota::resource(),
         secret::resource(),
         service_account::resource(),
-        service::resource(service_network),
+        service::resource(&config.service_network),
     ]
 }

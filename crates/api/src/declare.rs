@@ -4,7 +4,7 @@ use crate::printing::Printer;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Cell, Column, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource,
+    Backing, Cell, Column, Conversion, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource,
     SubresourceKind, Verb,
 };
 use std::sync::Arc;
@@ -49,6 +49,22 @@ impl Group {
     }
 }
 
+/// The way between two versions whose objects have the same shape: nothing but the `apiVersion` differs.
+macro_rules! same_shape {
+    ($version:literal, $hub:literal) => {
+        pintle_registry::Conversion {
+            to_storage: |object| $crate::declare::with_api_version(object, $hub),
+            from_storage: |object| $crate::declare::with_api_version(object, $version),
+        }
+    };
+}
+pub(crate) use same_shape;
+
+pub(crate) fn with_api_version(mut object: Value, api_version: &str) -> Value {
+    object.set("apiVersion", api_version);
+    object
+}
+
 /// The rest of a declaration, link by link.
 pub(crate) trait Declare: Sized {
     fn short_names<const N: usize>(self, names: [&str; N]) -> Resource;
@@ -63,6 +79,11 @@ pub(crate) trait Declare: Sized {
     fn stored_at(self, path: &str) -> Resource;
     /// Another version in storage than the served one.
     fn stored_as(self, version: &str) -> Resource;
+    /// Another version of the same resource, whose objects are converted into this one's.
+    fn in_version(self, group: Group, conversion: Conversion) -> Resource;
+    /// What every request is warned of: since and until which minor version there is the resource, and what takes its
+    /// place.
+    fn deprecated(self, since: u32, until: u32, replacement: Option<&str>) -> Resource;
     /// Nothing is stored and nothing served yet.
     fn unserved(self) -> Resource;
     fn subresource(self, name: &str, kind: SubresourceKind) -> Resource;
@@ -154,6 +175,22 @@ impl Declare for Resource {
 
     fn ruled(mut self, strategy: impl Strategy + 'static) -> Resource {
         self.strategy = Arc::new(strategy);
+        self
+    }
+
+    fn in_version(mut self, group: Group, conversion: Conversion) -> Resource {
+        group.version.clone_into(&mut self.resource.version);
+        self.type_name = format!("{}.{}", group.package, self.kind);
+        self.conversion = Some(conversion);
+        self
+    }
+
+    fn deprecated(mut self, since: u32, until: u32, replacement: Option<&str>) -> Resource {
+        let (version, kind) = (self.resource.group_version(), &self.kind);
+        let replacement = replacement.map(|replacement| format!("; use {replacement}")).unwrap_or_default();
+        let text =
+            format!("{version} {kind} is deprecated in v1.{since}+, unavailable in v1.{until}+{replacement}");
+        self.deprecation = Some(text);
         self
     }
 

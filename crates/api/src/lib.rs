@@ -4,6 +4,7 @@
 //! and API services are declared by the servers that own them.
 
 mod declare;
+pub mod enablement;
 mod field_checks;
 mod ip_rules;
 mod plain;
@@ -33,13 +34,21 @@ pub mod scheduling;
 pub mod storage;
 
 use pintle_registry::Resource;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// What the kinds have to know of the cluster.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// Where services get their addresses and ports from.
     pub service_network: Arc<core::service::ServiceNetwork>,
+    /// For how long events are kept; zero is for ever.
+    pub event_ttl: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { service_network: Arc::default(), event_ttl: Duration::from_secs(60 * 60) }
+    }
 }
 
 /// What the server stores for itself, in no group that is served: node port allocations.
@@ -47,10 +56,10 @@ pub fn internal_resources() -> Vec<Resource> {
     vec![core::range_allocation::resource()]
 }
 
-/// All resources of the built-in groups, in every version that is served, in the order of the groups' names.
+/// All resources of the built-in groups, in every version that is served by default, in the order of the groups' names.
 pub fn resources(config: &Config) -> Vec<Resource> {
     let groups = [
-        core::resources(&config.service_network),
+        core::resources(config),
         admissionregistration::resources(),
         apps::resources(),
         authentication::resources(),
@@ -60,7 +69,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         certificates::resources(),
         coordination::resources(),
         discovery::resources(),
-        events::resources(),
+        events::resources(config.event_ttl),
         flowcontrol::resources(),
         networking::resources(),
         node::resources(),
@@ -69,6 +78,18 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         resource::resources(),
         scheduling::resources(),
         storage::resources(),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// The resources in versions that are served only when they are switched on. They are other versions of what
+/// [`resources`] has, stored in the same place.
+pub fn resources_off_by_default() -> Vec<Resource> {
+    let groups = [
+        admissionregistration::resources_off_by_default(),
+        networking::resources_off_by_default(),
+        resource::resources_off_by_default(),
+        storage::resources_off_by_default(),
     ];
     groups.into_iter().flatten().collect()
 }

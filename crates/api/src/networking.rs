@@ -11,7 +11,7 @@ pub(crate) mod network_policy_table;
 pub mod service_cidr;
 pub(crate) mod service_cidr_table;
 
-use crate::declare::Group;
+use crate::declare::{Declare, Group, same_shape};
 use pintle_registry::Resource;
 
 pub(crate) const GROUP: Group = Group::new("networking.k8s.io", "v1", "k8s.io/api/networking/v1");
@@ -25,4 +25,13 @@ pub fn resources() -> Vec<Resource> {
         network_policy::resource(),
         service_cidr::resource(),
     ]
+}
+
+const V1BETA1: Group = Group::new("networking.k8s.io", "v1beta1", "k8s.io/api/networking/v1beta1");
+
+/// The resources in versions that are served only when they are switched on.
+pub fn resources_off_by_default() -> Vec<Resource> {
+    let conversion = same_shape!("networking.k8s.io/v1beta1", "networking.k8s.io/v1");
+    let in_beta = |resource: Resource| resource.in_version(V1BETA1, conversion).deprecated(34, 37, None);
+    vec![in_beta(ip_address::resource()), in_beta(service_cidr::resource())]
 }

@@ -9,8 +9,9 @@ mod names;
 pub mod resource_claim;
 pub mod resource_claim_template;
 pub mod resource_slice;
+mod v1beta1;
 
-use crate::declare::Group;
+use crate::declare::{Declare, Group, same_shape};
 use pintle_registry::Resource;
 
 pub(crate) const GROUP: Group = Group::new("resource.k8s.io", "v1", "k8s.io/api/resource/v1");
@@ -23,4 +24,25 @@ pub fn resources() -> Vec<Resource> {
         resource_claim_template::resource(),
         resource_slice::resource(),
     ]
+}
+
+const V1BETA2: Group = Group::new("resource.k8s.io", "v1beta2", "k8s.io/api/resource/v1beta2");
+const V1BETA1: Group = Group::new("resource.k8s.io", "v1beta1", "k8s.io/api/resource/v1beta1");
+
+/// The resources in versions that are served only when they are switched on.
+pub fn resources_off_by_default() -> Vec<Resource> {
+    let same = same_shape!("resource.k8s.io/v1beta2", "resource.k8s.io/v1");
+    let same_first = same_shape!("resource.k8s.io/v1beta1", "resource.k8s.io/v1");
+    let second =
+        resources().into_iter().map(|resource| resource.in_version(V1BETA2, same).deprecated(36, 39, None));
+    let first = [
+        (device_class::resource(), same_first),
+        (resource_claim::resource(), v1beta1::CLAIM),
+        (resource_claim_template::resource(), v1beta1::TEMPLATE),
+        (resource_slice::resource(), v1beta1::SLICE),
+    ];
+    let first = first
+        .into_iter()
+        .map(|(resource, conversion)| resource.in_version(V1BETA1, conversion).deprecated(35, 38, None));
+    second.chain(first).collect()
 }

@@ -14,6 +14,7 @@ pub mod query;
 pub mod registry;
 pub mod request;
 pub mod request_info;
+pub mod resource_config;
 pub mod response;
 pub mod server;
 pub mod serving;

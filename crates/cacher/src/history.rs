@@ -115,15 +115,15 @@ impl Shared {
         for Write { kind, revision, kv } in writes {
             let (current, previous) = match kind {
                 EventKind::Create | EventKind::Update => {
-                    let current = self.decode(&kv);
-                    let previous = match &current {
-                        Some(object) => objects.insert(kv.key, object.clone()),
-                        None => objects.remove(kv.key.as_str()),
-                    };
-                    (current, previous)
+                    // Nobody is told of a value that cannot be read; what was before it is what follows changes.
+                    let Ok(object) = self.decode(&kv) else { continue };
+                    let previous = objects.insert(kv.key, object.clone());
+                    (Some(object), previous)
                 }
                 // The event itself carries what was deleted.
-                EventKind::Delete => (None, objects.remove(kv.key.as_str()).or_else(|| self.decode(&kv))),
+                EventKind::Delete => {
+                    (None, objects.remove(kv.key.as_str()).or_else(|| self.decode(&kv).ok()))
+                }
             };
             changes.extend(change(revision, current, previous));
         }
@@ -141,7 +141,7 @@ impl Shared {
                 ListRequest { prefix: key.to_string(), start_after: None, limit: 1, revision: Some(at) };
             let found = self.storage.get_list(request).await?.items.into_iter().next();
             if let Some(kv) = found.filter(|kv| kv.key == key)
-                && let Some(object) = self.decode(&kv)
+                && let Ok(object) = self.decode(&kv)
             {
                 objects.insert(key, object);
             }

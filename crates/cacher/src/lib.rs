@@ -62,7 +62,9 @@ pub use config::{CacherConfig, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use metrics::{CacherMetrics, Histogram};
-pub use object::{CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId};
+pub use object::{
+    CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, UnreadableObject,
+};
 pub use reads::Freshness;
 pub use snapshot::{Range, Snapshot};
 pub use watch_options::{Predicate, Trigger, WatchOptions, WatchScope, WatchStart};

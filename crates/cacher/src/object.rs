@@ -5,7 +5,7 @@
 
 use crate::lazy_map::LazyMap;
 use bytes::Bytes;
-use pintle_storage::{Key, Revision};
+use pintle_storage::{Key, ReadError, Revision};
 use std::sync::Arc;
 
 /// Turns stored bytes into what the cache keeps. Given by the registry, one for each resource.
@@ -14,7 +14,8 @@ pub trait ObjectDecoder: Send + Sync + 'static {
     /// look at. Called once for every write, from the one task that follows the store.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes are no object of the resource. The cacher then leaves the object out.
+    /// [`DecodeError`] when the bytes are no object of the resource. The cacher then leaves the object out, see
+    /// [`UnreadableObject`].
     fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError>;
 
     /// `json`, made by [`ObjectDecoder::decode`], with its `metadata.resourceVersion` replaced: a DELETED event
@@ -22,7 +23,7 @@ pub trait ObjectDecoder: Send + Sync + 'static {
     fn rewrite_revision(&self, json: &Bytes, revision: Revision) -> Bytes;
 }
 
-/// Why stored bytes could not be decoded. The text is for the log.
+/// Why stored bytes could not be decoded. The text is told to who asks for the object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(pub String);
@@ -78,6 +79,18 @@ impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
         labels.dedup_by(|(later, _), (kept, _)| later == kept);
         Labels(labels.into_boxed_slice())
     }
+}
+
+/// A stored value that could not be read. It is left out of lists and watches; who asks for this very object is told.
+#[derive(Debug, Clone)]
+pub struct UnreadableObject {
+    /// The revision of the value.
+    pub revision: Revision,
+    /// Why it cannot be read.
+    pub error: ReadError,
+    /// The object as it was last readable, as far as this process has seen. Watchers still have that one: when the object
+    /// becomes readable again it has changed for them, and it is deleted for them only when it is.
+    pub(crate) last: Option<Arc<CachedObject>>,
 }
 
 /// Names an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller numbers

@@ -166,7 +166,11 @@ impl Shared {
             state.log.past(revision, state.snapshot.objects())
         };
         if let Some(past) = past {
-            return Ok(Snapshot::new(past.rebuild(), revision));
+            // What is unreadable now and was written before was unreadable then.
+            let unreadable = newest.unreadable_objects().iter();
+            let unreadable = unreadable.filter(|(_, object)| object.revision <= revision);
+            let unreadable = unreadable.map(|(key, object)| (key.clone(), object.clone())).collect();
+            return Ok(Snapshot::new(past.rebuild(), unreadable, revision));
         }
         match self.list_from_storage(Some(revision)).await {
             Ok(snapshot) => Ok(snapshot),

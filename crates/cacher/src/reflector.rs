@@ -10,8 +10,16 @@
 //! After a watch that ended the next one starts where the last event was, so watchers notice nothing. Only when the
 //! store no longer has what happened since is everything listed anew, and the watchers end.
 
-use crate::{CachedObject, Snapshot, event::Change, metrics, shared::Shared, snapshot::ObjectMap};
-use pintle_storage::{EventKind, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest};
+use crate::{
+    CachedObject, Snapshot, UnreadableObject,
+    event::Change,
+    metrics,
+    shared::Shared,
+    snapshot::{ObjectMap, UnreadableMap},
+};
+use pintle_storage::{
+    EventKind, KeyValue, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest,
+};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -57,13 +65,18 @@ impl Drop for StopAtEnd<'_> {
 struct Reflector<'a> {
     shared: &'a Shared,
     objects: ObjectMap,
+    unreadable: UnreadableMap,
     revision: Revision,
 }
 
 impl<'a> Reflector<'a> {
     fn new(shared: &'a Shared, snapshot: Snapshot) -> Reflector<'a> {
-        let reflector =
-            Reflector { shared, objects: snapshot.objects().clone(), revision: snapshot.revision() };
+        let reflector = Reflector {
+            shared,
+            objects: snapshot.objects().clone(),
+            unreadable: snapshot.unreadable_objects().clone(),
+            revision: snapshot.revision(),
+        };
         shared.replace(snapshot);
         reflector
     }
@@ -127,21 +140,17 @@ impl<'a> Reflector<'a> {
     /// Publishes some events; what precedes an error is published, too.
     fn apply(&mut self, events: impl Iterator<Item = StorageEvent>) -> Result<(), StorageError> {
         let mut changes = Vec::new();
+        let mut hidden = false;
         let mut failed = Ok(());
         for event in events {
             match event {
                 StorageEvent::Write { kind, revision, kv } => {
                     metrics::add(&self.shared.metrics.events_received, 1);
-                    let current = match kind {
-                        EventKind::Create | EventKind::Update => self.shared.decode(&kv),
-                        EventKind::Delete => None,
-                    };
-                    let previous = match &current {
-                        Some(object) => self.objects.insert(kv.key, object.clone()),
-                        None => self.objects.remove(kv.key.as_str()),
-                    };
                     self.revision = self.revision.max(revision);
-                    changes.extend(change(revision, current, previous));
+                    match self.write(kind, kv) {
+                        Some((current, previous)) => changes.extend(change(revision, current, previous)),
+                        None => hidden = true,
+                    }
                 }
                 StorageEvent::Progress(revision) => self.revision = self.revision.max(revision),
                 StorageEvent::Error(error) => {
@@ -150,14 +159,50 @@ impl<'a> Reflector<'a> {
                 }
             }
         }
-        if changes.is_empty() {
+        if changes.is_empty() && !hidden {
             self.shared.advance(self.revision);
         } else {
-            self.shared.apply(changes, Snapshot::new(self.objects.clone(), self.revision));
+            let snapshot = Snapshot::new(self.objects.clone(), self.unreadable.clone(), self.revision);
+            self.shared.apply(changes, snapshot);
         }
         failed
     }
+
+    /// Takes a write in: the object now and before. `None` when it cannot be read, of which no watcher is told: it is not
+    /// deleted, and what they have is the last that is known of it.
+    fn write(&mut self, kind: EventKind, kv: KeyValue) -> Option<Sides> {
+        let current = match kind {
+            EventKind::Create | EventKind::Update => Some(self.shared.decode(&kv)),
+            EventKind::Delete => None,
+        };
+        let last = |unreadable: Arc<UnreadableObject>| unreadable.last.clone();
+        // Mostly there are none, and then nothing is looked up.
+        let mut hidden = || match self.unreadable.is_empty() {
+            true => None,
+            false => self.unreadable.remove(kv.key.as_str()).and_then(last),
+        };
+        match current {
+            Some(Ok(object)) => {
+                let last = hidden();
+                let previous = self.objects.insert(kv.key, object.clone()).or(last);
+                Some((Some(object), previous))
+            }
+            Some(Err(mut unreadable)) => {
+                let last = hidden();
+                unreadable.last = self.objects.remove(kv.key.as_str()).or(last);
+                self.unreadable.insert(kv.key, Arc::new(unreadable));
+                None
+            }
+            None => {
+                let last = hidden();
+                Some((None, self.objects.remove(kv.key.as_str()).or(last)))
+            }
+        }
+    }
 }
+
+/// An object now and before.
+type Sides = (Option<Arc<CachedObject>>, Option<Arc<CachedObject>>);
 
 /// A change, unless there is nothing on either side: an object that never decoded was deleted.
 pub(crate) fn change(

@@ -7,18 +7,20 @@
 //! readers and each watcher with something new, once. So whoever has seen an event finds its state in the snapshot.
 
 use crate::{
-    CachedObject, CacherConfig, CacherMetrics, Snapshot,
+    CachedObject, CacherConfig, CacherMetrics, Snapshot, UnreadableObject,
     bookmarks::BookmarkBuckets,
     event::{Change, WatchEvent},
     event_log::EventLog,
     metrics,
-    snapshot::ObjectMap,
+    snapshot::{ObjectMap, UnreadableMap},
     watch_target::WatchTarget,
     watcher_index::WatcherIndex,
 };
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
-use pintle_storage::{KeyValue, ListRequest, Revision, Storage, StorageError};
+use pintle_storage::{
+    KeyValue, ListRequest, ReadError, Revision, Storage, StorageError, TransformError, ValueState,
+};
 use std::{
     sync::{
         Arc,
@@ -226,16 +228,27 @@ impl Shared {
 
     /// Decodes a stored pair. One that does not decode is logged by its key alone, for its bytes may be a Secret's, and
     /// left out: one bad object must not take the others away.
-    pub(crate) fn decode(&self, kv: &KeyValue) -> Option<Arc<CachedObject>> {
-        match self.config.decoder.decode(&kv.key, &kv.value, kv.mod_revision) {
-            Ok(decoded) => Some(Arc::new(CachedObject::new(kv.key.clone(), kv.mod_revision, decoded))),
-            Err(_) => {
+    pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<CachedObject>, UnreadableObject> {
+        let decoded = match &kv.state {
+            ValueState::Current | ValueState::Stale => {
+                let decoded = self.config.decoder.decode(&kv.key, &kv.value, kv.mod_revision);
+                decoded.map_err(|error| ReadError::Decode(TransformError(error.0)))
+            }
+            ValueState::Unreadable(error) => Err(error.clone()),
+        };
+        match decoded {
+            Ok(decoded) => Ok(Arc::new(CachedObject::new(kv.key.clone(), kv.mod_revision, decoded))),
+            Err(error) => {
                 self.metrics.decode_errors.fetch_add(1, Ordering::Relaxed);
+                let stage = match error {
+                    ReadError::Transform(_) => "transform",
+                    ReadError::Decode(_) => "decode",
+                };
                 tracing::error!(
-                    resource = %self.config.resource, key = %kv.key, revision = %kv.mod_revision,
-                    "a stored object cannot be decoded and is left out"
+                    resource = %self.config.resource, key = %kv.key, revision = %kv.mod_revision, stage,
+                    "a stored object cannot be read and is left out"
                 );
-                None
+                Err(UnreadableObject { revision: kv.mod_revision, error, last: None })
             }
         }
     }
@@ -246,6 +259,7 @@ impl Shared {
         revision: Option<Revision>,
     ) -> Result<Snapshot, StorageError> {
         let mut objects = ObjectMap::new();
+        let mut unreadable = UnreadableMap::new();
         let mut revision = revision;
         let mut start_after = None;
         loop {
@@ -262,12 +276,13 @@ impl Shared {
             let revision = *revision.get_or_insert(page.revision);
             start_after = page.items.last().map(|kv| kv.key.clone());
             for kv in page.items {
-                if let Some(object) = self.decode(&kv) {
-                    objects.insert(kv.key, object);
+                match self.decode(&kv) {
+                    Ok(object) => drop(objects.insert(kv.key, object)),
+                    Err(object) => drop(unreadable.insert(kv.key, Arc::new(object))),
                 }
             }
             if !page.more || start_after.is_none() {
-                return Ok(Snapshot::new(objects, revision));
+                return Ok(Snapshot::new(objects, unreadable, revision));
             }
             tokio::task::yield_now().await;
         }

@@ -1,26 +1,32 @@
 //! One resource's objects as of one revision.
 
-use crate::CachedObject;
+use crate::{CachedObject, UnreadableObject};
 use pintle_storage::{Key, Revision};
 use std::{ops::Bound, sync::Arc};
 
 pub(crate) type ObjectMap = imbl::OrdMap<Key, Arc<CachedObject>>;
+pub(crate) type UnreadableMap = imbl::OrdMap<Key, Arc<UnreadableObject>>;
 
 /// All objects of a resource at one revision. Immutable; a clone shares everything, so a reader may keep one as long
 /// as a response takes, whatever is written meanwhile.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     objects: ObjectMap,
+    unreadable: UnreadableMap,
     revision: Revision,
 }
 
 impl Snapshot {
-    pub(crate) fn new(objects: ObjectMap, revision: Revision) -> Snapshot {
-        Snapshot { objects, revision }
+    pub(crate) fn new(objects: ObjectMap, unreadable: UnreadableMap, revision: Revision) -> Snapshot {
+        Snapshot { objects, unreadable, revision }
     }
 
     pub(crate) fn objects(&self) -> &ObjectMap {
         &self.objects
+    }
+
+    pub(crate) fn unreadable_objects(&self) -> &UnreadableMap {
+        &self.unreadable
     }
 
     /// The same objects at a later revision, for a caller that knows that nothing was written in between.
@@ -37,6 +43,20 @@ impl Snapshot {
     /// One object.
     pub fn get(&self, key: &Key) -> Option<&Arc<CachedObject>> {
         self.objects.get(key)
+    }
+
+    /// Why the object of this key is not among [`Snapshot::get`]'s, if its value could not be read.
+    pub fn unreadable(&self, key: &Key) -> Option<&Arc<UnreadableObject>> {
+        self.unreadable.get(key)
+    }
+
+    /// The keys with this prefix whose values could not be read, in order.
+    pub fn unreadable_range<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Arc<UnreadableObject>)> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        self.unreadable.range::<_, str>(from).take_while(move |(key, _)| key.as_str().starts_with(prefix))
     }
 
     /// The objects whose keys have this prefix, in key order; with `start_after` only those after that key.
@@ -95,8 +115,11 @@ mod tests {
     #[test]
     fn range_is_the_prefix_in_key_order_after_the_start() {
         let objects = ["/p/a/1", "/p/a/2", "/p/b/1", "/p/ab/1", "/q/a/1"];
-        let snapshot =
-            Snapshot::new(objects.iter().map(|key| (Key::new(*key), object(key, 5))).collect(), Revision(5));
+        let snapshot = Snapshot::new(
+            objects.iter().map(|key| (Key::new(*key), object(key, 5))).collect(),
+            Default::default(),
+            Revision(5),
+        );
         let check = |prefix: &str, start_after: Option<&str>, expected: &[&str]| {
             let start_after = start_after.map(Key::new);
             let keys: Vec<_> =

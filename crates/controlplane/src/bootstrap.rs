@@ -1,5 +1,6 @@
 //! The objects of a fresh server.
 
+use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
     Config, cluster_authentication, identity_lease, kubernetes_service, priority_classes, service_cidr,
@@ -21,17 +22,17 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
     let mut node_ports = NodePortRepair::default();
     let service = async {
         // The service takes its address from the block.
-        service_cidr::reconcile(registry, config, now).await?;
+        unless_off(service_cidr::reconcile(registry, config, now)).await?;
         kubernetes_service::reconcile(registry, config).await
     };
     tokio::try_join!(
         service,
-        system_namespaces::reconcile(registry),
-        priority_classes::reconcile(registry),
-        cluster_authentication::reconcile(registry, config, now),
-        identity_lease::renew(registry, config, now),
-        repair::cluster_ips(registry, now),
-        node_ports.run_once(registry, config.service_network.node_ports()),
+        unless_off(system_namespaces::reconcile(registry)),
+        unless_off(priority_classes::reconcile(registry)),
+        unless_off(cluster_authentication::reconcile(registry, config, now)),
+        unless_off(identity_lease::renew(registry, config, now)),
+        unless_off(repair::cluster_ips(registry, now)),
+        unless_off(node_ports.run_once(registry, config.service_network.node_ports())),
     )?;
     Ok(())
 }

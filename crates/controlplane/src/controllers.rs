@@ -1,5 +1,6 @@
 //! The loops that keep the objects.
 
+use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
     Config, cluster_authentication, identity_lease, kubernetes_service, priority_classes, service_cidr,
@@ -44,9 +45,9 @@ pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future
 
 async fn system_objects(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let now = Timestamp::now();
-    system_namespaces::reconcile(registry).await?;
-    service_cidr::reconcile(registry, config, now).await?;
-    priority_classes::reconcile(registry).await?;
+    unless_off(system_namespaces::reconcile(registry)).await?;
+    unless_off(service_cidr::reconcile(registry, config, now)).await?;
+    unless_off(priority_classes::reconcile(registry)).await?;
     cluster_authentication::reconcile(registry, config, now).await
 }
 
@@ -55,9 +56,9 @@ async fn repair_loop(registry: &dyn Registry, config: &Config) {
     let mut ticks = ticks(REPAIR_INTERVAL);
     loop {
         ticks.tick().await;
-        log("cluster IP repair", repair::cluster_ips(registry, Timestamp::now()).await);
+        log("cluster IP repair", unless_off(repair::cluster_ips(registry, Timestamp::now())).await);
         let range = config.service_network.node_ports();
-        log("node port repair", node_ports.run_once(registry, range).await);
+        log("node port repair", unless_off(node_ports.run_once(registry, range)).await);
     }
 }
 
@@ -69,7 +70,7 @@ async fn every<F: Future<Output = Result<(), Status>>>(
     let mut ticks = ticks(interval);
     loop {
         ticks.tick().await;
-        log(name, reconcile().await);
+        log(name, unless_off(reconcile()).await);
     }
 }
 

@@ -5,7 +5,7 @@
 //! others live.
 
 use crate::Config;
-use crate::objects::{core, create_or_change};
+use crate::objects::{core, create_or_change, unless_off};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
@@ -17,12 +17,12 @@ const NAME: &str = "kubernetes";
 pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let address = config.advertise_address;
     if !config.publish_endpoints || address.is_loopback() || address.is_unspecified() {
-        return reconcile_service(registry, config).await;
+        return unless_off(reconcile_service(registry, config)).await;
     }
     tokio::try_join!(
-        reconcile_service(registry, config),
-        reconcile_endpoints(registry, config),
-        reconcile_endpoint_slice(registry, config),
+        unless_off(reconcile_service(registry, config)),
+        unless_off(reconcile_endpoints(registry, config)),
+        unless_off(reconcile_endpoint_slice(registry, config)),
     )?;
     Ok(())
 }

@@ -15,6 +15,15 @@ pub(crate) fn core(resource: &str) -> GroupResource {
     GroupResource::new("", resource)
 }
 
+/// Keeps objects, where it is no failure that a resource they need is switched off (`--runtime-config`): such objects are
+/// not there.
+pub(crate) async fn unless_off(keep: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
+    match keep.await {
+        Err(status) if status == Status::no_such_resource() => Ok(()),
+        result => result,
+    }
+}
+
 /// Creates the object unless one of its name is there, and says whether it did.
 pub(crate) async fn create_if_missing(
     registry: &dyn Registry,

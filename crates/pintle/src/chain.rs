@@ -1,6 +1,11 @@
 //! The chain of servers, assembled.
 
-use crate::{Options, openapi_endpoints::OpenApiEndpoints, run::RunError};
+use crate::{
+    Options,
+    enablement::{self, Enabled},
+    openapi_endpoints::OpenApiEndpoints,
+    run::RunError,
+};
 use pintle_admission::AdmissionChain;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiserver::{
@@ -8,11 +13,10 @@ use pintle_apiserver::{
     endpoints::ApiEndpoints,
     health::{CheckScope, Health},
     metrics::Metrics,
-    registry::Stores,
+    registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer},
 };
 use pintle_openapi::OpenApi;
-use pintle_storage::Storage;
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicU64};
 use tokio::runtime::Handle;
@@ -34,19 +38,23 @@ pub(crate) fn build(
     options: &Options,
     port: u16,
     network: Arc<ServiceNetwork>,
-    storage: &Arc<dyn Storage>,
+    storage: &Arc<StorageFactory>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let noted = metrics.set_build_info(&version());
     noted.map_err(|error| RunError::Assemble(error.to_string()))?;
-    let start = |resources, internal| {
-        Stores::start(resources, internal, storage, &options.etcd_prefix, &runtime)
-            .map_err(RunError::Assemble)
+    let resource_config = enablement::resource_config(&options.runtime_config).map_err(RunError::Options)?;
+    let start = |declared, stored_only: Vec<_>| {
+        let Enabled { served, mut internal } = enablement::enabled(declared, &resource_config);
+        internal.extend(stored_only);
+        Stores::start(served, internal, storage, &runtime).map_err(RunError::Assemble)
     };
-    let config = pintle_api::Config { service_network: network.clone() };
-    let kube = start(pintle_api::resources(&config), pintle_api::internal_resources())?;
+    let config = pintle_api::Config { service_network: network.clone(), event_ttl: options.event_ttl };
+    let mut built_in = pintle_api::resources(&config);
+    built_in.extend(pintle_api::resources_off_by_default());
+    let kube = start(built_in, pintle_api::internal_resources())?;
     let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];

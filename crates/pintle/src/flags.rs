@@ -1,6 +1,6 @@
 //! Flags.
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{Options, StorageBackend};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -41,6 +41,9 @@ fn command() -> Command {
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
+            flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
+                .action(ArgAction::Append),
+            flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
@@ -76,6 +79,10 @@ fn read(matches: &ArgMatches) -> Flags {
     set(matches, "data-dir", &mut options.data_dir);
     set(matches, "etcd-prefix", &mut options.etcd_prefix);
     set(matches, "etcd-compaction-interval", &mut options.etcd_compaction_interval);
+    for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
+        options.runtime_config.add(text);
+    }
+    set(matches, "event-ttl", &mut options.event_ttl);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
@@ -115,11 +122,19 @@ mod tests {
             "--service-cluster-ip-range",
             "10.9.0.0/16",
             "--storage-backend=memory",
+            "--runtime-config=api/beta=true",
+            "--runtime-config=apps/v1/deployments=false",
+            "--event-ttl=90m",
         ]));
         assert_eq!(flags.options.secure_port, 1234);
         assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
         assert_eq!(flags.options.service_cluster_ip_range, "10.9.0.0/16");
         assert_eq!(flags.options.storage_backend, StorageBackend::Memory);
+        assert_eq!(
+            flags.options.runtime_config,
+            "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
+        );
+        assert_eq!(flags.options.event_ttl, Duration::from_secs(5400));
     }
 
     #[test]

@@ -6,10 +6,12 @@
 mod bootstrap;
 mod certificates;
 mod chain;
+mod enablement;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
 
 pub use options::{Options, StorageBackend};
+pub use pintle_apiserver::resource_config::RuntimeConfig;
 pub use run::{RunError, Running, start};

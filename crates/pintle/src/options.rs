@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use pintle_api::core::service::{PortRange, ServiceNetwork};
+use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -28,8 +29,15 @@ pub struct Options {
     pub storage_backend: StorageBackend,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
+    /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
+    /// etcd.
+    pub storage_media_type: Option<StorageMediaType>,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
+    /// Which groups, versions and resources are switched on and off.
+    pub runtime_config: RuntimeConfig,
+    /// For how long events are kept; zero is for ever.
+    pub event_ttl: Duration,
     /// The address to listen on.
     pub bind_address: IpAddr,
     /// The port to listen on; 0 is any free one.
@@ -66,7 +74,10 @@ impl Default for Options {
             data_dir: PathBuf::from("pintle-data"),
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
+            storage_media_type: None,
             etcd_compaction_interval: Duration::from_secs(300),
+            runtime_config: RuntimeConfig::default(),
+            event_ttl: Duration::from_secs(3600),
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             secure_port: 6443,
             advertise_address: None,

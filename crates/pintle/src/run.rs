@@ -9,6 +9,7 @@ use crate::{
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     health::CheckScope,
+    registry::{Engine, StorageFactory},
     serving::{ServingConfig, serve, stopped},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
@@ -148,7 +149,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let chain = chain::build(&options, address.port(), network, &storage, &stopping)?;
+    let engine = Engine { storage: storage.clone(), exclusive: true };
+    let factory = StorageFactory::new(engine, options.etcd_prefix.clone());
+    let factory = Arc::new(factory.media_type(options.storage_media_type.unwrap_or_default()));
+    let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
     watch_storage(&chain, storage.clone(), stopping.clone());
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;

@@ -89,6 +89,18 @@ pub struct Conversion {
     pub from_storage: fn(Value) -> Value,
 }
 
+/// Another version of the storage kind in which objects may be stored: by an older server, or by one that was configured
+/// otherwise.
+#[derive(Debug, Clone)]
+pub struct StoredVersion {
+    /// What such an object says it is.
+    pub kind: GroupVersionKind,
+    /// The type in the schema that it is read by.
+    pub type_name: String,
+    /// From this version to the storage kind; `kind` and `apiVersion` are set afterwards.
+    pub to_storage: fn(Value) -> Value,
+}
+
 /// One resource in one version.
 #[derive(Clone)]
 pub struct Resource {
@@ -116,6 +128,8 @@ pub struct Resource {
     pub storage: StorageLocation,
     /// How objects get from this version to the storage kind and back; `None` when they are the same.
     pub conversion: Option<Conversion>,
+    /// In which other versions its objects may be found in the store. Of the declaration in the storage version.
+    pub stored_versions: Vec<StoredVersion>,
     /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
     /// How it prints.
@@ -158,6 +172,7 @@ impl Resource {
                 kind: GroupVersionKind::new(group, version, kind),
             },
             conversion: None,
+            stored_versions: Vec::new(),
             strategy: Arc::new(DefaultStrategy),
             table: Arc::new(DefaultTable),
             subresources: Vec::new(),

@@ -1,6 +1,6 @@
 //! What can go wrong in a store, without a word of HTTP.
 
-use crate::{KeyValue, Revision};
+use crate::{KeyValue, Revision, TransformError};
 
 /// A failed read, watch, compaction or the like.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +50,9 @@ pub enum WriteError {
         /// The pair now, or `None` when the key does not exist.
         current: Option<KeyValue>,
     },
+    /// The value could not be brought into the form in which it is stored; nothing was written.
+    #[error(transparent)]
+    Transform(TransformError),
     /// The engine failed; whether the write happened is not known unless the variant says so.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -221,6 +221,7 @@ mod tests {
             kv: KeyValue {
                 key: Key::new(format!("/a/{revision}")),
                 value: Bytes::from(vec![0; size]),
+                state: crate::ValueState::Current,
                 create_revision: revision,
                 mod_revision: revision,
             },

@@ -18,13 +18,15 @@ mod memory;
 #[cfg(test)]
 mod model;
 mod transform;
+mod transformed;
 mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
 pub use error::{StorageError, WriteError};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
-pub use transform::{TransformError, Transformed, ValueTransformer};
+pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
+pub use transformed::TransformedStorage;
 pub use watch::{EventKind, StorageEvent, WatchReceiver, WatchRequest, WatchStream};
 
 use bytes::Bytes;
@@ -40,6 +42,8 @@ pub struct KeyValue {
     pub key: Key,
     /// What was written, byte for byte.
     pub value: Bytes,
+    /// What reading the value back told, where it is stored in another form.
+    pub state: ValueState,
     /// The revision of the write that made the key (after its last deletion).
     pub create_revision: Revision,
     /// The revision of the write that set `value`.

@@ -8,7 +8,7 @@
 
 use crate::{
     BoxFuture, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, Storage,
-    StorageError, StorageEvent, WatchRequest, WatchStream, WriteError,
+    StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
     hub::WatchHub,
     key_index::{KeyIndex, Version},
 };
@@ -176,7 +176,13 @@ impl Storage for MemoryStorage {
                 return Err(WriteError::KeyExists);
             }
             let unset = Revision(0);
-            let kv = KeyValue { key: key.clone(), value, create_revision: unset, mod_revision: unset };
+            let kv = KeyValue {
+                key: key.clone(),
+                value,
+                state: ValueState::Current,
+                create_revision: unset,
+                mod_revision: unset,
+            };
             let revision = state.put(EventKind::Create, kv, &self.shared.hub);
             self.shared.expire_at(&mut state, &key, revision, ttl);
             Ok(revision)

@@ -5,8 +5,9 @@ use bytes::Bytes;
 
 /// Turns values into what is stored and back, such as JSON into protobuf, or plain into encrypted bytes.
 ///
-/// Transformers stand in a row: the registry's value goes through them first to last, and what was stored last to
-/// first. The key is authenticated data for those that encrypt, so that a value cannot be moved to another key.
+/// Transformers stand in a row ([`crate::TransformedStorage`]): the registry's value goes through them first to last, and
+/// what was stored last to first. The key is authenticated data for those that encrypt, so that a value cannot be moved
+/// to another key.
 pub trait ValueTransformer: Send + Sync + 'static {
     /// What to store for `value`.
     ///
@@ -23,6 +24,24 @@ pub trait ValueTransformer: Send + Sync + 'static {
         key: &'a Key,
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>>;
+
+    /// What kind of failure it is that [`ValueTransformer::from_storage`] returned this error. Clients are told of the two
+    /// in different words.
+    fn read_error(&self, error: TransformError) -> ReadError {
+        ReadError::Transform(error)
+    }
+
+    /// Whether [`ValueTransformer::to_storage`] stores every value as it is. A row of nothing but such transformers costs a
+    /// write nothing.
+    fn stores_values_as_they_are(&self) -> bool {
+        false
+    }
+
+    /// Whether these stored bytes are the value itself, and not stale, as far as a glance tells: a fast way around
+    /// [`ValueTransformer::from_storage`].
+    fn is_plain(&self, _stored: &[u8]) -> bool {
+        false
+    }
 }
 
 /// A value as it was before it was stored.
@@ -39,3 +58,27 @@ pub struct Transformed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TransformError(pub String);
+
+/// What is known of the value of a [`crate::KeyValue`] besides its bytes. Engines, which know bytes only, always say
+/// [`ValueState::Current`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ValueState {
+    /// Writing the value again would store the same bytes.
+    #[default]
+    Current,
+    /// Writing the value again would store other bytes, see [`Transformed::stale`].
+    Stale,
+    /// The stored bytes could not be transformed back. The value is as it is stored.
+    Unreadable(ReadError),
+}
+
+/// Why stored bytes could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// They could not be transformed: decrypted, say.
+    #[error(transparent)]
+    Transform(TransformError),
+    /// They are no object of the resource.
+    #[error(transparent)]
+    Decode(TransformError),
+}

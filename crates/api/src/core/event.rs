@@ -7,14 +7,15 @@ use super::GROUP;
 use crate::declare::Declare;
 use pintle_machinery::ValueExt;
 use pintle_registry::{Resource, SelectableField};
+use std::time::Duration;
 
-/// The declaration.
-pub fn resource() -> Resource {
+/// The declaration. Events are kept for as long as `time_to_live`; zero is for ever.
+pub fn resource(time_to_live: Duration) -> Resource {
     GROUP
         .namespaced("Event", "events")
         .short_names(["ev"])
         .selectable(selectable_fields())
-        .ruled(strategy::EventStrategy)
+        .ruled(strategy::EventStrategy { time_to_live })
         .prints(table::columns, table::cells)
 }
 

@@ -9,14 +9,15 @@ use crate::declare::Declare;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value};
 use pintle_registry::{Cell, Resource, SelectableField};
+use std::time::Duration;
 
-/// The declaration.
-pub fn resource() -> Resource {
+/// The declaration. Events are kept for as long as `time_to_live`; zero is for ever.
+pub fn resource(time_to_live: Duration) -> Resource {
     let mut resource = GROUP
         .namespaced("Event", "events")
         .short_names(["ev"])
         .selectable(core_event::selectable_fields().into_iter().filter_map(renamed))
-        .ruled(EventStrategy)
+        .ruled(EventStrategy { time_to_live })
         .prints(table::columns, cells);
     resource.storage.kind = GroupVersionKind::new("", "v1", "Event");
     resource.conversion = Some(CONVERSION);
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn fields_stand_in_the_order_of_the_stored_kind() {
         let core = core_event::selectable_fields();
-        let own = resource().selectable_fields;
+        let own = resource(Duration::ZERO).selectable_fields;
         assert_eq!(own.len() + 1, core.len());
         for (own, core) in own.iter().zip(&core) {
             let name = own.name.replace("regarding", "involvedObject").replace("Controller", "Component");

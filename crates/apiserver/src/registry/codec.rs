@@ -1,9 +1,9 @@
 //! From stored bytes to what the cache keeps, and from trees to stored bytes.
 //!
-//! Stored JSON is the object as clients get it, without `metadata.resourceVersion`, which is known only once the write
-//! is done. [`splice_revision`] puts it in behind `metadata.uid`, where Go's field order wants it, and ends the text with
-//! the newline that Go's encoder ends it with: a copy of the bytes, but no decoding. The result is *final JSON*: what a
-//! GET answers.
+//! The registry's JSON is the object as clients get it, without `metadata.resourceVersion`, which is known only once the write
+//! is done. [`splice_revision`] puts it in behind `metadata.uid`, where Go's field order wants it: a copy of the bytes, but
+//! no decoding. The result is *final JSON*: what a GET answers. In which form that JSON is stored is the business of
+//! [`super::StorageCodec`].
 
 use bytes::{Bytes, BytesMut};
 use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
@@ -49,7 +49,32 @@ pub struct ObjectCodec {
     /// Texts that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
     /// What selectors need of objects that this process has just written.
-    written: parking_lot::Mutex<VecDeque<(Bytes, Selectable)>>,
+    written: Announced,
+    /// The same of those that were just read from another form than the registry's.
+    read: Announced,
+}
+
+/// What selectors need of some objects, by their bytes.
+#[derive(Default)]
+struct Announced(parking_lot::Mutex<VecDeque<(Bytes, Selectable)>>);
+
+impl Announced {
+    fn announce(&self, bytes: &Bytes, selectable: Selectable, capacity: usize) {
+        let mut announced = self.0.lock();
+        if announced.len() >= capacity {
+            // Left by a write that failed, or a read that was for nothing.
+            announced.pop_front();
+        }
+        announced.push_back((bytes.clone(), selectable));
+    }
+
+    fn take(&self, bytes: &Bytes) -> Option<Selectable> {
+        let mut announced = self.0.lock();
+        // The entry keeps the bytes alive, so that no others can be at their address.
+        let same = |kept: &Bytes| kept.as_ptr() == bytes.as_ptr() && kept.len() == bytes.len();
+        let at = announced.iter().position(|(kept, _)| same(kept))?;
+        announced.remove(at).map(|(_, selectable)| selectable)
+    }
 }
 
 /// What selectors need of an object.
@@ -62,6 +87,8 @@ struct Selectable {
 /// is decoded again.
 const WRITES_KEPT: usize = 64;
 const WRITTEN_BYTES_KEPT: usize = 64 * 1024;
+/// How many reads may be between: a page of the list that fills the cache.
+const READS_KEPT: usize = 500;
 
 impl ObjectCodec {
     /// The codec of a resource whose storage keys begin with `prefix`.
@@ -72,37 +99,36 @@ impl ObjectCodec {
             namespaced: resource.is_namespaced(),
             fields: resource.selectable_fields.clone(),
             interned: parking_lot::Mutex::default(),
-            written: parking_lot::Mutex::default(),
+            written: Announced::default(),
+            read: Announced::default(),
         }
     }
 
-    /// The bytes to store: final JSON without a resourceVersion.
+    /// The bytes to store: final JSON without a resourceVersion, ended by a newline as Go's encoder does.
     pub fn encode(&self, object: &Value) -> Bytes {
-        Bytes::from(json::encode(object, self.schema.get()))
+        let mut json = json::encode(object, self.schema.get());
+        json.push(b'\n');
+        Bytes::from(json)
     }
 
     /// Says that these bytes, made of this tree, are about to be stored. An engine in this process hands the same bytes
     /// to the cache, which then need not be decoded.
     pub fn announce(&self, bytes: &Bytes, object: &Value) {
-        if bytes.len() > WRITTEN_BYTES_KEPT {
-            return;
+        if bytes.len() <= WRITTEN_BYTES_KEPT {
+            self.written.announce(bytes, self.selectable(object), WRITES_KEPT);
         }
-        let selectable = self.selectable(object);
-        let mut written = self.written.lock();
-        if written.len() >= WRITES_KEPT {
-            // Left by a write that failed.
-            written.pop_front();
+    }
+
+    /// Says that these bytes, made of this tree, were read from another form. Whoever decodes them next need not.
+    pub fn announce_read(&self, bytes: &Bytes, object: &Value) {
+        if bytes.len() <= WRITTEN_BYTES_KEPT {
+            self.read.announce(bytes, self.selectable(object), READS_KEPT);
         }
-        written.push_back((bytes.clone(), selectable));
     }
 
     /// What was announced of these very bytes.
     fn take_announced(&self, bytes: &Bytes) -> Option<Selectable> {
-        let mut written = self.written.lock();
-        // The entry keeps the bytes alive, so that no others can be at their address.
-        let same = |kept: &Bytes| kept.as_ptr() == bytes.as_ptr() && kept.len() == bytes.len();
-        let at = written.iter().position(|(kept, _)| same(kept))?;
-        written.remove(at).map(|(_, selectable)| selectable)
+        self.written.take(bytes).or_else(|| self.read.take(bytes))
     }
 
     fn selectable(&self, object: &Value) -> Selectable {
@@ -184,13 +210,14 @@ pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
     out.extend_from_slice(digits.as_bytes());
     out.extend_from_slice(b"\"");
     out.extend_from_slice(tail);
-    out.extend_from_slice(b"\n");
+    if !tail.ends_with(b"\n") {
+        out.extend_from_slice(b"\n");
+    }
     Some(out.freeze())
 }
 
 /// The stored form of final JSON.
 pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
-    let json = json.strip_suffix(b"\n").unwrap_or(json);
     let at = revision_position(json)?;
     let (head, tail) = json.split_at_checked(at)?;
     let Some(rest) = tail.strip_prefix(RESOURCE_VERSION) else { return Some(Bytes::copy_from_slice(json)) };
@@ -235,8 +262,10 @@ mod tests {
             r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a\"uid\":\"","uid":"1-2","resourceVersion":"42","labels":{"uid":"x"}}}
 "#
         );
-        assert_eq!(remove_revision(&spliced).unwrap(), &bare[..]);
+        assert_eq!(remove_revision(&spliced).unwrap(), [bare, &b"\n"[..]].concat());
         assert_eq!(remove_revision(bare).unwrap(), &bare[..]);
+        let ended = [bare, &b"\n"[..]].concat();
+        assert_eq!(splice_revision(&ended, Revision(42)).unwrap(), spliced);
         assert_eq!(splice_revision(b"{}", Revision(1)), None);
     }
 }

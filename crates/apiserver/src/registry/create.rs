@@ -83,7 +83,7 @@ impl Store {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
         let ttl = self.resource.strategy.ttl(&object);
-        self.codec.announce(&stored, &object);
+        self.announce(&stored, &object);
         match self.storage.create(&key, stored.clone(), ttl).await {
             Ok(revision) => self.written(object, &stored, Some(revision)),
             Err(WriteError::KeyExists) => Err(self.already_exists(&key, &name).await),

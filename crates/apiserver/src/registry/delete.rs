@@ -98,7 +98,7 @@ impl Store {
             self.resource.strategy.prepare_for_deletion(&mut object);
             let stored = self.encode(&mut object);
             if stored != current.stored && !context.dry_run {
-                self.codec.announce(&stored, &object);
+                self.announce(&stored, &object);
                 revision = self
                     .storage
                     .update(&key, stored, current.revision, None)

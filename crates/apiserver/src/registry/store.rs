@@ -1,6 +1,10 @@
 //! One stored resource.
 
-use super::codec::{ObjectCodec, TypeSchema};
+use super::{
+    StorageFactory,
+    codec::{ObjectCodec, TypeSchema},
+    storage_codec::StorageCodec,
+};
 use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{Cacher, CacherConfig, TriggerField};
@@ -10,7 +14,7 @@ use pintle_machinery::{
 };
 use pintle_registry::Resource;
 use pintle_schema::default_by_schema;
-use pintle_storage::{Key, Revision, Storage};
+use pintle_storage::{Key, ReadError, Revision, Storage};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -18,10 +22,8 @@ use tokio::runtime::Handle;
 pub struct StoreConfig {
     /// The declaration, in the storage version.
     pub resource: Arc<Resource>,
-    /// The engine.
-    pub storage: Arc<dyn Storage>,
-    /// The prefix of all keys, such as `/registry`.
-    pub storage_prefix: String,
+    /// Where and how it is stored.
+    pub storage: Arc<StorageFactory>,
 }
 
 /// Reads and writes the objects of one resource, in the storage version: the generic registry store. What is
@@ -32,6 +34,7 @@ pub struct Store {
     pub(super) group_kind: GroupKind,
     pub(super) schema: TypeSchema,
     pub(super) codec: Arc<ObjectCodec>,
+    storage_codec: Arc<StorageCodec>,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
@@ -52,12 +55,13 @@ impl Store {
     /// # Errors
     /// When the declaration names a type that the schema does not have.
     pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
-        let StoreConfig { resource, storage, storage_prefix } = config;
+        let StoreConfig { resource, storage } = config;
         let schema = TypeSchema::builtin(&resource.type_name).ok_or_else(|| {
             format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
         })?;
-        let prefix: Arc<str> = format!("{storage_prefix}/{}/", resource.storage.path).into();
+        let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
+        let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.triggers = resource
@@ -75,6 +79,7 @@ impl Store {
             group_resource,
             schema,
             codec,
+            storage_codec,
             storage,
             cacher,
             prefix,
@@ -103,7 +108,7 @@ impl Store {
         &self.cacher
     }
 
-    /// The engine.
+    /// The engine, behind what makes the stored form of values.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
@@ -152,6 +157,14 @@ impl Store {
         self.resource.strategy.set_defaults(object);
     }
 
+    /// 500 for an object whose stored value cannot be read.
+    pub fn unreadable(&self, error: &ReadError) -> Status {
+        match error {
+            ReadError::Transform(error) => Status::internal_error(error),
+            ReadError::Decode(error) => Status::unknown(error.to_string()),
+        }
+    }
+
     /// The tree of a cached or stored object, defaulted.
     pub(super) fn tree(&self, json: &[u8]) -> Result<Value, Status> {
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
@@ -167,6 +180,12 @@ impl Store {
         self.codec.encode(object)
     }
 
+    /// Says that these bytes, made of this tree, are about to be written.
+    pub(super) fn announce(&self, stored: &Bytes, object: &Value) {
+        self.codec.announce(stored, object);
+        self.storage_codec.prepare(stored, object);
+    }
+
     /// What a write made of the tree.
     pub(super) fn written(
         &self,
@@ -180,7 +199,7 @@ impl Store {
                 super::splice_revision(stored, revision)
                     .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
             }
-            None => [stored, b"\n".as_slice()].concat().into(),
+            None => stored.clone(),
         };
         Ok(Written { object, json })
     }

@@ -1,8 +1,8 @@
 //! All stores of a server, and what code inside the server sees of them.
 
 use super::{
-    AcceptAll, ManagedWrite, Preconditions, Store, StoreConfig, Transform, TypeSchema, Upsert,
-    update::Updated,
+    AcceptAll, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform, TypeSchema,
+    Upsert, update::Updated,
 };
 use crate::{errors, warning::Warnings};
 use jiff::Timestamp;
@@ -16,7 +16,6 @@ use pintle_registry::{
     BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind,
     WriteOptions,
 };
-use pintle_storage::Storage;
 use std::{
     collections::HashMap,
     sync::{Arc, LazyLock},
@@ -76,8 +75,7 @@ impl Stores {
     pub fn start(
         resources: Vec<Resource>,
         internal: Vec<Resource>,
-        storage: &Arc<dyn Storage>,
-        storage_prefix: &str,
+        storage: &Arc<StorageFactory>,
         runtime: &Handle,
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
@@ -90,11 +88,7 @@ impl Stores {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
-            let config = StoreConfig {
-                resource: Arc::new(resource.clone()),
-                storage: storage.clone(),
-                storage_prefix: storage_prefix.to_owned(),
-            };
+            let config = StoreConfig { resource: Arc::new(resource.clone()), storage: storage.clone() };
             by_location.insert(resource.storage.path.clone(), Store::start(config, runtime)?);
         }
         let mut stores = Stores {

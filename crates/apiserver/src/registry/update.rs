@@ -17,7 +17,7 @@ use pintle_machinery::{
     },
 };
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
-use pintle_storage::{KeyValue, Revision, WriteError};
+use pintle_storage::{KeyValue, ReadError, Revision, TransformError, ValueState, WriteError};
 
 /// Makes the new object of the old one. Called again when another writer came first.
 pub trait Transform: Send {
@@ -69,6 +69,8 @@ pub(super) struct Current {
     pub(super) revision: Revision,
     /// Whether it was read from the store itself.
     pub(super) confirmed: bool,
+    /// Whether what is stored is not what would be stored now. Known only when confirmed.
+    pub(super) stale: bool,
 }
 
 impl Store {
@@ -171,7 +173,8 @@ impl Store {
                 Err(error) => Err(self.write_failure(error, context.name)),
             };
         }
-        if stored == current.stored {
+        // What is stale is written all the same: it ends up as it would be stored now.
+        if stored == current.stored && !current.stale {
             if current.confirmed || context.dry_run {
                 return Ok(updated(self.written(new, &stored, Some(current.revision))?));
             }
@@ -183,7 +186,7 @@ impl Store {
                 .map_err(errors::storage)?
                 .kv;
             return match kv {
-                Some(kv) if kv.mod_revision == current.revision => {
+                Some(kv) if kv.mod_revision == current.revision && kv.state == ValueState::Current => {
                     Ok(updated(self.written(new, &stored, Some(current.revision))?))
                 }
                 kv => Err(Failure::Conflict(kv)),
@@ -194,7 +197,7 @@ impl Store {
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
-        self.codec.announce(&stored, &new);
+        self.announce(&stored, &new);
         match self.storage.update(&key, stored.clone(), current.revision, ttl).await {
             Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision))?)),
             Err(error) => Err(self.write_failure(error, context.name)),
@@ -237,7 +240,7 @@ impl Store {
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
-            self.codec.announce(&stored, &new);
+            self.announce(&stored, &new);
             match self.storage.create(&key, stored.clone(), ttl).await {
                 Ok(revision) => {
                     Ok(Updated { written: self.written(new, &stored, Some(revision))?, created: true })
@@ -336,7 +339,13 @@ impl Store {
                 let stored = super::remove_revision(cached.json())
                     .ok_or_else(|| Status::internal_error("object without metadata.uid"))?;
                 let object = self.tree(cached.json())?;
-                Ok(Some(Current { object, stored, revision: cached.revision(), confirmed: false }))
+                Ok(Some(Current {
+                    object,
+                    stored,
+                    revision: cached.revision(),
+                    confirmed: false,
+                    stale: false,
+                }))
             }
             None => self.read_current(namespace, name).await,
         }
@@ -349,9 +358,18 @@ impl Store {
     }
 
     pub(super) fn current(&self, kv: KeyValue) -> Result<Current, Status> {
-        let mut object = self.tree(&kv.value)?;
+        let stale = match &kv.state {
+            ValueState::Current => false,
+            ValueState::Stale => true,
+            ValueState::Unreadable(error) => return Err(self.unreadable(error)),
+        };
+        let mut object = self
+            .codec
+            .decode_tree(&kv.value)
+            .map_err(|error| self.unreadable(&ReadError::Decode(TransformError(error.to_string()))))?;
+        self.set_defaults(&mut object);
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
-        Ok(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true })
+        Ok(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale })
     }
 
     pub(super) fn write_failure(&self, error: WriteError, name: &str) -> Failure {

@@ -211,7 +211,7 @@ async fn several_changes_of_one_revision_are_told_apart() {
         .range("/p/", None)
         .map(|object| Change { revision, current: None, previous: Some(object.clone()) })
         .collect();
-    cacher.shared.apply(changes, Snapshot::new(Default::default(), revision));
+    cacher.shared.apply(changes, Snapshot::new(Default::default(), Default::default(), revision));
     let expected = ["DELETED /p/a/x @9", "DELETED /p/a/y @9", "DELETED /p/a/z @9"];
     assert_eq!(watcher.target().queued(), 1);
     assert_eq!(ready(&mut watcher), expected);

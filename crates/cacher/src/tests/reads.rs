@@ -1,8 +1,8 @@
 //! How fresh reads are, and past states.
 
 use crate::{
-    Cacher, CacherConfig, CacherError, Freshness,
-    testing::{TestStorage, config, contents, start},
+    Cacher, CacherConfig, CacherError, Freshness, WatchOptions, WatchStart,
+    testing::{TestStorage, config, contents, ready, start},
 };
 use pintle_storage::{Key, Revision, Storage};
 use std::{sync::atomic::Ordering, time::Duration};
@@ -152,6 +152,42 @@ async fn an_object_that_does_not_decode_takes_no_other_away() {
     storage.put("/p/a/other", "").await;
     assert_eq!(read().await, ["/p/a/bad @5", "/p/a/other @6"]);
     assert_eq!(cacher.metrics().decode_errors.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_object_is_told_of_until_it_is_readable_or_gone() {
+    let storage = TestStorage::new();
+    storage.put("/p/a/listed", "!").await;
+    let cacher = start(&storage, config()).await;
+    let mut watcher = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await.unwrap();
+    let unreadable = async || {
+        let snapshot = cacher.snapshot(Freshness::Consistent).await.unwrap();
+        let found = snapshot.unreadable_range("/p/a/").map(|(key, object)| {
+            assert!(snapshot.get(key).is_none());
+            assert_eq!(snapshot.unreadable(key).unwrap().revision, object.revision);
+            format!("{key} @{}: {}", object.revision, object.error)
+        });
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(unreadable().await, ["/p/a/listed @2: not an object"]);
+    storage.put("/p/a/watched", "").await;
+    storage.put("/p/a/watched", "!").await;
+    storage.put("/p/b/other", "!").await;
+    assert_eq!(unreadable().await, ["/p/a/listed @2: not an object", "/p/a/watched @4: not an object"]);
+    assert_eq!(ready(&mut watcher), ["ADDED /p/a/watched @3"]);
+    storage.put("/p/a/watched", "!!").await;
+    storage.put("/p/a/listed", "v=2").await;
+    assert_eq!(unreadable().await, ["/p/a/watched @6: not an object"]);
+    assert_eq!(ready(&mut watcher), ["ADDED /p/a/listed v=2@7"]);
+    storage.put("/p/a/watched", "v=2").await;
+    assert_eq!(unreadable().await, [""; 0]);
+    assert_eq!(ready(&mut watcher), ["MODIFIED /p/a/watched v=2@8"]);
+    storage.put("/p/a/watched", "!").await;
+    storage.put("/p/a/new", "!").await;
+    storage.remove("/p/a/watched").await.unwrap();
+    storage.remove("/p/a/new").await.unwrap();
+    assert_eq!(unreadable().await, [""; 0]);
+    assert_eq!(ready(&mut watcher), ["DELETED /p/a/watched v=2@11"]);
 }
 
 #[tokio::test(start_paused = true)]

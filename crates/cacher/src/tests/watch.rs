@@ -24,8 +24,8 @@ async fn a_change_is_what_it_is_to_those_who_see_only_what_matches() {
         (Some(OUT), Some("l:app=db;v=2"), &[]),
         (Some(IN), None, &["DELETED /p/a/x l:app=web@3"]),
         (Some(OUT), None, &[]),
-        // A value that cannot be decoded is no object.
-        (Some(IN), Some("!"), &["DELETED /p/a/x l:app=web@3"]),
+        // A value that cannot be decoded is no object, but a deletion it is not, either.
+        (Some(IN), Some("!"), &[]),
         (Some("!"), Some(IN), &["ADDED /p/a/x l:app=web@3"]),
         (Some("!"), None, &[]),
     ];

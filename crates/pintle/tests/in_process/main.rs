@@ -11,6 +11,7 @@ mod harness;
 mod bad_connections;
 mod bad_input;
 mod discovery;
+mod enablement;
 mod lists;
 mod objects;
 mod openapi;

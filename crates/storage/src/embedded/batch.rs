@@ -4,7 +4,10 @@ use super::{
     Shared,
     row::{self, Entry, Inserts, storage_error},
 };
-use crate::{EventKind, Key, KeyValue, Revision, StorageError, StorageEvent, WriteError, key_index::Version};
+use crate::{
+    EventKind, Key, KeyValue, Revision, StorageError, StorageEvent, ValueState, WriteError,
+    key_index::Version,
+};
 use bytes::Bytes;
 use rusqlite::Connection;
 use std::{
@@ -111,7 +114,13 @@ impl<'connection> Batch<'connection> {
         };
         match self.value(mod_revision) {
             Ok(value) => WriteError::Conflict {
-                current: Some(KeyValue { key: key.clone(), value, create_revision, mod_revision }),
+                current: Some(KeyValue {
+                    key: key.clone(),
+                    value,
+                    state: ValueState::Current,
+                    create_revision,
+                    mod_revision,
+                }),
             },
             Err(error) => error.into(),
         }
@@ -156,7 +165,8 @@ impl<'connection> Batch<'connection> {
         }
         self.written.insert(entry.key.clone(), version);
         self.versions.push((entry.key.clone(), version));
-        let kv = KeyValue { key: entry.key, value, create_revision, mod_revision };
+        let kv =
+            KeyValue { key: entry.key, value, state: ValueState::Current, create_revision, mod_revision };
         self.events.push(StorageEvent::Write { kind, revision, kv });
         Ok(Ok(revision))
     }

@@ -23,7 +23,7 @@ use std::{
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-const FORMAT_VERSION: i64 = 1;
+pub(super) const FORMAT_VERSION: i64 = 1;
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@
 use super::{EmbeddedOptions, Shared, State, file, row};
 use crate::{
     EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, StorageError, StorageEvent,
-    key_index::Version,
+    ValueState, key_index::Version,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -89,7 +89,7 @@ fn pair(connection: &Connection, key: Key, version: Version) -> Result<Option<Ke
     let Some(create_revision) = version.create_revision() else { return Ok(None) };
     let mod_revision = version.mod_revision;
     let value = value(connection, mod_revision)?;
-    Ok(Some(KeyValue { key, value, create_revision, mod_revision }))
+    Ok(Some(KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision }))
 }
 
 pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageError> {
@@ -152,7 +152,13 @@ pub(super) fn history(
                 let value = value(&transaction, mod_revision)?;
                 bytes += value.len();
                 let create_revision = entry.create_revision;
-                let kv = KeyValue { key: entry.key, value, create_revision, mod_revision };
+                let kv = KeyValue {
+                    key: entry.key,
+                    value,
+                    state: ValueState::Current,
+                    create_revision,
+                    mod_revision,
+                };
                 events.push(StorageEvent::Write { kind: entry.kind, revision, kv });
             }
             let enough = events.len() >= MAX_HISTORY_EVENTS

@@ -10,11 +10,13 @@ use pintle_machinery::{
 use pintle_registry::{RequestContext, Strategy};
 use std::time::Duration;
 
-const TIME_TO_LIVE: Duration = Duration::from_secs(60 * 60);
 const TEXT_LIMIT: usize = 128;
 const MESSAGE_LIMIT: usize = 1024;
 
-pub(crate) struct EventStrategy;
+/// The rules, and for how long an event is kept: zero is for ever.
+pub(crate) struct EventStrategy {
+    pub(crate) time_to_live: Duration,
+}
 
 impl Strategy for EventStrategy {
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -46,7 +48,9 @@ impl Strategy for EventStrategy {
     }
 
     fn ttl(&self, _object: &Value) -> Option<Duration> {
-        Some(TIME_TO_LIVE)
+        // Whole seconds, as the reference counts them.
+        let seconds = self.time_to_live.as_secs();
+        (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 }
 
@@ -200,6 +204,15 @@ fn value_or_zero(object: &Value, name: &str) -> Value {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn events_are_kept_for_whole_seconds() {
+        let ttl = |time_to_live| EventStrategy { time_to_live }.ttl(&Value::Null);
+        assert_eq!(ttl(Duration::from_secs(3600)), Some(Duration::from_secs(3600)));
+        assert_eq!(ttl(Duration::from_millis(2900)), Some(Duration::from_secs(2)));
+        assert_eq!(ttl(Duration::from_millis(900)), None);
+        assert_eq!(ttl(Duration::ZERO), None);
+    }
 
     #[test]
     fn events_belong_to_the_namespace_of_their_object() {

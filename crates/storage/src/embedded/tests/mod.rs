@@ -4,7 +4,10 @@ use std::fs;
 
 mod crash;
 mod damage;
+mod fixtures;
 mod full;
+mod history;
+mod images;
 mod power;
 
 struct Embedded(tempfile::TempDir);

@@ -1,0 +1,156 @@
+//! Which versions of the built-in groups exist, which of them a server has by default, and which resources of
+//! kube-apiserver this server does not have in a version that can be switched on.
+
+/// What there is to know of a version before anybody switches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enablement {
+    /// It is served by default.
+    Default,
+    /// It is served when it is switched on.
+    OnDemand,
+    /// It exists, but nothing is served in it any more, or never was: words for many versions leave it alone.
+    Registered,
+}
+
+use Enablement::{Default as On, OnDemand as Off, Registered as Gone};
+
+/// Every version of every built-in group: group, version, enablement.
+pub const VERSIONS: [(&str, &str, Enablement); 60] = [
+    ("", "v1", On),
+    ("admission.k8s.io", "v1", Gone),
+    ("admission.k8s.io", "v1beta1", Gone),
+    ("admissionregistration.k8s.io", "v1", On),
+    ("admissionregistration.k8s.io", "v1beta1", Off),
+    ("admissionregistration.k8s.io", "v1alpha1", Off),
+    ("apiextensions.k8s.io", "v1", On),
+    ("apiextensions.k8s.io", "v1beta1", Gone),
+    ("apiregistration.k8s.io", "v1", On),
+    ("apiregistration.k8s.io", "v1beta1", Gone),
+    ("apps", "v1", On),
+    ("apps", "v1beta2", Gone),
+    ("apps", "v1beta1", Gone),
+    ("authentication.k8s.io", "v1", On),
+    ("authentication.k8s.io", "v1beta1", Off),
+    ("authentication.k8s.io", "v1alpha1", Off),
+    ("authorization.k8s.io", "v1", On),
+    ("authorization.k8s.io", "v1beta1", Gone),
+    ("autoscaling", "v2", On),
+    ("autoscaling", "v1", On),
+    ("batch", "v1", On),
+    ("batch", "v1beta1", Gone),
+    ("certificates.k8s.io", "v1", On),
+    ("certificates.k8s.io", "v1beta1", Off),
+    ("certificates.k8s.io", "v1alpha1", Off),
+    ("coordination.k8s.io", "v1", On),
+    ("coordination.k8s.io", "v1beta1", Off),
+    ("coordination.k8s.io", "v1alpha2", Off),
+    ("discovery.k8s.io", "v1", On),
+    ("discovery.k8s.io", "v1beta1", Gone),
+    ("events.k8s.io", "v1", On),
+    ("events.k8s.io", "v1beta1", Gone),
+    ("extensions", "v1beta1", Gone),
+    ("flowcontrol.apiserver.k8s.io", "v1", On),
+    ("flowcontrol.apiserver.k8s.io", "v1beta3", Off),
+    ("flowcontrol.apiserver.k8s.io", "v1beta2", Off),
+    ("flowcontrol.apiserver.k8s.io", "v1beta1", Off),
+    ("imagepolicy.k8s.io", "v1alpha1", Gone),
+    ("internal.apiserver.k8s.io", "v1alpha1", Off),
+    ("networking.k8s.io", "v1", On),
+    ("networking.k8s.io", "v1beta1", Off),
+    ("node.k8s.io", "v1", On),
+    ("node.k8s.io", "v1beta1", Gone),
+    ("node.k8s.io", "v1alpha1", Gone),
+    ("policy", "v1", On),
+    ("policy", "v1beta1", Gone),
+    ("rbac.authorization.k8s.io", "v1", On),
+    ("rbac.authorization.k8s.io", "v1beta1", Gone),
+    ("rbac.authorization.k8s.io", "v1alpha1", Gone),
+    ("resource.k8s.io", "v1", On),
+    ("resource.k8s.io", "v1beta2", Off),
+    ("resource.k8s.io", "v1beta1", Off),
+    ("resource.k8s.io", "v1alpha3", Off),
+    ("scheduling.k8s.io", "v1", On),
+    ("scheduling.k8s.io", "v1beta1", Gone),
+    ("scheduling.k8s.io", "v1alpha2", Off),
+    ("storage.k8s.io", "v1", On),
+    ("storage.k8s.io", "v1beta1", Off),
+    ("storage.k8s.io", "v1alpha1", Off),
+    ("storagemigration.k8s.io", "v1beta1", Off),
+];
+
+/// Why a resource is not served in a version that is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// kube-apiserver does not serve it either, unless a feature gate is opened: the storage, and the gate.
+    GateClosed(&'static str, &'static str),
+    /// It is not built.
+    NotBuilt,
+}
+
+use Absence::{GateClosed, NotBuilt};
+
+/// What is missing: group, version, resource, and why.
+pub const ABSENT: [(&str, &str, &str, Absence); 12] = [
+    (
+        "certificates.k8s.io",
+        "v1beta1",
+        "clustertrustbundles",
+        GateClosed("ClusterTrustBundle", "ClusterTrustBundle"),
+    ),
+    (
+        "certificates.k8s.io",
+        "v1beta1",
+        "podcertificaterequests",
+        GateClosed("PodCertificateRequest", "PodCertificateRequest"),
+    ),
+    (
+        "certificates.k8s.io",
+        "v1alpha1",
+        "clustertrustbundles",
+        GateClosed("ClusterTrustBundle", "ClusterTrustBundle"),
+    ),
+    ("coordination.k8s.io", "v1beta1", "leasecandidates", NotBuilt),
+    ("coordination.k8s.io", "v1alpha2", "leasecandidates", NotBuilt),
+    ("internal.apiserver.k8s.io", "v1alpha1", "storageversions", NotBuilt),
+    ("resource.k8s.io", "v1beta2", "devicetaintrules", NotBuilt),
+    ("resource.k8s.io", "v1alpha3", "devicetaintrules", NotBuilt),
+    ("resource.k8s.io", "v1alpha3", "resourcepoolstatusrequests", NotBuilt),
+    ("scheduling.k8s.io", "v1alpha2", "podgroups", GateClosed("PodGroup", "GenericWorkload")),
+    ("scheduling.k8s.io", "v1alpha2", "workloads", GateClosed("Workload", "GenericWorkload")),
+    (
+        "storagemigration.k8s.io",
+        "v1beta1",
+        "storageversionmigrations",
+        GateClosed("StorageVersionMigrator", "StorageVersionMigrator"),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn what_is_declared_is_what_the_table_says() {
+        let config = crate::Config::default();
+        let version_of = |resource: &pintle_registry::Resource| {
+            (resource.resource.group.clone(), resource.resource.version.clone())
+        };
+        let listed = |enablement: Enablement| -> BTreeSet<(String, String)> {
+            // Two groups belong to the other servers of the chain.
+            let rows = VERSIONS.iter().filter(|(group, _, own)| {
+                *own == enablement && !["apiextensions.k8s.io", "apiregistration.k8s.io"].contains(group)
+            });
+            rows.map(|(group, version, _)| ((*group).to_owned(), (*version).to_owned())).collect()
+        };
+        let by_default: BTreeSet<_> = crate::resources(&config).iter().map(version_of).collect();
+        assert_eq!(by_default, listed(On));
+        let on_demand: BTreeSet<_> = crate::resources_off_by_default().iter().map(version_of).collect();
+        assert!(on_demand.is_subset(&listed(Off)), "{on_demand:?}");
+        for resource in crate::resources_off_by_default() {
+            let schema = pintle_schema::Schema::builtin().by_type_name(&resource.type_name);
+            assert!(schema.is_some(), "{}", resource.type_name);
+            assert!(resource.conversion.is_some(), "{}", resource.resource.resource);
+        }
+    }
+}

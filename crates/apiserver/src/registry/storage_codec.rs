@@ -1,0 +1,263 @@
+//! The forms in which objects are stored: Kubernetes' own.
+//!
+//! ```text
+//!   the registry's value                          what is stored
+//!   {"kind":"Pod","apiVersion":"v1",…}\n  ──────► k8s\0 and a runtime.Unknown message   protobuf
+//!                                         ──────► the same bytes                        JSON
+//!                                         ──────► kind: Pod …                           YAML
+//! ```
+//!
+//! Whatever is written, all three are read, in every version of the kind that upstream's scheme knows: an object says
+//! itself what it is. What is read is the registry's value: JSON in the storage version, with the defaults that an older
+//! server did not know. It is *stale* when writing it again would store other bytes.
+
+use super::{ObjectCodec, TypeSchema};
+use bytes::Bytes;
+use pintle_machinery::{
+    GroupVersion, Value, ValueExt,
+    codec::{json, protobuf, yaml},
+    error_list::quote,
+};
+use pintle_registry::{Resource, StoredVersion};
+use pintle_schema::{Schema, default_by_schema};
+use pintle_storage::{BoxFuture, Key, ReadError, TransformError, Transformed, ValueTransformer};
+use std::{collections::VecDeque, str::FromStr, sync::Arc};
+
+/// The media type of stored objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StorageMediaType {
+    /// `application/json`
+    #[default]
+    Json,
+    /// `application/yaml`
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`. Custom resources, which have no such form, stay JSON.
+    Protobuf,
+}
+
+impl StorageMediaType {
+    /// The media type's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StorageMediaType::Json => "application/json",
+            StorageMediaType::Yaml => "application/yaml",
+            StorageMediaType::Protobuf => "application/vnd.kubernetes.protobuf",
+        }
+    }
+}
+
+impl FromStr for StorageMediaType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StorageMediaType, String> {
+        let all = [StorageMediaType::Json, StorageMediaType::Protobuf, StorageMediaType::Yaml];
+        all.into_iter().find(|media_type| media_type.as_str() == text).ok_or_else(|| {
+            let allowed = all.map(StorageMediaType::as_str).join(", ");
+            format!("--storage-media-type {} invalid, allowed values: {allowed}", quote(text))
+        })
+    }
+}
+
+/// How many encoded objects wait for their write.
+const PREPARED_KEPT: usize = 64;
+
+/// Reads and writes the stored forms of one resource.
+pub struct StorageCodec {
+    media_type: StorageMediaType,
+    resource: Arc<Resource>,
+    api_version: String,
+    schema: TypeSchema,
+    codec: Arc<ObjectCodec>,
+    /// How JSON begins that this server alone can have written.
+    own: Option<Vec<u8>>,
+    /// Stored forms made from trees, so that the value need not be decoded to make them.
+    prepared: parking_lot::Mutex<VecDeque<(Bytes, Bytes)>>,
+}
+
+impl StorageCodec {
+    /// The codec of a resource. `exclusive` says that nobody else writes to the engine: then JSON in the storage version is
+    /// believed to be the registry's own.
+    pub fn new(
+        media_type: StorageMediaType,
+        exclusive: bool,
+        resource: Arc<Resource>,
+        schema: TypeSchema,
+        codec: Arc<ObjectCodec>,
+    ) -> StorageCodec {
+        let media_type = match &schema {
+            TypeSchema::Builtin(_) => media_type,
+            TypeSchema::Custom(_) => StorageMediaType::Json,
+        };
+        let kind = &resource.storage.kind;
+        let api_version = kind.group_version().to_string();
+        let own = (exclusive && media_type == StorageMediaType::Json)
+            .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
+        StorageCodec {
+            media_type,
+            resource,
+            api_version,
+            schema,
+            codec,
+            own,
+            prepared: parking_lot::Mutex::default(),
+        }
+    }
+
+    /// Makes the stored form of a value from its tree, for the write that is about to come.
+    pub fn prepare(&self, value: &Bytes, object: &Value) {
+        if self.media_type != StorageMediaType::Protobuf {
+            return;
+        }
+        let Some(stored) = protobuf::encode(object, self.schema.get()) else { return };
+        let mut prepared = self.prepared.lock();
+        if prepared.len() >= PREPARED_KEPT {
+            prepared.pop_front();
+        }
+        prepared.push_back((value.clone(), stored.into()));
+    }
+
+    fn take_prepared(&self, value: &Bytes) -> Option<Bytes> {
+        let mut prepared = self.prepared.lock();
+        // The entry keeps the bytes alive, so that no others can be at their address.
+        let same = |kept: &Bytes| kept.as_ptr() == value.as_ptr() && kept.len() == value.len();
+        let at = prepared.iter().position(|(kept, _)| same(kept))?;
+        prepared.remove(at).map(|(_, stored)| stored)
+    }
+
+    fn encode(&self, value: Bytes) -> Result<Bytes, String> {
+        match self.media_type {
+            StorageMediaType::Json => Ok(value),
+            StorageMediaType::Yaml => {
+                yaml::from_json(&value).map(Bytes::from).map_err(|error| error.to_string())
+            }
+            StorageMediaType::Protobuf => {
+                if let Some(stored) = self.take_prepared(&value) {
+                    return Ok(stored);
+                }
+                let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
+                self.encode_protobuf(&object)
+            }
+        }
+    }
+
+    fn encode_protobuf(&self, object: &Value) -> Result<Bytes, String> {
+        protobuf::encode(object, self.schema.get()).map(Bytes::from).ok_or_else(|| {
+            let name = &self.resource.type_name;
+            format!(
+                "object *{name} does not implement the protobuf marshalling interface and cannot be encoded to a \
+                 protobuf message"
+            )
+        })
+    }
+
+    fn decode(&self, stored: &Bytes) -> Result<Transformed, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let (form, mut object, older) = if stored.starts_with(protobuf::PREFIX) {
+            let unknown = protobuf::open(stored).map_err(|error| text(&error))?;
+            let (schema, older) = self.version(&unknown.api_version, &unknown.kind)?;
+            let mut object =
+                protobuf::decode_message(unknown.raw, schema.get()).map_err(|error| text(&error))?;
+            object.set("kind", unknown.kind);
+            object.set("apiVersion", unknown.api_version);
+            (StorageMediaType::Protobuf, object, older)
+        } else {
+            // What is no JSON may be YAML, as everything may.
+            let is_json = stored.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+            let converted;
+            let (form, body) = match is_json {
+                true => (StorageMediaType::Json, &stored[..]),
+                false => {
+                    converted = yaml::to_json(stored).map_err(|error| text(&error))?.json;
+                    (StorageMediaType::Yaml, &converted[..])
+                }
+            };
+            let type_meta = json::type_meta(body)
+                .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+            let (schema, older) = self.version(&type_meta.api_version, &type_meta.kind)?;
+            let object = json::decode(body, schema.get()).map_err(|error| text(&error))?.value;
+            (form, object, older)
+        };
+        if let Some(older) = older {
+            object = (older.to_storage)(object);
+            object.set("kind", self.resource.storage.kind.kind.clone());
+            object.set("apiVersion", self.api_version.clone());
+        }
+        // What the server alone knows is not stored; a resourceVersion that is, is another object's.
+        if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        default_by_schema(&mut object, self.schema.get());
+        self.resource.strategy.set_defaults(&mut object);
+        let value = self.codec.encode(&object);
+        let again = match self.media_type {
+            _ if form != self.media_type => None,
+            StorageMediaType::Json => Some(value.clone()),
+            StorageMediaType::Yaml => self.encode(value.clone()).ok(),
+            StorageMediaType::Protobuf => self.encode_protobuf(&object).ok(),
+        };
+        self.codec.announce_read(&value, &object);
+        Ok(Transformed { value, stale: again.is_none_or(|again| again != *stored) })
+    }
+
+    /// The schema by which an object of this version is read, and how it gets into the storage version.
+    fn version(&self, api_version: &str, kind: &str) -> Result<(TypeSchema, Option<&StoredVersion>), String> {
+        let storage = &self.resource.storage.kind;
+        if kind == storage.kind && api_version == self.api_version {
+            return Ok((self.schema.clone(), None));
+        }
+        if kind.is_empty() {
+            return Err("Object 'Kind' is missing".to_owned());
+        }
+        let version = GroupVersion::parse(api_version)
+            .ok_or_else(|| format!("unexpected GroupVersion string: {api_version}"))?;
+        let of_kind = version.with_kind(kind.to_owned());
+        if let Some(older) = self.resource.stored_versions.iter().find(|older| older.kind == of_kind)
+            && let Some(schema) = TypeSchema::builtin(&older.type_name)
+        {
+            return Ok((schema, Some(older)));
+        }
+        Err(match Schema::builtin().by_kind(&version.group, &version.version, kind) {
+            Some(other) => {
+                let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+                let own = self.schema.get();
+                let own_group = own.package().rsplit('/').nth(1).unwrap_or_default().to_owned();
+                format!(
+                    "converting ({}.{kind}) to ({own_group}.{}): unknown conversion",
+                    last(other.package()),
+                    own.name()
+                )
+            }
+            None => format!(
+                "no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                quote(kind),
+                quote(api_version)
+            ),
+        })
+    }
+}
+
+impl ValueTransformer for StorageCodec {
+    fn to_storage<'a>(&'a self, _: &'a Key, value: Bytes) -> BoxFuture<'a, Result<Bytes, TransformError>> {
+        Box::pin(std::future::ready(self.encode(value).map_err(TransformError)))
+    }
+
+    fn from_storage<'a>(
+        &'a self,
+        _: &'a Key,
+        stored: Bytes,
+    ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
+        Box::pin(std::future::ready(self.decode(&stored).map_err(TransformError)))
+    }
+
+    fn read_error(&self, error: TransformError) -> ReadError {
+        ReadError::Decode(error)
+    }
+
+    fn stores_values_as_they_are(&self) -> bool {
+        self.media_type == StorageMediaType::Json
+    }
+
+    fn is_plain(&self, stored: &[u8]) -> bool {
+        self.own.as_ref().is_some_and(|own| stored.starts_with(own))
+    }
+}

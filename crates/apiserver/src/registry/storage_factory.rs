@@ -1,0 +1,124 @@
+//! Where and how each resource is stored: its engine, its media type, its encryption.
+
+use super::{
+    ObjectCodec, TypeSchema,
+    storage_codec::{StorageCodec, StorageMediaType},
+};
+use pintle_machinery::GroupResource;
+use pintle_registry::Resource;
+use pintle_storage::{Storage, TransformedStorage, ValueTransformer};
+use std::{collections::HashMap, sync::Arc};
+
+/// Tells which resources are encrypted.
+pub trait ResourceTransformers: Send + Sync {
+    /// What encrypts the resource's values, if anything does. Asked once for each resource.
+    fn transformer_for(&self, resource: &GroupResource) -> Option<Arc<dyn ValueTransformer>>;
+}
+
+/// An engine, and whether this server is the only one that writes to it.
+#[derive(Clone)]
+pub struct Engine {
+    /// The engine.
+    pub storage: Arc<dyn Storage>,
+    /// Whether nobody else writes to it. What begins like this server's own JSON is then taken for that.
+    pub exclusive: bool,
+}
+
+/// Answers for every resource with what is configured for it. Resources are named as they are stored: events by the core
+/// group's name.
+pub struct StorageFactory {
+    prefix: String,
+    engine: Engine,
+    engines: HashMap<GroupResource, Engine>,
+    media_type: StorageMediaType,
+    media_types: HashMap<GroupResource, StorageMediaType>,
+    encryption: Option<Arc<dyn ResourceTransformers>>,
+}
+
+impl StorageFactory {
+    /// Everything in one engine, below a prefix such as `/registry`, as JSON.
+    pub fn new(engine: Engine, prefix: impl Into<String>) -> StorageFactory {
+        StorageFactory {
+            prefix: prefix.into(),
+            engine,
+            engines: HashMap::new(),
+            media_type: StorageMediaType::Json,
+            media_types: HashMap::new(),
+            encryption: None,
+        }
+    }
+
+    /// The media type of what is written from now on.
+    pub fn media_type(mut self, media_type: StorageMediaType) -> StorageFactory {
+        self.media_type = media_type;
+        self
+    }
+
+    /// Another media type for one resource, or with `*` for a group's resources.
+    pub fn resource_media_type(
+        mut self,
+        resource: GroupResource,
+        media_type: StorageMediaType,
+    ) -> StorageFactory {
+        self.media_types.insert(resource, media_type);
+        self
+    }
+
+    /// Another engine for one resource, or with `*` for a group's resources.
+    pub fn resource_engine(mut self, resource: GroupResource, engine: Engine) -> StorageFactory {
+        self.engines.insert(resource, engine);
+        self
+    }
+
+    /// Encrypts.
+    pub fn encryption(mut self, encryption: Arc<dyn ResourceTransformers>) -> StorageFactory {
+        self.encryption = Some(encryption);
+        self
+    }
+
+    /// The prefix of all keys.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Every engine once, the default one first.
+    pub fn engines(&self) -> Vec<Arc<dyn Storage>> {
+        let mut engines = vec![self.engine.storage.clone()];
+        for engine in self.engines.values() {
+            if !engines.iter().any(|other| Arc::ptr_eq(other, &engine.storage)) {
+                engines.push(engine.storage.clone());
+            }
+        }
+        engines
+    }
+
+    /// The storage of a resource, which speaks the registry's JSON, and what stands between that and the stored bytes.
+    pub(super) fn storage(
+        &self,
+        resource: &Arc<Resource>,
+        schema: &TypeSchema,
+        codec: &Arc<ObjectCodec>,
+    ) -> (Arc<dyn Storage>, Arc<StorageCodec>) {
+        let stored =
+            GroupResource::new(resource.storage.kind.group.clone(), resource.resource.resource.clone());
+        let Engine { storage, exclusive } =
+            configured(&self.engines, &stored).unwrap_or(&self.engine).clone();
+        let media_type = *configured(&self.media_types, &stored).unwrap_or(&self.media_type);
+        let encryption = self.encryption.as_ref().and_then(|encryption| encryption.transformer_for(&stored));
+        let codec = Arc::new(StorageCodec::new(
+            media_type,
+            exclusive,
+            resource.clone(),
+            schema.clone(),
+            codec.clone(),
+        ));
+        let mut transformers: Vec<Arc<dyn ValueTransformer>> = vec![codec.clone()];
+        transformers.extend(encryption);
+        (Arc::new(TransformedStorage::new(storage, transformers)), codec)
+    }
+}
+
+/// What is configured for the resource, or else for its group.
+fn configured<'a, T>(all: &'a HashMap<GroupResource, T>, resource: &GroupResource) -> Option<&'a T> {
+    all.get(resource).or_else(|| all.get(&GroupResource::new(resource.group.clone(), "*")))
+}

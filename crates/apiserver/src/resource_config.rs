@@ -1,0 +1,292 @@
+//! Which groups, versions and resources a server has: the defaults, and what `--runtime-config` makes of them
+//! (<https://kubernetes.io/docs/tasks/administer-cluster/enable-disable-api/>).
+//!
+//! What is said of a resource counts for more than what is said of its version, and that for more than the words for
+//! many versions at once (`api/all`, then `api/ga`, `api/beta`, `api/alpha`).
+
+use pintle_machinery::{GroupVersion, GroupVersionResource, error_list::quote};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The value of `--runtime-config`: what to switch on and off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuntimeConfig(BTreeMap<String, String>);
+
+/// The words for many versions, in the order in which they apply.
+const WORDS: [(&str, fn(&str) -> bool); 4] = [
+    ("api/all", |_| true),
+    ("api/ga", |version| is_version(version, "")),
+    ("api/beta", |version| is_version(version, "beta")),
+    ("api/alpha", |version| is_version(version, "alpha")),
+];
+
+impl RuntimeConfig {
+    /// Reads `key=value,key=value`; what comes later replaces what came before. A key alone has an empty value.
+    pub fn add(&mut self, text: &str) {
+        for pair in text.split(',').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            self.0.insert(key.trim().to_owned(), value.trim().to_owned());
+        }
+    }
+
+    /// The versions that are named, each with the resource where one is named, and its value.
+    fn names(&self) -> impl Iterator<Item = (&str, Result<Name, ()>, &str)> {
+        let is_word = |key: &str| WORDS.iter().any(|(word, _)| *word == key);
+        let pairs = self.0.iter().filter(move |(key, _)| !is_word(key));
+        pairs.map(|(key, value)| (key.as_str(), Name::parse(key).ok_or(()), value.as_str()))
+    }
+
+    /// What is wrong with it whatever the server has: malformed keys and unknown groups.
+    pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Vec<String> {
+        if self.0.len() == 1 && self.0.get("api/all").is_some_and(|value| value == "false") {
+            return vec!["invalid runtime-config with only api/all=false".to_owned()];
+        }
+        let mut unknown = BTreeSet::new();
+        for (key, name, _) in self.names() {
+            let Ok(Name { version, .. }) = name else {
+                return vec![format!("runtime-config invalid key {key}")];
+            };
+            if !is_group_registered(&version.group) {
+                unknown.insert(version.to_string());
+            }
+        }
+        match unknown.is_empty() {
+            true => Vec::new(),
+            false => {
+                let unknown: Vec<String> = unknown.into_iter().collect();
+                vec![format!("unknown api groups {}", unknown.join(","))]
+            }
+        }
+    }
+
+    /// Whether a version, or a resource in it, is switched on by its name.
+    pub fn names_version(&self, version: &GroupVersion) -> bool {
+        self.names().any(|(_, name, value)| {
+            name.is_ok_and(|name| name.version == *version) && parse_bool(value).unwrap_or_default()
+        })
+    }
+
+    /// Whether a resource is switched on by its name.
+    pub fn names_resource(&self, resource: &GroupVersionResource) -> bool {
+        let is_named = |name: Name| {
+            name.version.group == resource.group
+                && name.version.version == resource.version
+                && name.resource.as_deref() == Some(&resource.resource)
+        };
+        self.names().any(|(_, name, value)| name.is_ok_and(is_named) && parse_bool(value).unwrap_or_default())
+    }
+}
+
+impl std::str::FromStr for RuntimeConfig {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<RuntimeConfig, Self::Err> {
+        let mut config = RuntimeConfig::default();
+        config.add(text);
+        Ok(config)
+    }
+}
+
+/// What a key names.
+struct Name {
+    version: GroupVersion,
+    resource: Option<String>,
+}
+
+impl Name {
+    fn parse(key: &str) -> Option<Name> {
+        let mut parts = key.split('/');
+        let version = GroupVersion::new(parts.next()?, parts.next()?);
+        let resource = parts.next().map(str::to_owned);
+        parts.next().is_none().then_some(Name { version, resource })
+    }
+}
+
+/// Which versions and resources are on.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceConfig {
+    versions: HashMap<GroupVersion, bool>,
+    resources: HashMap<GroupVersionResource, bool>,
+}
+
+impl ResourceConfig {
+    /// The defaults, a version a pair.
+    pub fn new(versions: impl IntoIterator<Item = (GroupVersion, bool)>) -> ResourceConfig {
+        ResourceConfig { versions: versions.into_iter().collect(), resources: HashMap::new() }
+    }
+
+    /// Whether a resource is to be served.
+    pub fn resource_enabled(&self, resource: &GroupVersionResource) -> bool {
+        let version = GroupVersion::new(resource.group.clone(), resource.version.clone());
+        match self.resources.get(resource) {
+            Some(enabled) => *enabled,
+            None => self.versions.get(&version).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Switches what the configuration says. `registered` are all versions that exist, also those without a default.
+    ///
+    /// # Errors
+    /// What is wrong with it, in kube-apiserver's words.
+    pub fn merge(&mut self, config: &RuntimeConfig, registered: &[GroupVersion]) -> Result<(), String> {
+        for (word, matches) in WORDS {
+            let Some(value) = config.0.get(word) else { continue };
+            let enabled = match value.as_str() {
+                "true" => true,
+                "false" => false,
+                _ => return Err(format!("invalid value {word}={value}")),
+            };
+            for (version, own) in &mut self.versions {
+                if matches(&version.version) {
+                    *own = enabled;
+                }
+            }
+        }
+        let mut resources = Vec::new();
+        for (key, name, value) in config.names() {
+            let Ok(Name { version, resource }) = name else { continue };
+            if !registered.iter().any(|known| known.group == version.group) {
+                continue;
+            }
+            if !registered.contains(&version) {
+                return Err(format!("group version {version} that has not been registered"));
+            }
+            let enabled = parse_bool(value).ok_or_else(|| {
+                format!(
+                    "invalid value of {key}: {value}, err: strconv.ParseBool: parsing {}: invalid syntax",
+                    quote(value)
+                )
+            })?;
+            match resource {
+                None => {
+                    self.versions.insert(version, enabled);
+                }
+                Some(resource) if resource.to_lowercase() != resource => {
+                    return Err(format!(
+                        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {}",
+                        quote(&resource)
+                    ));
+                }
+                Some(resource) => {
+                    resources
+                        .push((GroupVersionResource::new(version.group, version.version, resource), enabled));
+                }
+            }
+        }
+        self.resources.extend(resources);
+        Ok(())
+    }
+}
+
+/// Whether it is `v` and a number, or that with a stage and another number.
+fn is_version(version: &str, stage: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(version) = version.strip_prefix('v') else { return false };
+    match stage.is_empty() {
+        true => is_number(version),
+        false => version.split_once(stage).is_some_and(|(major, minor)| is_number(major) && is_number(minor)),
+    }
+}
+
+/// A boolean as Go reads it; nothing is true.
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registered() -> Vec<GroupVersion> {
+        ["v1", "apps/v1", "apps/v1beta1", "batch/v1", "n.k8s.io/v1", "n.k8s.io/v1beta1", "n.k8s.io/v1alpha1"]
+            .iter()
+            .map(|version| GroupVersion::parse(version).unwrap())
+            .collect()
+    }
+
+    fn merged(text: &str) -> Result<ResourceConfig, String> {
+        let config: RuntimeConfig = text.parse().unwrap();
+        let registered = registered();
+        let known = |group: &str| registered.iter().any(|version| version.group == group);
+        if let Some(problem) = config.validate(known).into_iter().next() {
+            return Err(problem);
+        }
+        let default = registered.iter().filter(|version| version.to_string() != "apps/v1beta1");
+        let mut merged =
+            ResourceConfig::new(default.map(|version| (version.clone(), !version.version.contains('a'))));
+        merged.merge(&config, &registered)?;
+        Ok(merged)
+    }
+
+    /// Which of these are on: pods, deployments, jobs, and `things` in three versions.
+    fn enabled(text: &str) -> String {
+        let config = merged(text).unwrap();
+        let resources = [
+            ("p", "", "v1", "pods"),
+            ("d", "apps", "v1", "deployments"),
+            ("j", "batch", "v1", "jobs"),
+            ("1", "n.k8s.io", "v1", "things"),
+            ("b", "n.k8s.io", "v1beta1", "things"),
+            ("a", "n.k8s.io", "v1alpha1", "things"),
+        ];
+        let is_enabled = |group: &str, version: &str, resource: &str| {
+            config.resource_enabled(&GroupVersionResource::new(group, version, resource))
+        };
+        let on =
+            resources.iter().filter(|(_, group, version, resource)| is_enabled(group, version, resource));
+        on.map(|(letter, ..)| *letter).collect()
+    }
+
+    #[test]
+    fn the_narrower_word_counts() {
+        let check = |text: &str, expected: &str| assert_eq!(enabled(text), expected, "{text}");
+        check("", "pdj1");
+        check("api/all=true", "pdj1ba");
+        check("api/beta=true", "pdj1b");
+        check("api/alpha=true", "pdj1a");
+        check("api/ga=false", "");
+        check("api/ga=false,api/beta=true", "b");
+        check("api/all=false,api/ga=true", "pdj1");
+        check("api/all=true,api/alpha=false", "pdj1b");
+        check("api/all=false,/v1=true", "p");
+        check("apps/v1=false", "pj1");
+        check("n.k8s.io/v1beta1", "pdj1b");
+        check("n.k8s.io/v1beta1=1", "pdj1b");
+        check(" n.k8s.io/v1beta1 = true ,,", "pdj1b");
+        check("apps/v1/deployments=false", "pj1");
+        check("apps/v1/daemonsets=false", "pdj1");
+        check("apps/v1=false,apps/v1/deployments=true", "pdj1");
+        check("api/all=false,batch/v1/jobs=true", "j");
+        check("n.k8s.io/v1alpha1/things=true", "pdj1a");
+        check("apps/v1=false,apps/v1=true", "pdj1");
+        // It exists and has no resources any more.
+        check("apps/v1beta1=true", "pdj1");
+    }
+
+    #[test]
+    fn mistakes_are_told_in_the_reference_s_words() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(merged(text).err().as_deref(), Some(expected), "{text}");
+        };
+        check("api/all=false", "invalid runtime-config with only api/all=false");
+        check("v1=true", "runtime-config invalid key v1");
+        check("a/b/c/d=true", "runtime-config invalid key a/b/c/d");
+        check("nope/v1=true,also.nope/v2/things", "unknown api groups also.nope/v2,nope/v1");
+        check("api/legacy=true", "unknown api groups api/legacy");
+        check("api/all=yes", "invalid value api/all=yes");
+        check("api/beta", "invalid value api/beta=");
+        check("apps/v7=true", "group version apps/v7 that has not been registered");
+        check(
+            "apps/v1=maybe",
+            "invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax",
+        );
+        check(
+            "apps/v1/Deployments=true",
+            "invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not \
+             \"Deployments\"",
+        );
+    }
+}

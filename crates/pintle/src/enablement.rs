@@ -1,0 +1,149 @@
+//! What `--runtime-config` leaves of the declarations.
+
+use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS};
+use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
+use pintle_machinery::{GroupVersion, GroupVersionResource};
+use pintle_registry::Resource;
+use std::collections::BTreeSet;
+
+/// The resources that are on, and those that only store for them.
+pub(crate) struct Enabled {
+    /// What is served.
+    pub(crate) served: Vec<Resource>,
+    /// What is off itself, while another version of it is on whose objects it stores.
+    pub(crate) internal: Vec<Resource>,
+}
+
+/// Which resources are on.
+///
+/// # Errors
+/// What is wrong with the configuration, in kube-apiserver's words; and what is switched on by its name but not built.
+pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
+    let registered: Vec<GroupVersion> =
+        VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
+    let problems = runtime_config.validate(|group| registered.iter().any(|version| version.group == group));
+    match problems.as_slice() {
+        [] => {}
+        [problem] => return Err(problem.clone()),
+        problems => return Err(format!("[{}]", problems.join(", "))),
+    }
+    let with_default = VERSIONS.iter().filter(|(_, _, enablement)| *enablement != Enablement::Registered);
+    let mut config = ResourceConfig::new(with_default.map(|(group, version, enablement)| {
+        (GroupVersion::new(*group, *version), *enablement == Enablement::Default)
+    }));
+    config.merge(runtime_config, &registered)?;
+    for (group, version, resource, absence) in ABSENT {
+        let absent = GroupVersionResource::new(group, version, resource);
+        if !config.resource_enabled(&absent) {
+            continue;
+        }
+        match absence {
+            Absence::GateClosed(storage, gate) => {
+                tracing::warn!("{storage} storage is disabled because the {gate} feature gate is disabled");
+            }
+            Absence::NotBuilt if is_asked_for(runtime_config, &absent) => {
+                return Err(format!(
+                    "--runtime-config: {group}/{version}/{resource} is not supported; what is off by default and \
+                     can be switched on: {}",
+                    on_demand().join(", ")
+                ));
+            }
+            Absence::NotBuilt => {
+                tracing::warn!("{group}/{version}/{resource} is not supported and not served")
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// Whether somebody who named it (or a version of which nothing else is there) would be misled by going on without.
+fn is_asked_for(runtime_config: &RuntimeConfig, absent: &GroupVersionResource) -> bool {
+    let version = GroupVersion::new(absent.group.clone(), absent.version.clone());
+    let is_partly_built = on_demand().contains(&version.to_string());
+    match is_partly_built {
+        true => runtime_config.names_resource(absent),
+        false => runtime_config.names_version(&version),
+    }
+}
+
+/// The versions that can be switched on.
+fn on_demand() -> Vec<String> {
+    let resources = pintle_api::resources_off_by_default();
+    let versions: BTreeSet<GroupVersion> =
+        resources.iter().map(|resource| resource.resource.group_version()).collect();
+    versions.iter().map(ToString::to_string).collect()
+}
+
+/// The declarations that are on.
+pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig) -> Enabled {
+    let (served, off): (Vec<_>, Vec<_>) =
+        declared.into_iter().partition(|resource| config.resource_enabled(&resource.resource));
+    let stores_for_another = |resource: &Resource| {
+        resource.is_stored()
+            && resource.conversion.is_none()
+            && served.iter().any(|other| other.is_stored() && other.storage.path == resource.storage.path)
+    };
+    let internal = off.into_iter().filter(stores_for_another).collect();
+    Enabled { served, internal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<(BTreeSet<String>, BTreeSet<String>), String> {
+        let mut runtime_config = RuntimeConfig::default();
+        runtime_config.add(text);
+        let config = resource_config(&runtime_config)?;
+        let mut declared = pintle_api::resources(&pintle_api::Config::default());
+        declared.extend(pintle_api::resources_off_by_default());
+        let Enabled { served, internal } = enabled(declared, &config);
+        let names = |resources: Vec<Resource>| {
+            resources
+                .iter()
+                .map(|resource| {
+                    format!("{}/{}", resource.resource.group_version(), resource.resource.resource)
+                })
+                .collect()
+        };
+        Ok((names(served), names(internal)))
+    }
+
+    #[test]
+    fn the_defaults_are_what_is_declared_by_default() {
+        let (served, internal) = check("").unwrap();
+        assert_eq!(served.len(), pintle_api::resources(&pintle_api::Config::default()).len());
+        assert!(internal.is_empty());
+        let (all, _) = check("api/all=true").unwrap();
+        assert_eq!(all.len(), served.len() + pintle_api::resources_off_by_default().len());
+    }
+
+    #[test]
+    fn a_version_that_is_off_stores_for_the_one_that_is_on() {
+        let (served, internal) = check("networking.k8s.io/v1=false,networking.k8s.io/v1beta1=true").unwrap();
+        assert!(!served.contains("networking.k8s.io/v1/ipaddresses"));
+        assert!(served.contains("networking.k8s.io/v1beta1/ipaddresses"));
+        let expected = ["networking.k8s.io/v1/ipaddresses", "networking.k8s.io/v1/servicecidrs"];
+        assert_eq!(internal, expected.map(str::to_owned).into());
+        let (served, internal) = check("/v1/events=false,autoscaling/v2=false").unwrap();
+        assert!(served.contains("events.k8s.io/v1/events") && !served.contains("v1/events"));
+        let expected = ["autoscaling/v2/horizontalpodautoscalers", "v1/events"];
+        assert_eq!(internal, expected.map(str::to_owned).into());
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused_by_name_and_left_out_of_many() {
+        let refused = |text: &str| check(text).err().unwrap_or_default();
+        assert!(
+            refused("resource.k8s.io/v1alpha3=true").contains("resource.k8s.io/v1alpha3/devicetaintrules")
+        );
+        assert!(
+            refused("resource.k8s.io/v1alpha3").contains("resource.k8s.io/v1beta2, storage.k8s.io/v1beta1")
+        );
+        assert!(refused("resource.k8s.io/v1beta2/devicetaintrules=true").contains("is not supported"));
+        assert_eq!(refused("nope/v1=true"), "unknown api groups nope/v1");
+        for text in ["api/alpha=true", "resource.k8s.io/v1beta2=true", "certificates.k8s.io/v1alpha1=true"] {
+            check(text).unwrap();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What `--runtime-config` and `--event-ttl` change.
+
+use crate::harness::{PATIENCE, Server, options};
+use pintle::StorageBackend;
+use serde_json::Value;
+use std::time::Duration;
+
+async fn server(runtime_config: &str) -> Server {
+    Server::start_with(|options| options.runtime_config.add(runtime_config)).await
+}
+
+async fn names(server: &Server, path: &str, list: &str) -> Vec<String> {
+    let document = server.send(&format!("GET {path}")).await.json();
+    let items = document[list].as_array().unwrap();
+    items.iter().map(|item| item["name"].as_str().or(item["version"].as_str()).unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_off_is_nowhere() {
+    let server = server("apps/v1=false,batch/v1/cronjobs=false,autoscaling/v2=false,policy/v1=false").await;
+    let check = async |path: &str, status: u16| {
+        let answer = server.send(&format!("GET {path}")).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        answer.text().to_owned()
+    };
+    assert_eq!(check("/apis/apps", 404).await, "404 page not found\n");
+    assert_eq!(check("/apis/apps/v1/namespaces/default/deployments", 404).await, "404 page not found\n");
+    assert!(check("/apis/batch/v1/cronjobs", 404).await.contains("could not find the requested resource"));
+    check("/apis/batch/v1/jobs", 200).await;
+    check("/apis/autoscaling/v2/horizontalpodautoscalers", 404).await;
+    assert_eq!(names(&server, "/apis/batch/v1", "resources").await, ["jobs", "jobs/status"]);
+    assert_eq!(names(&server, "/apis/autoscaling", "versions").await.len(), 1);
+    let groups = names(&server, "/apis", "groups").await;
+    assert!(!groups.contains(&"apps".to_owned()) && groups.contains(&"batch".to_owned()), "{groups:?}");
+    let paths = server.send("GET /openapi/v3").await.json();
+    assert_eq!(paths["paths"]["apis/apps/v1"], Value::Null);
+    assert_eq!(paths["paths"]["apis/autoscaling/v2"], Value::Null);
+    assert_ne!(paths["paths"]["apis/autoscaling/v1"], Value::Null);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_are_views_of_the_same_objects_whichever_is_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = async |runtime_config: &str| {
+        let mut options = options(dir.path());
+        options.storage_backend = StorageBackend::Embedded;
+        options.runtime_config.add(runtime_config);
+        Server::start_in(options).await
+    };
+    let first = start("networking.k8s.io/v1=false,networking.k8s.io/v1beta1=true").await;
+    let body = r#"{"metadata":{"name":"extra"},"spec":{"cidrs":["10.99.0.0/24"]}}"#;
+    let created = first.send(&format!("POST /apis/networking.k8s.io/v1beta1/servicecidrs\n\n{body}")).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    assert_eq!(created.json()["apiVersion"], "networking.k8s.io/v1beta1");
+    assert_eq!(
+        created.header("warning"),
+        "299 - \"networking.k8s.io/v1beta1 ServiceCIDR is deprecated in v1.34+, unavailable in v1.37+\""
+    );
+    assert_eq!(first.send("GET /apis/networking.k8s.io/v1/servicecidrs").await.status, 404);
+    first.stop().await;
+    // Neither is on; what is stored stays.
+    let second = start("networking.k8s.io/v1=false").await;
+    assert_eq!(second.send("GET /apis/networking.k8s.io").await.status, 404);
+    second.stop().await;
+    let third = start("networking.k8s.io/v1beta1=1").await;
+    let stable = third.send("GET /apis/networking.k8s.io/v1/servicecidrs/extra").await;
+    assert_eq!(stable.json()["spec"]["cidrs"][0], "10.99.0.0/24", "{}", stable.text());
+    assert_eq!(stable.json()["apiVersion"], "networking.k8s.io/v1");
+    let beta = third.send("GET /apis/networking.k8s.io/v1beta1/servicecidrs/extra").await;
+    assert_eq!(beta.json()["metadata"], stable.json()["metadata"]);
+    let list = third.send("GET /apis/networking.k8s.io/v1beta1/servicecidrs").await.json();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(2));
+    third.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_of_devices_convert_between_versions() {
+    let server = server("resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=true").await;
+    let claims = |version: &str| format!("/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims");
+    let body =
+        r#"{"metadata":{"name":"c"},"spec":{"devices":{"requests":[{"name":"r","deviceClassName":"gpu"}]}}}"#;
+    let created = server.send(&format!("POST {}\n\n{body}", claims("v1beta1"))).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let request = async |version: &str| {
+        let answer = server.send(&format!("GET {}/c", claims(version))).await;
+        answer.json()["spec"]["devices"]["requests"][0].clone()
+    };
+    let exact = serde_json::json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1});
+    for version in ["v1", "v1beta2"] {
+        assert_eq!(request(version).await, serde_json::json!({"name": "r", "exactly": exact}));
+    }
+    let mut flat = exact.clone();
+    flat["name"] = "r".into();
+    assert_eq!(request("v1beta1").await, flat);
+    assert_eq!(names(&server, "/apis/resource.k8s.io", "versions").await, ["v1", "v1beta2", "v1beta1"]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_configuration_is_told_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("api/all=false", "invalid runtime-config with only api/all=false"),
+        ("nope/v1=true", "unknown api groups nope/v1"),
+        ("apps/v7=true", "group version apps/v7 that has not been registered"),
+    ] {
+        let mut options = options(dir.path());
+        options.runtime_config.add(text);
+        let error = pintle::start(options).await.err().unwrap();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_its_usual_groups_starts() {
+    let server = server("api/ga=false,/v1/configmaps=true,/v1/namespaces=true").await;
+    assert_eq!(names(&server, "/api/v1", "resources").await[0], "configmaps");
+    server.send("POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}").await;
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_when_their_time_is_over() {
+    let server = Server::start_with(|options| options.event_ttl = Duration::from_secs(1)).await;
+    let mut watch = server.watch("/api/v1/namespaces/default/events?watch=1", &[]).await;
+    let body = r#"{"metadata":{"name":"e"},"involvedObject":{"namespace":"default"}}"#;
+    let made = server.send(&format!("POST /api/v1/namespaces/default/events\n\n{body}")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let mut types = Vec::new();
+    for _ in 0..2 {
+        let event = tokio::time::timeout(PATIENCE, watch.event()).await.unwrap();
+        types.push(event["type"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(types, ["ADDED", "DELETED"]);
+    assert_eq!(server.send("GET /apis/events.k8s.io/v1/namespaces/default/events/e").await.status, 404);
+    server.stop().await;
+}

@@ -1,0 +1,88 @@
+//! What a store has to hold, told by those who wrote it: the history of all writes, and what follows from it.
+
+use super::*;
+use crate::{EventKind, KeyValue, StorageEvent, WatchStream};
+use std::collections::BTreeMap;
+
+/// A write as a watch tells it.
+pub(super) type Event = (EventKind, KeyValue);
+
+/// All writes of a store in order, from its first one on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    pub(super) events: BTreeMap<Revision, Event>,
+}
+
+impl History {
+    /// Reads what a watch delivers until it has delivered `until`.
+    pub(super) async fn follow(&mut self, stream: &mut WatchStream, until: Revision) {
+        while self.newest() < until {
+            for event in stream.next_batch().await.expect("the watch is open") {
+                match event {
+                    StorageEvent::Write { kind, revision, kv } => {
+                        assert_eq!(revision.0, self.newest().0 + 1, "a hole in what a watch delivers");
+                        self.events.insert(revision, (kind, kv));
+                    }
+                    StorageEvent::Progress(_) => {}
+                    StorageEvent::Error(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+
+    /// Revision 1 is the empty store.
+    pub(super) fn newest(&self) -> Revision {
+        self.events.last_key_value().map_or(Revision(1), |(revision, _)| *revision)
+    }
+
+    fn state(&self, at: Revision) -> Vec<KeyValue> {
+        let mut state = BTreeMap::new();
+        for (kind, kv) in self.events.range(..=at).map(|(_, event)| event) {
+            match kind {
+                EventKind::Create | EventKind::Update => state.insert(kv.key.clone(), kv.clone()),
+                EventKind::Delete => state.remove(&kv.key),
+            };
+        }
+        state.into_values().collect()
+    }
+
+    /// Checks that a store holds this history up to some write not before `acknowledged`, whole, as far as it is not
+    /// compacted, and that it goes on from there. Returns how far it goes.
+    pub(super) async fn check(
+        &self,
+        storage: &EmbeddedStorage,
+        acknowledged: Revision,
+        what: &str,
+    ) -> Revision {
+        let newest = storage.current_revision().await.unwrap();
+        assert!(newest >= acknowledged, "{what}: {acknowledged} was acknowledged, the newest is {newest}");
+        assert!(newest <= self.newest(), "{what}: {newest} was never written");
+        let compacted = storage.shared.state.read().compacted;
+        assert!(compacted <= newest, "{what}");
+        for at in [compacted.max(Revision(1)), Revision(compacted.0.midpoint(newest.0).max(1)), newest] {
+            let listed = storage.get_list(ListRequest { revision: Some(at), ..list_all() }).await;
+            let listed = listed.unwrap_or_else(|error| panic!("{what}: the list at {at}: {error}"));
+            assert!(listed.items == self.state(at), "{what}: the list at {at} of {newest}");
+        }
+        let request = WatchRequest { prefix: String::new(), after: compacted };
+        let mut stream = storage.watch(request).await.unwrap();
+        let mut kept = History {
+            events: self.events.range(..=compacted).map(|(at, event)| (*at, event.clone())).collect(),
+        };
+        kept.follow(&mut stream, newest).await;
+        let differs = kept.events.iter().find(|(at, event)| self.events.get(at) != Some(event));
+        assert!(differs.is_none(), "{what}: {differs:?}");
+        newest
+    }
+}
+
+/// A value that tells of what write it is, and that no other bytes look like.
+pub(super) fn value(writer: u64, number: u64, size: usize) -> Bytes {
+    let mut value = format!("{writer} {number} ").into_bytes();
+    let mut byte = crc32fast::hash(&value);
+    value.resize_with(size.max(value.len()), || {
+        byte = byte.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+        byte.to_be_bytes()[0]
+    });
+    Bytes::from(value)
+}

@@ -1,0 +1,158 @@
+use super::*;
+use crate::{EventKind, MemoryStorage, TransformError, contract::StorageFactory};
+
+/// Stores `mark` before the value with every bit turned; what has another known mark is stale, everything else bad.
+struct Turned {
+    mark: u8,
+}
+
+fn turned(value: &[u8]) -> impl Iterator<Item = u8> {
+    value.iter().map(|byte| !byte)
+}
+
+impl ValueTransformer for Turned {
+    fn to_storage<'a>(&'a self, _: &'a Key, value: Bytes) -> BoxFuture<'a, Result<Bytes, TransformError>> {
+        Box::pin(async move {
+            match &value[..] {
+                b"refused" => Err(TransformError("refused".to_owned())),
+                value => Ok(std::iter::once(self.mark).chain(turned(value)).collect()),
+            }
+        })
+    }
+
+    fn from_storage<'a>(
+        &'a self,
+        _: &'a Key,
+        stored: Bytes,
+    ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
+        Box::pin(async move {
+            // Others get to run, so that a dropped call is dropped in the middle.
+            tokio::task::yield_now().await;
+            match stored.split_first() {
+                Some((mark @ (b'1' | b'2'), value)) => {
+                    Ok(Transformed { value: turned(value).collect(), stale: *mark != self.mark })
+                }
+                _ => Err(TransformError("no mark".to_owned())),
+            }
+        })
+    }
+}
+
+fn over(engine: &Arc<dyn Storage>, marks: &[u8]) -> TransformedStorage {
+    let transformer = |mark: &u8| Arc::new(Turned { mark: *mark }) as Arc<dyn ValueTransformer>;
+    TransformedStorage::new(engine.clone(), marks.iter().map(transformer).collect())
+}
+
+struct Transformed2;
+
+impl StorageFactory for Transformed2 {
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
+        Box::pin(async {
+            let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+            Arc::new(over(&engine, b"12")) as Arc<dyn Storage>
+        })
+    }
+}
+
+crate::storage_contract!(Transformed2);
+
+fn key(text: &str) -> Key {
+    Key::new(text)
+}
+
+async fn value(storage: &dyn Storage, name: &str) -> (Bytes, ValueState) {
+    let kv = storage.get(&key(name)).await.unwrap().kv.unwrap();
+    (kv.value, kv.state)
+}
+
+#[tokio::test]
+async fn values_go_through_the_row_and_back_and_tell_when_they_are_stale() {
+    let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let one = over(&engine, b"1");
+    let revision = one.create(&key("/a"), "x".into(), None).await.unwrap();
+    assert_eq!(value(&*engine, "/a").await.0, [b'1', !b'x'].as_slice());
+    assert_eq!(value(&one, "/a").await, ("x".into(), ValueState::Current));
+    let two = over(&engine, b"2");
+    assert_eq!(value(&two, "/a").await, ("x".into(), ValueState::Stale));
+    let Err(WriteError::Conflict { current: Some(current) }) =
+        two.update(&key("/a"), "y".into(), Revision(1), None).await
+    else {
+        panic!("an update of another revision")
+    };
+    assert_eq!((current.value, current.state), ("x".into(), ValueState::Stale));
+    two.update(&key("/a"), "x".into(), revision, None).await.unwrap();
+    assert_eq!(value(&two, "/a").await, ("x".into(), ValueState::Current));
+    let row = over(&engine, b"12");
+    row.create(&key("/b"), "x".into(), None).await.unwrap();
+    assert_eq!(value(&*engine, "/b").await.0, [b'2', !b'1', b'x'].as_slice());
+    assert_eq!(value(&row, "/b").await, ("x".into(), ValueState::Current));
+    assert_eq!(value(&over(&engine, b"22"), "/b").await.1, ValueState::Stale);
+}
+
+#[tokio::test]
+async fn a_bad_value_comes_as_stored_and_leaves_the_others_alone() {
+    let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let storage = over(&engine, b"1");
+    let mut stream = storage.watch(WatchRequest { prefix: "/".into(), after: Revision(0) }).await.unwrap();
+    storage.create(&key("/a"), "1".into(), None).await.unwrap();
+    engine.create(&key("/b"), "bad".into(), None).await.unwrap();
+    storage.create(&key("/c"), "3".into(), None).await.unwrap();
+    let bad = ValueState::Unreadable(ReadError::Transform(TransformError("no mark".to_owned())));
+    let expected: Vec<(&str, Bytes, ValueState)> = vec![
+        ("/a", "1".into(), ValueState::Current),
+        ("/b", "bad".into(), bad),
+        ("/c", "3".into(), ValueState::Current),
+    ];
+    let request = ListRequest { prefix: "/".into(), start_after: None, limit: 0, revision: None };
+    let listed = storage.get_list(request).await.unwrap().items;
+    let listed: Vec<_> =
+        listed.iter().map(|kv| (kv.key.as_str(), kv.value.clone(), kv.state.clone())).collect();
+    assert_eq!(listed, expected);
+    let mut watched = Vec::new();
+    while watched.len() < 3 {
+        for event in stream.next_batch().await.unwrap() {
+            if let StorageEvent::Write { kv, .. } = event {
+                watched.push((kv.key.to_string(), kv.value, kv.state));
+            }
+        }
+    }
+    assert!(
+        watched.iter().map(|(key, value, state)| (key.as_str(), value.clone(), state.clone())).eq(expected)
+    );
+    let refused = storage.create(&key("/d"), "refused".into(), None).await;
+    assert!(matches!(refused, Err(WriteError::Transform(_))), "{refused:?}");
+    assert!(storage.get(&key("/d")).await.unwrap().kv.is_none());
+}
+
+#[tokio::test]
+async fn the_event_of_an_own_write_hands_out_the_very_bytes() {
+    let engine: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let storage = over(&engine, b"1");
+    let mut stream = storage.watch(WatchRequest { prefix: "/".into(), after: Revision(0) }).await.unwrap();
+    let written = Bytes::from(vec![7; 100]);
+    let failed = storage.update(&key("/a"), written.clone(), Revision(1), None).await;
+    assert!(matches!(failed, Err(WriteError::Conflict { current: None })), "{failed:?}");
+    assert_eq!(storage.row.own_writes.0.lock().len(), 0, "a failed write is forgotten");
+    storage.create(&key("/a"), written.clone(), None).await.unwrap();
+    let batch = stream.next_batch().await.unwrap();
+    let Some(StorageEvent::Write { kind: EventKind::Create, kv, .. }) = batch.first() else {
+        panic!("{batch:?}")
+    };
+    assert_eq!(kv.value.as_ptr(), written.as_ptr());
+    assert_eq!(storage.row.own_writes.0.lock().len(), 0);
+}
+
+#[test]
+fn own_writes_are_bounded() {
+    let writes = OwnWrites::default();
+    let large = Bytes::from(vec![0; OwnWrites::BYTES_KEPT + 1]);
+    writes.remember(&key("/large"), &large, large.clone());
+    assert_eq!(writes.take(&key("/large"), &large), None);
+    for number in 0..OwnWrites::KEPT + 2 {
+        writes.remember(&key("/a"), &number.to_string().into(), "v".into());
+    }
+    assert_eq!(writes.take(&key("/a"), &"1".into()), None);
+    assert_eq!(writes.take(&key("/b"), &"2".into()), None);
+    assert_eq!(writes.take(&key("/a"), &"2".into()), Some("v".into()));
+    assert_eq!(writes.take(&key("/a"), &"2".into()), None);
+}

@@ -1,0 +1,1 @@
+//! What the tests with real etcd servers share.

@@ -1,0 +1,5 @@
+//! The etcd3 engine against real etcd servers.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
+mod setup;

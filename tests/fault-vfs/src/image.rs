@@ -1,0 +1,260 @@
+//! What a disk may hold when the power is cut.
+//!
+//! What was synced is there. Of what was written since, every sector may be there or not, whatever came before or
+//! after it; a file may have its new length or its old one; one that was made may be missing; one that was deleted may
+//! still be there. A sector is written whole or not at all, and none beside it is harmed.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+/// Disks write so many bytes at once.
+const SECTOR: usize = 512;
+
+/// Something done to a file, by its name in the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// It was made.
+    Create {
+        /// The file.
+        file: String,
+    },
+    /// Bytes were written.
+    Write {
+        /// The file.
+        file: String,
+        /// Where.
+        offset: u64,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// It was cut, or made longer with zeros.
+    Truncate {
+        /// The file.
+        file: String,
+        /// Its new length.
+        length: u64,
+    },
+    /// All that was done to it before is durable.
+    Sync {
+        /// The file.
+        file: String,
+    },
+    /// It was deleted.
+    Delete {
+        /// The file.
+        file: String,
+        /// Whether its directory was synced then.
+        synced: bool,
+    },
+    /// What [`crate::FaultDisk::mark`] was told.
+    Mark(u64),
+}
+
+impl Operation {
+    pub(crate) fn file(&self) -> Option<&str> {
+        match self {
+            Operation::Create { file }
+            | Operation::Write { file, .. }
+            | Operation::Truncate { file, .. }
+            | Operation::Sync { file }
+            | Operation::Delete { file, .. } => Some(file),
+            Operation::Mark(_) => None,
+        }
+    }
+}
+
+/// A record: how the directory was, and what was done since.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The files at the beginning, all of them durable.
+    pub base: Image,
+    /// What was done, in order.
+    pub operations: Vec<Operation>,
+}
+
+impl Trace {
+    /// A disk after the first `done` operations, when the power is cut there.
+    pub fn cut(&self, done: usize, random: &mut Random) -> Image {
+        let mut durable = self.base.clone();
+        let mut pending: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
+        for operation in self.operations.iter().take(done) {
+            let Some(file) = operation.file() else { continue };
+            match operation {
+                Operation::Sync { .. } => {
+                    durable.files.entry(file.to_owned()).or_default();
+                    for operation in pending.remove(file).unwrap_or_default() {
+                        durable.apply(operation, &mut |_| true);
+                    }
+                }
+                Operation::Delete { synced: true, .. } => {
+                    pending.remove(file);
+                    durable.apply(operation, &mut |_| true);
+                }
+                _ => pending.entry(file).or_default().push(operation),
+            }
+        }
+        for operations in pending.into_values() {
+            // From hardly anything to nearly everything, and now and then nothing or all of it.
+            let share = random.below(5) * 25;
+            for operation in operations {
+                durable.apply(operation, &mut |_| random.below(100) < share);
+            }
+        }
+        durable
+    }
+
+    /// The marks among the first `done` operations.
+    pub fn marks(&self, done: usize) -> impl Iterator<Item = u64> + '_ {
+        self.operations.iter().take(done).filter_map(|operation| match operation {
+            Operation::Mark(mark) => Some(*mark),
+            _ => None,
+        })
+    }
+}
+
+/// The files of a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Image {
+    /// By name.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Image {
+    /// The files as they are now, without the memory that connections share.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read(directory: &Path) -> io::Result<Image> {
+        let mut image = Image::default();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string()
+                && entry.file_type()?.is_file()
+                && !name.ends_with("-shm")
+            {
+                image.files.insert(name, fs::read(entry.path())?);
+            }
+        }
+        Ok(image)
+    }
+
+    /// Makes a directory look like this, with nothing else in it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        for entry in fs::read_dir(directory)? {
+            fs::remove_file(entry?.path())?;
+        }
+        for (name, bytes) in &self.files {
+            fs::write(directory.join(name), bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Does what an operation did, or those parts of it that are `kept`.
+    fn apply(&mut self, operation: &Operation, kept: &mut dyn FnMut(()) -> bool) {
+        match operation {
+            Operation::Create { file } => {
+                if kept(()) {
+                    self.files.entry(file.clone()).or_default();
+                }
+            }
+            Operation::Write { file, offset, bytes } => {
+                let mut at = usize::try_from(*offset).unwrap_or(usize::MAX);
+                let mut rest = bytes.as_slice();
+                while !rest.is_empty() {
+                    let (piece, after) = rest.split_at(rest.len().min(SECTOR - at % SECTOR));
+                    if kept(()) {
+                        self.put(file, at, piece);
+                    }
+                    at += piece.len();
+                    rest = after;
+                }
+                if kept(()) {
+                    // Longer, though not all of it was written.
+                    let content = self.files.entry(file.clone()).or_default();
+                    content.resize(content.len().max(at), 0);
+                }
+            }
+            Operation::Truncate { file, length } => {
+                if kept(()) {
+                    let length = usize::try_from(*length).unwrap_or(usize::MAX);
+                    self.files.entry(file.clone()).or_default().resize(length, 0);
+                }
+            }
+            Operation::Delete { file, .. } => {
+                if kept(()) {
+                    self.files.remove(file);
+                }
+            }
+            Operation::Sync { .. } | Operation::Mark(_) => {}
+        }
+    }
+
+    fn put(&mut self, file: &str, at: usize, piece: &[u8]) {
+        let content = self.files.entry(file.to_owned()).or_default();
+        let end = at + piece.len();
+        content.resize(content.len().max(end), 0);
+        if let Some(there) = content.get_mut(at..end) {
+            there.copy_from_slice(piece);
+        }
+    }
+}
+
+/// Numbers that look random and are the same for the same seed (splitmix64).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The next number, less than `end`; zero when that is zero.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.number().checked_rem(end).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(offset: u64, byte: u8, length: usize) -> Operation {
+        Operation::Write { file: "a".to_owned(), offset, bytes: vec![byte; length] }
+    }
+
+    #[test]
+    fn a_cut_keeps_what_was_synced_and_any_sectors_of_the_rest() {
+        let operations = vec![
+            write(0, 1, 1024),
+            Operation::Sync { file: "a".to_owned() },
+            Operation::Mark(7),
+            write(512, 2, 1024),
+        ];
+        let trace = Trace { base: Image::default(), operations };
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let image = trace.cut(4, &mut Random::new(seed));
+            let bytes = &image.files["a"];
+            assert!(bytes[..512].iter().all(|byte| *byte == 1), "synced and never written again");
+            assert!(bytes.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+            seen.insert(bytes.chunks(512).skip(1).map(|sector| sector[0]).collect::<Vec<_>>());
+        }
+        // The old sector or the new one, and behind it nothing, zeros or the new one.
+        let all: Vec<&[u8]> = vec![&[1], &[1, 0], &[1, 2], &[2], &[2, 0], &[2, 2]];
+        assert_eq!(seen.iter().map(Vec::as_slice).collect::<Vec<_>>(), all);
+        assert_eq!(trace.cut(1, &mut Random::new(3)).files.len() as u64 + trace.marks(4).sum::<u64>(), 8);
+        assert_eq!(trace.marks(2).count(), 0);
+    }
+}
