@@ -26,6 +26,8 @@ Tasks:
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
+  bench writers [--objects=N] [--of=engines|servers]
+                      creates by 16 and 64 writers, embedded and on a real etcd
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["test", args @ ..] => test::run(root, args),
         ["conformance", args @ ..] => conformance::run(root, args),
+        ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
