@@ -196,6 +196,13 @@ impl Storage for TestStorage {
         self.inner.compact(revision)
     }
 
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        self.inner.compact_periodically(last)
+    }
+
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         self.inner.health()
     }
