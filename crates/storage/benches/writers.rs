@@ -7,10 +7,7 @@
 
 use bytes::Bytes;
 use pintle_harness::{Etcd, EtcdConfig};
-use pintle_storage::{
-    EmbeddedOptions, EmbeddedStorage, Key, Storage,
-    etcd::{EtcdOptions, EtcdStorage},
-};
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdOptions, EtcdStorage, Key, Storage};
 use rustix::{
     fs::statfs,
     time::{ClockId, clock_gettime},
