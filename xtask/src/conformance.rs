@@ -113,7 +113,13 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     };
     let mut results = Vec::new();
     for engine in &request.engines {
-        let replay = Replay { root, engine: *engine, binary: &binary, etcd: etcd.as_deref(), python_path: &python_path };
+        let replay = Replay {
+            root,
+            engine: *engine,
+            binary: &binary,
+            etcd: etcd.as_deref(),
+            python_path: &python_path,
+        };
         results.push((*engine, replay.areas(&areas)?));
     }
     let details = task::target_directory(root).join("conformance");
@@ -153,7 +159,8 @@ fn compare(
 }
 
 fn parse<'a>(args: &[&'a str]) -> Result<Request<'a>, String> {
-    let mut request = Request { bless: false, debug: false, engines: vec![Engine::Memory], areas: Vec::new() };
+    let mut request =
+        Request { bless: false, debug: false, engines: vec![Engine::Memory], areas: Vec::new() };
     for arg in args {
         match *arg {
             "--bless" => request.bless = true,

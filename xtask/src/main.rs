@@ -6,6 +6,7 @@ use std::process::ExitCode;
 mod bench;
 mod codegen;
 mod conformance;
+mod crash;
 mod openapi;
 mod roundtrip;
 mod shared;
@@ -28,6 +29,8 @@ Tasks:
                       measure a release build with ../shared/loadgen
   bench writers [--objects=N] [--of=engines|servers]
                       creates by 16 and 64 writers, embedded and on a real etcd
+  crash [engine] [power] [server]
+                      kill the engine and a release build a thousand times each, cut the power twenty thousand times
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
+        ["crash", args @ ..] => crash::run(root, args),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),

@@ -11,6 +11,7 @@ mod tests {
         "COMPATIBILITY.md",
         "CONTRIBUTING.md",
         "README.md",
+        "docs/snapshot.md",
         "docs/storage.md",
     ];
 
@@ -63,9 +64,13 @@ mod tests {
     #[test]
     fn every_fuzz_target_is_declared_and_smoke_run() {
         let manifest = read("fuzz/Cargo.toml");
-        let smoke = ["tests/fuzz_smoke.rs", "tests/properties/smoke.rs"]
-            .map(|file| read(&format!("crates/machinery/{file}")))
-            .concat();
+        let smoke = [
+            "machinery/tests/fuzz_smoke.rs",
+            "machinery/tests/properties/smoke.rs",
+            "storage/tests/fuzz_smoke.rs",
+        ]
+        .map(|file| read(&format!("crates/{file}")))
+        .concat();
         let properties: String = files("crates/machinery/tests/properties")
             .iter()
             .map(|file| read(&format!("crates/machinery/tests/properties/{file}")))
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_bytes_from_the_network_has_a_fuzz_target() {
+    fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
             "continue_token",
@@ -95,6 +100,7 @@ mod tests {
             "label_selector",
             "merge_patch",
             "protobuf_decode",
+            "snapshot_read",
             "strategic_patch",
             "yaml_decode",
         ] {

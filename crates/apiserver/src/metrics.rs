@@ -7,8 +7,10 @@ use crate::{registry::Stores, request_info::RequestInfo};
 use pintle_machinery::{Value, ValueExt};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    core::Collector,
 };
 use std::{sync::Arc, time::Duration};
+pub use stores::StorageSizes;
 use stores::StoreMetrics;
 
 /// All counters of a server.
@@ -140,12 +142,26 @@ impl Metrics {
         self.registry.register(Box::new(gauge))
     }
 
-    /// All counters in Prometheus' text format, with those of the stores and the bytes their data takes.
+    /// Adds counters that others keep.
+    ///
+    /// # Errors
+    /// When counters of the same names are there already.
+    pub fn register(&self, collectors: Vec<Box<dyn Collector>>) -> Result<(), prometheus::Error> {
+        collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
+    }
+
+    /// All counters in Prometheus' text format, with those of the stores, the bytes their data takes, and how many objects
+    /// there are if that is to be told.
     ///
     /// # Errors
     /// When a collector gives what cannot be written.
-    pub fn text(&self, stores: &[Arc<Stores>], storage_bytes: u64) -> Result<String, prometheus::Error> {
-        self.stores.collect(stores, storage_bytes);
+    pub fn text(
+        &self,
+        stores: &[Arc<Stores>],
+        storage_sizes: &StorageSizes,
+        count_objects: bool,
+    ) -> Result<String, prometheus::Error> {
+        self.stores.collect(stores, storage_sizes, count_objects);
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 }

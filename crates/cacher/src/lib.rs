@@ -58,7 +58,7 @@ mod testing;
 mod tests;
 
 pub use cacher::Cacher;
-pub use config::{CacherConfig, TriggerField};
+pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use metrics::{CacherMetrics, Histogram};

@@ -5,5 +5,6 @@ mod concurrency;
 mod dispatch;
 mod follow;
 mod history;
+mod read_source;
 mod reads;
 mod watch;

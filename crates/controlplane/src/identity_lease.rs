@@ -73,8 +73,9 @@ fn is_expired(lease: &Value, now: Timestamp) -> bool {
     parse_time(lease.str_at("spec.renewTime")).is_none_or(|renewed| now.duration_since(renewed) > duration)
 }
 
-/// `apiserver-` and a hash of the host's and the component's name, each after its length.
-fn identity(hostname: &str) -> String {
+/// The name by which a server on this host tells itself from others: `apiserver-` and a hash of the host's and the
+/// component's name, each after its length.
+pub fn identity(hostname: &str) -> String {
     let mut hash = Sha256::new();
     for text in [hostname, COMPONENT] {
         hash.update(u16::try_from(text.len()).unwrap_or(u16::MAX).to_be_bytes());

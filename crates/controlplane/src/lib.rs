@@ -20,3 +20,4 @@ mod system_namespaces;
 pub use bootstrap::bootstrap;
 pub use config::Config;
 pub use controllers::run;
+pub use identity_lease::identity;

@@ -34,7 +34,7 @@ pub(crate) async fn start(
 }
 
 /// The name of the machine; the kernel's own when nobody set one.
-fn hostname() -> String {
+pub(crate) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
         "" => "localhost".to_owned(),

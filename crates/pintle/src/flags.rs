@@ -1,13 +1,24 @@
 //! Flags.
 
+use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use pintle::{Options, StorageBackend};
+use pintle::{EtcdServersOverrides, Options, StorageBackend, StorageMediaType, WatchCache};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-/// The command line, read.
+/// What the command line asks for.
+pub(crate) enum Invocation {
+    /// To be the server.
+    Serve(Box<Flags>),
+    /// Something about snapshots.
+    Snapshot(SnapshotCommand),
+}
+
+/// The server's flags, read.
 pub(crate) struct Flags {
     pub(crate) options: Options,
+    /// What is to be told once there is a log.
+    pub(crate) warnings: Vec<String>,
     verbosity: u8,
 }
 
@@ -23,8 +34,12 @@ impl Flags {
 }
 
 /// Reads the command line; prints help or an error and ends the process when it is not to be run.
-pub(crate) fn parse() -> Flags {
-    read(&command().get_matches())
+pub(crate) fn parse() -> Invocation {
+    let matches = command().get_matches();
+    match matches.subcommand_matches("snapshot").and_then(snapshot::read) {
+        Some(command) => Invocation::Snapshot(command),
+        None => Invocation::Serve(Box::new(read(&matches))),
+    }
 }
 
 fn command() -> Command {
@@ -35,15 +50,59 @@ fn command() -> Command {
     Command::new("pintle")
         .version(env!("CARGO_PKG_VERSION"))
         .about("The Kubernetes API server in one small binary")
+        .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
+        .subcommand(snapshot::command())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded or memory").value_parser(["embedded", "memory"]),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
+            path(flag(
+                "encryption-provider-config",
+                "FILE",
+                "which resources are encrypted at rest, and how",
+            )),
+            flag(
+                "encryption-provider-config-automatic-reload",
+                "BOOL",
+                "whether that file is read again when it changes",
+            )
+            .value_parser(value_parser!(bool))
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true"),
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
+            flag("storage-media-type", "TYPE", "how built-in kinds are stored")
+                .value_parser(str::parse::<StorageMediaType>),
+            flag(
+                "etcd-servers-overrides",
+                "GROUP/RESOURCE#SERVER;…",
+                "resources that are stored in another etcd",
+            )
+            .action(ArgAction::Append)
+            .value_parser(str::parse::<EtcdServersOverrides>),
+            switch("watch-cache", "whether reads may come from the watch cache"),
+            flag(
+                "watch-cache-sizes",
+                "RESOURCE[.GROUP]#SIZE,…",
+                "resources without a watch cache have the size 0",
+            )
+            .action(ArgAction::Append)
+            .value_parser(watch_cache_sizes),
+            flag("default-watch-cache-size", "N", "deprecated: it has no effect")
+                .value_parser(value_parser!(i64)),
+            flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
+                .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often the store is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
@@ -64,14 +123,28 @@ fn command() -> Command {
         ])
 }
 
+/// A flag that is on or off, and on when it has no value.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name("BOOL")
+        .help(help)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .value_parser(boolean)
+}
+
 fn read(matches: &ArgMatches) -> Flags {
     let mut options = Options::default();
-    let paths: [(&str, &mut Option<PathBuf>); 5] = [
+    let mut warnings = Vec::new();
+    let paths: [(&str, &mut Option<PathBuf>); 6] = [
         ("cert-dir", &mut options.cert_dir),
         ("tls-cert-file", &mut options.tls_cert_file),
         ("tls-private-key-file", &mut options.tls_private_key_file),
         ("client-ca-file", &mut options.client_ca_file),
         ("token-auth-file", &mut options.token_auth_file),
+        ("encryption-provider-config", &mut options.encryption_provider_config),
     ];
     for (name, option) in paths {
         *option = matches.get_one(name).cloned();
@@ -82,7 +155,28 @@ fn read(matches: &ArgMatches) -> Flags {
     for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
         options.runtime_config.add(text);
     }
+    set(
+        matches,
+        "encryption-provider-config-automatic-reload",
+        &mut options.encryption_provider_config_automatic_reload,
+    );
     set(matches, "event-ttl", &mut options.event_ttl);
+    options.storage_media_type = matches.get_one("storage-media-type").copied();
+    let overrides = matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
+    options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));
+    set(matches, "watch-cache", &mut options.watch_cache.enabled);
+    for sizes in matches.get_many::<WatchCache>("watch-cache-sizes").into_iter().flatten() {
+        options.watch_cache.sizes.extend(sizes.sizes.clone());
+    }
+    if matches.contains_id("default-watch-cache-size") {
+        warnings.push(
+            "Flag --default-watch-cache-size has been deprecated, watch caches are sized automatically and this flag \
+             will be removed in a future version"
+                .to_owned(),
+        );
+    }
+    set(matches, "etcd-count-metric-poll-period", &mut options.etcd_count_metric_poll_period);
+    set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
@@ -94,13 +188,27 @@ fn read(matches: &ArgMatches) -> Flags {
     if matches.get_one::<String>("storage-backend").is_some_and(|name| name == "memory") {
         options.storage_backend = StorageBackend::Memory;
     }
-    Flags { options, verbosity: matches.get_one("v").copied().unwrap_or_default() }
+    Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 
 fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str, option: &mut T) {
     if let Some(value) = matches.get_one::<T>(name) {
         *option = value.clone();
     }
+}
+
+/// A boolean as Go reads it.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
+    }
+}
+
+fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {
+    let mut watch_cache = WatchCache::default();
+    watch_cache.add_sizes(text).map(|()| watch_cache)
 }
 
 /// A duration as Go writes it.
@@ -125,6 +233,8 @@ mod tests {
             "--runtime-config=api/beta=true",
             "--runtime-config=apps/v1/deployments=false",
             "--event-ttl=90m",
+            "--encryption-provider-config=/etc/encryption.yaml",
+            "--encryption-provider-config-automatic-reload",
         ]));
         assert_eq!(flags.options.secure_port, 1234);
         assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
@@ -135,6 +245,57 @@ mod tests {
             "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
         );
         assert_eq!(flags.options.event_ttl, Duration::from_secs(5400));
+        assert_eq!(flags.options.encryption_provider_config, Some(PathBuf::from("/etc/encryption.yaml")));
+        assert!(flags.options.encryption_provider_config_automatic_reload);
+        let flags = read(
+            &command().get_matches_from(["pintle", "--encryption-provider-config-automatic-reload=false"]),
+        );
+        assert!(!flags.options.encryption_provider_config_automatic_reload);
+    }
+
+    #[test]
+    fn storage_is_told_for_each_resource() {
+        let parse = |arguments: &[&str]| read(&command().get_matches_from([&["pintle"], arguments].concat()));
+        let options = parse(&[]).options;
+        assert!(options.watch_cache.enabled && options.storage_media_type.is_none());
+        let flags = parse(&[
+            "--watch-cache=F",
+            "--watch-cache-sizes=pods#0,nodes#10",
+            "--watch-cache-sizes",
+            "pods#7",
+            "--storage-media-type=application/yaml",
+            "--etcd-servers-overrides=/events#http://a:1,/pods#http://b:2",
+            "--etcd-servers-overrides=/nodes#http://c:3",
+            "--default-watch-cache-size=0",
+            "--etcd-count-metric-poll-period=0",
+            "--etcd-db-metric-poll-interval=1m",
+        ]);
+        let options = flags.options;
+        assert!(!options.watch_cache.enabled);
+        let sizes: std::collections::BTreeMap<_, _> =
+            options.watch_cache.sizes.iter().map(|(resource, size)| (resource.to_string(), *size)).collect();
+        assert_eq!(sizes, [("nodes".to_owned(), 10), ("pods".to_owned(), 7)].into());
+        assert_eq!(options.storage_media_type, Some(StorageMediaType::Yaml));
+        assert_eq!(options.etcd_servers_overrides.0.len(), 3);
+        assert_eq!(options.etcd_count_metric_poll_period, Duration::ZERO);
+        assert_eq!(options.etcd_db_metric_poll_interval, Duration::from_secs(60));
+        assert_eq!(flags.warnings.len(), 1);
+        assert!(parse(&["--watch-cache"]).options.watch_cache.enabled);
+    }
+
+    #[test]
+    fn mistakes_in_flags_are_told_in_the_reference_s_words() {
+        let check = |argument: &str, expected: &str| {
+            let error = command().try_get_matches_from(["pintle", argument]).expect_err(argument).to_string();
+            assert!(error.contains(expected), "{argument}: {error}");
+        };
+        check(
+            "--storage-media-type=text/plain",
+            "--storage-media-type \"text/plain\" invalid, allowed values: ",
+        );
+        check("--watch-cache-sizes=pods", "invalid value of watch cache size: pods");
+        check("--etcd-servers-overrides=pods", "--etcd-servers-overrides invalid, must be of format: ");
+        check("--watch-cache=perhaps", "strconv.ParseBool: parsing \"perhaps\": invalid syntax");
     }
 
     #[test]

@@ -7,11 +7,15 @@ mod bootstrap;
 mod certificates;
 mod chain;
 mod enablement;
+mod encryption;
+mod engines;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
+mod storage_options;
 
 pub use options::{Options, StorageBackend};
-pub use pintle_apiserver::resource_config::RuntimeConfig;
+pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
+pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -1,6 +1,9 @@
-//! The `pintle` command: the server. Flags have kube-apiserver's names and meanings.
+//! The `pintle` command: the server, whose flags have kube-apiserver's names and meanings, or one of the subcommands.
 
 mod flags;
+mod snapshot;
+
+use flags::Invocation;
 
 use pintle::RunError;
 use std::process::ExitCode;
@@ -13,11 +16,17 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let flags = flags::parse();
+    let flags = match flags::parse() {
+        Invocation::Serve(flags) => *flags,
+        Invocation::Snapshot(command) => return snapshot(command),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(flags.log_filter()))
         .with_writer(std::io::stderr)
         .init();
+    for warning in &flags.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -26,6 +35,17 @@ fn main() -> ExitCode {
         }
     };
     match runtime.block_on(run(flags)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("pintle: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn snapshot(command: snapshot::SnapshotCommand) -> ExitCode {
+    tracing_subscriber::fmt().with_env_filter(EnvFilter::new("warn")).with_writer(std::io::stderr).init();
+    match command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("pintle: {error}");

@@ -1,6 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
+use crate::{EtcdServersOverrides, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -32,6 +33,21 @@ pub struct Options {
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
+    /// Resources that are stored in another etcd.
+    pub etcd_servers_overrides: EtcdServersOverrides,
+    /// Whether resources have a watch cache.
+    pub watch_cache: WatchCache,
+    /// Whether and how often stored objects are counted for the metrics; zero is never. Counting costs nothing here: the
+    /// count is always that of the moment.
+    pub etcd_count_metric_poll_period: Duration,
+    /// How often the store is asked for its size; zero is never.
+    pub etcd_db_metric_poll_interval: Duration,
+    /// Which resources are encrypted at rest, and how; `None` is none.
+    pub encryption_provider_config: Option<PathBuf>,
+    /// Whether that file is read again when it changes.
+    pub encryption_provider_config_automatic_reload: bool,
+    /// How often it is looked at for changes.
+    pub encryption_provider_config_poll_interval: Duration,
     /// How often history is compacted; zero is never.
     pub etcd_compaction_interval: Duration,
     /// Which groups, versions and resources are switched on and off.
@@ -75,6 +91,13 @@ impl Default for Options {
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
+            etcd_servers_overrides: EtcdServersOverrides::default(),
+            watch_cache: WatchCache::default(),
+            etcd_count_metric_poll_period: Duration::from_secs(60),
+            etcd_db_metric_poll_interval: Duration::from_secs(30),
+            encryption_provider_config: None,
+            encryption_provider_config_automatic_reload: false,
+            encryption_provider_config_poll_interval: Duration::from_secs(60),
             etcd_compaction_interval: Duration::from_secs(300),
             runtime_config: RuntimeConfig::default(),
             event_ttl: Duration::from_secs(3600),

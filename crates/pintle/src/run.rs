@@ -4,24 +4,20 @@ use crate::{
     Options, StorageBackend,
     certificates::{CertificateError, Certificates, write_private},
     chain,
+    encryption::EncryptionAtRest,
+    engines::Engines,
     kubeconfig::kubeconfig,
+    storage_options::storage_factory,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
-    health::CheckScope,
-    registry::{Engine, StorageFactory},
-    serving::{ServingConfig, serve, stopped},
+    registry::Engine,
+    serving::{ServingConfig, serve},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Revision, Storage, StorageError};
-use std::{
-    io,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Storage, StorageError};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -46,6 +42,9 @@ pub enum RunError {
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
+    /// Values cannot be encrypted as they are to be.
+    #[error("--encryption-provider-config: {0}")]
+    Encryption(#[from] pintle_encryption::EncryptionConfigError),
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -78,7 +77,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
-    storage: Arc<dyn Storage>,
+    engines: Engines,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
 }
 
@@ -96,6 +95,11 @@ impl Running {
     /// The text of the administrator's kubeconfig. It holds a private key.
     pub fn kubeconfig_text(&self) -> &str {
         &self.kubeconfig_text
+    }
+
+    /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.engines.default.storage
     }
 
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
@@ -124,7 +128,7 @@ impl Running {
         for stores in &self.stores {
             stores.stop();
         }
-        self.storage.close().await
+        self.engines.close().await
     }
 }
 
@@ -138,6 +142,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let encryption = EncryptionAtRest::load(&options).await?;
     let storage: Arc<dyn Storage> = match options.storage_backend {
         StorageBackend::Embedded => {
             Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
@@ -149,11 +154,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engine = Engine { storage: storage.clone(), exclusive: true };
-    let factory = StorageFactory::new(engine, options.etcd_prefix.clone());
-    let factory = Arc::new(factory.media_type(options.storage_media_type.unwrap_or_default()));
+    let engines = Engines { default: Engine { storage, exclusive: true }, overridden: Vec::new() };
+    let factory = storage_factory(&options, &engines).encryption(encryption.resources());
+    let factory = Arc::new(factory);
     let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
-    watch_storage(&chain, storage.clone(), stopping.clone());
+    encryption.observe(&chain)?;
+    engines.watch(&chain, &options, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -168,10 +174,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let controllers =
         crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
     let mut background = vec![controllers];
-    if !options.etcd_compaction_interval.is_zero() {
-        let interval = options.etcd_compaction_interval;
-        background.push(tokio::spawn(compact(storage.clone(), interval, stopping.clone())));
-    }
+    background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
+    background.extend(encryption.watch_config(&stopping));
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),
@@ -194,53 +198,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         stop,
         serving,
         background,
-        storage,
+        engines,
         stores: chain.all_stores,
     })
-}
-
-/// Forgets history that is older than the interval, once an interval.
-async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
-    let mut before: Option<Revision> = None;
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(interval) => {}
-            () = stopped(&mut stopping) => return,
-        }
-        if let Some(revision) = before
-            && let Err(error) = storage.compact(revision).await
-        {
-            tracing::error!(%error, "compaction failed");
-        }
-        match storage.current_revision().await {
-            Ok(revision) => before = Some(revision),
-            Err(error) => tracing::error!(%error, "the store does not tell its revision"),
-        }
-    }
-}
-
-/// Keeps the `etcd` check true as long as the store can serve, and notes its size.
-fn watch_storage(chain: &chain::Chain, storage: Arc<dyn Storage>, mut stopping: watch::Receiver<bool>) {
-    let (failure, failed) = watch::channel(None::<String>);
-    let bytes = chain.storage_bytes.clone();
-    tokio::spawn(async move {
-        loop {
-            failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
-            if let Ok(size) = storage.size().await {
-                bytes.store(size, Ordering::Relaxed);
-            }
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(2)) => {}
-                () = stopped(&mut stopping) => return,
-            }
-        }
-    });
-    chain.health.add(
-        "etcd",
-        CheckScope::Always,
-        Arc::new(move || match &*failed.borrow() {
-            None => Ok(()),
-            Some(why) => Err(why.clone()),
-        }),
-    );
 }

@@ -18,11 +18,12 @@ mod key_index;
 mod memory;
 #[cfg(test)]
 mod model;
+pub mod snapshot;
 mod transform;
 mod transformed;
 mod watch;
 
-pub use embedded::{EmbeddedOptions, EmbeddedStorage, OpenError};
+pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
 pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdStorage};
 pub use key::{Key, Revision};
@@ -183,6 +184,11 @@ pub trait Storage: Send + Sync + 'static {
         &self,
         last: CompactionRound,
     ) -> BoxFuture<'_, Result<CompactionRound, StorageError>>;
+    /// The oldest revision that can be read, as far as this engine knows: others may have compacted a shared store
+    /// meanwhile. Zero when it knows of no compaction.
+    fn compacted_revision(&self) -> Revision {
+        Revision(0)
+    }
 
     /// Whether the engine can serve: an error says why not.
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>>;

@@ -11,6 +11,7 @@ use crate::{
     Storage, StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
     hub::WatchHub,
     key_index::{KeyIndex, Version},
+    snapshot::{SnapshotPage, SnapshotRecord, SnapshotSource, now_milliseconds},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -158,6 +159,36 @@ async fn expire(shared: Weak<Shared>, changed: Arc<Notify>) {
             }
             None => changed.notified().await,
         }
+    }
+}
+
+impl SnapshotSource for MemoryStorage {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
+    fn page(&self, request: ListRequest) -> BoxFuture<'_, Result<SnapshotPage, StorageError>> {
+        Box::pin(async move {
+            let list = self.get_list(request).await?;
+            let state = self.shared.state.lock();
+            let expires = |kv: &KeyValue| {
+                let of_this_write = |(_, key, revision): &&(Instant, Key, Revision)| {
+                    *key == kv.key && *revision == kv.mod_revision
+                };
+                let (at, ..) = state.expirations.iter().find(of_this_write)?;
+                let left = at.saturating_duration_since(Instant::now()).as_millis();
+                Some(now_milliseconds().saturating_add(u64::try_from(left).unwrap_or(u64::MAX)))
+            };
+            let record = |kv: KeyValue| SnapshotRecord {
+                expires: expires(&kv).unwrap_or_default(),
+                key: kv.key,
+                value: kv.value,
+                create_revision: kv.create_revision,
+                mod_revision: kv.mod_revision,
+            };
+            let records = list.items.into_iter().map(record).collect();
+            Ok(SnapshotPage { records, more: list.more, revision: list.revision })
+        })
     }
 }
 
@@ -310,6 +341,10 @@ impl Storage for MemoryStorage {
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move { self.shared.state.lock().open() })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.lock().compacted
     }
 
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {

@@ -179,14 +179,15 @@ impl Disk {
         let mut state = self.state.lock();
         let State { trace: Some(trace), lengths, .. } = &mut *state else { return };
         let operation = operation();
-        if let Some(file) = operation.file() {
+        // A file is written by one connection at a time; others may open it meanwhile.
+        if let Operation::Write { file, .. } | Operation::Truncate { file, .. } = &operation {
             let path = self.directory.join(file);
-            let length = lengths.entry(file.to_owned()).or_default();
+            let length = lengths.entry(file.clone()).or_default();
             // Somebody may have cut the file beside SQLite; whoever does that syncs it.
             let real = fs::metadata(path).map_or(0, |metadata| metadata.len());
             if real < *length {
-                trace.operations.push(Operation::Truncate { file: file.to_owned(), length: real });
-                trace.operations.push(Operation::Sync { file: file.to_owned() });
+                trace.operations.push(Operation::Truncate { file: file.clone(), length: real });
+                trace.operations.push(Operation::Sync { file: file.clone() });
                 *length = real;
             }
             match &operation {
@@ -194,8 +195,7 @@ impl Disk {
                     *length = (*length).max(offset + bytes.len() as u64);
                 }
                 Operation::Truncate { length: to, .. } => *length = *to,
-                Operation::Delete { .. } => *length = 0,
-                Operation::Create { .. } | Operation::Sync { .. } | Operation::Mark(_) => {}
+                _ => {}
             }
         }
         trace.operations.push(operation);

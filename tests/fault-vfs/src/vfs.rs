@@ -202,6 +202,8 @@ unsafe extern "C" fn write(
             Some(Effect::IoError) => return ffi::SQLITE_IOERR_WRITE,
             Some(Effect::ReadOnly) => return ffi::SQLITE_READONLY,
             Some(Effect::DiskFull) => return ffi::SQLITE_FULL,
+            // What fits into a sector is written whole or not at all.
+            Some(Effect::ShortWrite) if length <= 512 => return ffi::SQLITE_FULL,
             Some(Effect::ShortWrite) => (length / 2, Some(ffi::SQLITE_FULL)),
         };
         state(file).note(|file| {

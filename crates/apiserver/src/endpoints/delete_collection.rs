@@ -51,6 +51,8 @@ pub(super) async fn delete_collection(
         }
         items.push(object.clone());
     }
+    // Who deletes a namespace takes this for an empty one otherwise.
+    store.require_readable(&page.snapshot, &page.prefix)?;
     let bytes = match &encoder.accepted.transform {
         Some((Transform::PartialObjectMetadata, version)) => {
             let mut rows = Vec::new();

@@ -5,7 +5,6 @@ use super::{
     encoding::{Encoder, IncludeObject},
 };
 use crate::{
-    errors,
     negotiation::Offers,
     response::{Response, with_content_type},
 };
@@ -36,7 +35,7 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?;
     let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &exchange.info.name)?;
-    let (object, _) = store.cacher().get(&key, freshness).await.map_err(errors::cacher)?;
+    let object = store.find(&key, freshness).await?;
     let object = object.ok_or_else(|| {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;

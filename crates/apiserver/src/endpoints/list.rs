@@ -44,6 +44,14 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let store = exchange.store()?;
     let selection = Arc::new(Selection::parse(exchange, &options)?);
     let page = select(store, exchange, &options, selection).await?;
+    let unreadable = page.unreadable();
+    if unreadable > 0 {
+        // The reference answers nothing at all then. Here one bad value takes no other away, but not silently.
+        let resource = exchange.resource.resource.group_resource();
+        exchange.warnings.add(format!(
+            "{unreadable} {resource} could not be read from storage and are missing from this list"
+        ));
+    }
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
     let content_type = encoder.accepted.media_type;
     let body = match (&encoder.accepted.transform, content_type) {
@@ -67,6 +75,15 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// How many objects might belong to the page and cannot be read.
+    fn unreadable(&self) -> usize {
+        let within = |key: &Key| {
+            self.after.as_ref().is_none_or(|after| key > after)
+                && self.last.as_ref().is_none_or(|last| key <= last)
+        };
+        self.snapshot.unreadable_range(&self.prefix).filter(|(key, _)| within(key)).count()
+    }
+
     /// The objects of the page, after a key.
     pub(super) fn objects<'a>(
         &'a self,
@@ -99,19 +116,19 @@ pub(super) async fn select(
     let mut after = None;
     let cacher = store.cacher();
     let snapshot = match &start {
-        ListStart::Latest => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-        ListStart::Any => cacher.snapshot(Freshness::Any).await.map_err(errors::cacher)?,
+        ListStart::Latest => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
+        ListStart::Any => cacher.list(&prefix, Freshness::Any).await.map_err(errors::cacher)?,
         ListStart::NotOlderThan(revision) => {
             let freshness = Freshness::NotOlderThan(Revision(*revision));
-            cacher.snapshot(freshness).await.map_err(errors::cacher)?
+            cacher.list(&prefix, freshness).await.map_err(errors::cacher)?
         }
-        ListStart::Exact(revision) => exact(store, Revision(*revision)).await?,
+        ListStart::Exact(revision) => exact(store, &prefix, Revision(*revision)).await?,
         ListStart::Continue(token) => {
             after = Some(Key::new(token.start_key.trim_end_matches('\0')));
             match token.resource_version {
                 // Begun again after the history was gone: the newest state, from the same place on.
-                None => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-                Some(revision) => match cacher.snapshot_at(Revision(revision)).await {
+                None => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
+                Some(revision) => match cacher.list_at(&prefix, Revision(revision)).await {
                     Err(CacherError::Expired { .. }) => return Err(expired_token(&base, &token.start_key)),
                     snapshot => snapshot.map_err(errors::cacher)?,
                 },
@@ -127,16 +144,16 @@ pub(super) async fn select(
         last: None,
     };
     // The reference serves a list from its cache whole, whatever the limit.
-    if options.limit > 0 && start != ListStart::Any {
+    if options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached()) {
         limit(store, exchange, &mut page, options.limit);
     }
     Ok(page)
 }
 
-async fn exact(store: &Store, revision: Revision) -> Result<Snapshot, Status> {
-    store.cacher().snapshot_at(revision).await.map_err(|error| match error {
-        CacherError::Expired { requested, oldest } => {
-            Status::expired(format!("too old resource version: {requested} ({oldest})"))
+async fn exact(store: &Store, prefix: &str, revision: Revision) -> Result<Snapshot, Status> {
+    store.cacher().list_at(prefix, revision).await.map_err(|error| match error {
+        CacherError::Expired { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
         }
         error => errors::cacher(error),
     })

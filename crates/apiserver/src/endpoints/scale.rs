@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     body::{Body, RequestBody},
-    errors,
     negotiation::{Accepted, Offers},
     registry::{Preconditions, Transform, Upsert, Written},
     response::{Response, with_content_type},
@@ -38,7 +37,7 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Plain)?;
     let store = exchange.store()?;
     let key = store.object_key(&exchange.info.namespace, &exchange.info.name)?;
-    let (object, _) = store.cacher().get(&key, Freshness::Consistent).await.map_err(errors::cacher)?;
+    let object = store.find(&key, Freshness::Consistent).await?;
     let object = object.ok_or_else(|| {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;

@@ -75,11 +75,7 @@ pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status>
     let store = exchange.store()?;
     let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &exchange.info.name)?;
-    let (object, _) = store
-        .cacher()
-        .get(&key, pintle_cacher::Freshness::Consistent)
-        .await
-        .map_err(crate::errors::cacher)?;
+    let object = store.find(&key, pintle_cacher::Freshness::Consistent).await?;
     if object.is_none() {
         return Err(Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name));
     }

@@ -169,8 +169,7 @@ impl ObjectDecoder for ObjectCodec {
             None => self.selectable(&self.decode_tree(value).map_err(|error| failed(&error))?),
         };
         Ok(DecodedObject {
-            json: splice_revision(value, mod_revision)
-                .ok_or_else(|| failed(&"object without metadata.uid"))?,
+            json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?,
             namespace: self.interned.lock().get(namespace),
             name: Arc::from(name),
             labels,
@@ -185,30 +184,54 @@ impl ObjectDecoder for ObjectCodec {
     }
 }
 
-const UID: &[u8] = b"\"uid\":\"";
-const RESOURCE_VERSION: &[u8] = b",\"resourceVersion\":\"";
+const METADATA: &[u8] = b"\"metadata\":{";
+const RESOURCE_VERSION: &[u8] = b"\"resourceVersion\":\"";
+/// What may stand before the resourceVersion. These are texts, all of them.
+const BEFORE: [&[u8]; 5] =
+    [b"\"name\":\"", b"\"generateName\":\"", b"\"namespace\":\"", b"\"selfLink\":\"", b"\"uid\":\""];
 
-/// Where in an object's JSON the resourceVersion stands or would stand: just behind `metadata.uid`.
+/// Where in an object's JSON the resourceVersion stands or would stand, and whether it is the first of the metadata.
 ///
-/// Before `metadata.uid` come only the kind, the apiVersion and the names, whose quotes would be escaped: the first
-/// `"uid":"` is the object's own.
-fn revision_position(json: &[u8]) -> Option<usize> {
-    let start = memchr::memmem::find(json, UID)? + UID.len();
-    let length = memchr::memchr(b'"', json.get(start..)?)?;
-    Some(start + length + 1)
+/// Before the metadata come only the kind and the apiVersion, whose quotes would be escaped: the first `"metadata":{` is
+/// the object's own.
+fn revision_position(json: &[u8]) -> Option<(usize, bool)> {
+    let mut at = memchr::memmem::find(json, METADATA)? + METADATA.len();
+    let mut first = true;
+    for key in BEFORE {
+        let rest = json.get(at..)?;
+        let rest = if first { Some(rest) } else { rest.strip_prefix(b",") };
+        let Some(text) = rest.and_then(|rest| rest.strip_prefix(key)) else { continue };
+        at += usize::from(!first) + key.len() + text_end(text)?;
+        first = false;
+    }
+    Some((at, first))
 }
 
-/// The final JSON of a stored object; `None` when the object has no uid.
+/// Behind the quote that ends a text.
+fn text_end(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    let end = text.iter().position(|byte| {
+        let ends = !escaped && *byte == b'"';
+        escaped = !escaped && *byte == b'\\';
+        ends
+    });
+    end.map(|end| end + 1)
+}
+
+/// The final JSON of a stored object; `None` when it has no metadata.
 pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
-    let at = revision_position(json)?;
+    let (at, first) = revision_position(json)?;
     let (head, tail) = json.split_at_checked(at)?;
     let mut digits = itoa::Buffer::new();
     let digits = digits.format(revision.0);
-    let mut out = BytesMut::with_capacity(json.len() + RESOURCE_VERSION.len() + digits.len() + 2);
+    let mut out = BytesMut::with_capacity(json.len() + RESOURCE_VERSION.len() + digits.len() + 3);
     out.extend_from_slice(head);
+    if !first {
+        out.extend_from_slice(b",");
+    }
     out.extend_from_slice(RESOURCE_VERSION);
     out.extend_from_slice(digits.as_bytes());
-    out.extend_from_slice(b"\"");
+    out.extend_from_slice(if first && !tail.starts_with(b"}") { b"\"," } else { b"\"" });
     out.extend_from_slice(tail);
     if !tail.ends_with(b"\n") {
         out.extend_from_slice(b"\n");
@@ -216,15 +239,21 @@ pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
     Some(out.freeze())
 }
 
-/// The stored form of final JSON.
+/// Final JSON without its resourceVersion.
 pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
-    let at = revision_position(json)?;
+    let (at, first) = revision_position(json)?;
     let (head, tail) = json.split_at_checked(at)?;
-    let Some(rest) = tail.strip_prefix(RESOURCE_VERSION) else { return Some(Bytes::copy_from_slice(json)) };
-    let end = memchr::memchr(b'"', rest)? + 1;
+    let version = if first { Some(tail) } else { tail.strip_prefix(b",") };
+    let Some(rest) = version.and_then(|version| version.strip_prefix(RESOURCE_VERSION)) else {
+        return Some(Bytes::copy_from_slice(json));
+    };
+    let mut rest = rest.get(text_end(rest)?..)?;
+    if first {
+        rest = rest.strip_prefix(b",").unwrap_or(rest);
+    }
     let mut out = BytesMut::with_capacity(json.len());
     out.extend_from_slice(head);
-    out.extend_from_slice(rest.get(end..)?);
+    out.extend_from_slice(rest);
     Some(out.freeze())
 }
 
@@ -254,18 +283,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_revision_goes_in_and_out_behind_the_uid() {
-        let bare = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a\"uid\":\"","uid":"1-2","labels":{"uid":"x"}}}"#;
-        let spliced = splice_revision(bare, Revision(42)).unwrap();
-        assert_eq!(
-            std::str::from_utf8(&spliced).unwrap(),
-            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a\"uid\":\"","uid":"1-2","resourceVersion":"42","labels":{"uid":"x"}}}
-"#
-        );
-        assert_eq!(remove_revision(&spliced).unwrap(), [bare, &b"\n"[..]].concat());
-        assert_eq!(remove_revision(bare).unwrap(), &bare[..]);
-        let ended = [bare, &b"\n"[..]].concat();
-        assert_eq!(splice_revision(&ended, Revision(42)).unwrap(), spliced);
+    fn the_revision_goes_in_and_out_where_go_has_it() {
+        let rows = [
+            (
+                r#"{"name":"a\"uid\":\"","uid":"1-2","labels":{"uid":"x"}}"#,
+                r#"{"name":"a\"uid\":\"","uid":"1-2","resourceVersion":"42","labels":{"uid":"x"}}"#,
+            ),
+            (
+                r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","generation":1}"#,
+                r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","resourceVersion":"42","generation":1}"#,
+            ),
+            // Without a uid of its own, as kube-apiserver writes range allocations.
+            (
+                r#"{"name":"a","ownerReferences":[{"uid":"x"}]}"#,
+                r#"{"name":"a","resourceVersion":"42","ownerReferences":[{"uid":"x"}]}"#,
+            ),
+            (r#"{"creationTimestamp":null}"#, r#"{"resourceVersion":"42","creationTimestamp":null}"#),
+            ("{}", r#"{"resourceVersion":"42"}"#),
+        ];
+        for (bare, spliced) in rows {
+            let object = |metadata: &str, end: &str| {
+                format!(
+                    r#"{{"kind":"Pod","apiVersion":"v1","metadata":{metadata},"spec":{{"uid":"1"}}}}{end}"#
+                )
+            };
+            let (stored, final_json) = (object(bare, "\n"), object(spliced, "\n"));
+            assert_eq!(splice_revision(stored.as_bytes(), Revision(42)).unwrap(), final_json);
+            assert_eq!(remove_revision(final_json.as_bytes()).unwrap(), stored);
+            assert_eq!(remove_revision(stored.as_bytes()).unwrap(), stored);
+            // As earlier versions of this server stored it.
+            assert_eq!(splice_revision(object(bare, "").as_bytes(), Revision(42)).unwrap(), final_json);
+        }
         assert_eq!(splice_revision(b"{}", Revision(1)), None);
     }
 }

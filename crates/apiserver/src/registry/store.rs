@@ -7,7 +7,7 @@ use super::{
 };
 use crate::errors;
 use bytes::Bytes;
-use pintle_cacher::{Cacher, CacherConfig, TriggerField};
+use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
     GroupKind, GroupResource, Status, Value, ValueExt, error_list::quote,
     validation::validate_path_segment_name,
@@ -61,9 +61,11 @@ impl Store {
         })?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
+        let read_source = storage.read_source_of(&resource);
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
+        cacher.read_source = read_source;
         cacher.triggers = resource
             .selectable_fields
             .iter()
@@ -72,7 +74,7 @@ impl Store {
             .map(|(index, field)| TriggerField { name: field.name.as_str().into(), index })
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, runtime);
-        let kind = &resource.storage.kind;
+        let kind = resource.group_version_kind();
         let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
@@ -157,6 +159,29 @@ impl Store {
         self.resource.strategy.set_defaults(object);
     }
 
+    /// The object of a key, as fresh as asked.
+    ///
+    /// # Errors
+    /// 500 when there is one that cannot be read, besides the failures of the cache.
+    pub async fn find(&self, key: &Key, freshness: Freshness) -> Result<Option<Arc<CachedObject>>, Status> {
+        let snapshot = self.cacher.snapshot_of(key, freshness).await.map_err(errors::cacher)?;
+        match (snapshot.get(key), snapshot.unreadable(key)) {
+            (None, Some(unreadable)) => Err(self.unreadable(&unreadable.error)),
+            (object, _) => Ok(object.cloned()),
+        }
+    }
+
+    /// Whoever acts on there being no more objects than those of a list must not do so while some cannot be read.
+    ///
+    /// # Errors
+    /// 500 when an object with the prefix cannot be read.
+    pub fn require_readable(&self, snapshot: &Snapshot, prefix: &str) -> Result<(), Status> {
+        match snapshot.unreadable_range(prefix).next() {
+            Some((_, unreadable)) => Err(self.unreadable(&unreadable.error)),
+            None => Ok(()),
+        }
+    }
+
     /// 500 for an object whose stored value cannot be read.
     pub fn unreadable(&self, error: &ReadError) -> Status {
         match error {
@@ -197,7 +222,7 @@ impl Store {
             Some(revision) => {
                 object.set("metadata.resourceVersion", revision.to_string());
                 super::splice_revision(stored, revision)
-                    .ok_or_else(|| Status::internal_error("object without metadata.uid"))?
+                    .ok_or_else(|| Status::internal_error("object without metadata"))?
             }
             None => stored.clone(),
         };

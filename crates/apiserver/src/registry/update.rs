@@ -337,7 +337,7 @@ impl Store {
         match cached {
             Some(cached) => {
                 let stored = super::remove_revision(cached.json())
-                    .ok_or_else(|| Status::internal_error("object without metadata.uid"))?;
+                    .ok_or_else(|| Status::internal_error("object without metadata"))?;
                 let object = self.tree(cached.json())?;
                 Ok(Some(Current {
                     object,

@@ -7,6 +7,7 @@ use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pintle::{Options, Running, StorageBackend};
+use pintle_storage::Storage;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
@@ -118,6 +119,11 @@ impl Server {
         let running = self.running.take().unwrap();
         drop(self.client);
         timeout(PATIENCE, running.stop()).await.unwrap().unwrap();
+    }
+
+    /// What is stored, byte for byte.
+    pub(crate) fn storage(&self) -> Arc<dyn Storage> {
+        self.running.as_ref().unwrap().storage().clone()
     }
 
     /// The running server, for who wants to stop it while clients are there.

@@ -10,8 +10,11 @@ mod harness;
 
 mod bad_connections;
 mod bad_input;
+mod bad_values;
 mod discovery;
 mod enablement;
+mod history;
+mod layout;
 mod lists;
 mod objects;
 mod openapi;
@@ -19,4 +22,5 @@ mod overload;
 mod robustness;
 mod statuses;
 mod tables;
+mod uncached;
 mod watches;

@@ -12,11 +12,12 @@ use super::{
 use crate::{
     EventKind, Revision,
     key_index::{KeyIndex, Version},
+    snapshot::RestoreError,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 use std::{
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
@@ -24,6 +25,11 @@ use std::{
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
 pub(super) const FORMAT_VERSION: i64 = 1;
+
+/// Where a database says how it is written and read
+const MODE_OFFSET: u64 = 18;
+/// and what it says when that is by a write-ahead log.
+const WAL_MODE: [u8; 2] = [2, 2];
 
 /// Why a store does not open.
 #[derive(Debug, thiserror::Error)]
@@ -93,14 +99,9 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened
     create_directory(directory)?;
     let lock = lock(&directory.join("LOCK"))?;
     let path = database_path(directory);
-    match path.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory)?,
-        Err(source) => return Err(OpenError::Io { path, source }),
-        // SQLite would take an empty file for a new database.
-        Ok(metadata) if metadata.len() == 0 => {
-            return Err(OpenError::Damaged { path, detail: "the file is empty".to_owned() });
-        }
-        Ok(_) => {}
+    match check_not_empty(&path) {
+        Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => create(directory)?,
+        checked => checked?,
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
     check_format(&path, &connection)?;
@@ -139,37 +140,121 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Makes an empty database, all of it or none.
+/// Makes an empty database.
 fn create(directory: &Path) -> Result<(), OpenError> {
+    make(directory, |_, _| Ok(()))
+}
+
+/// Makes a store with what `fill` writes into the new database, whose path it gets.
+///
+/// # Errors
+/// [`RestoreError::StoreExists`] when there is a store, and those of `fill` and of the file system. There is no store
+/// then, or still the one that was there.
+pub(super) fn create_filled(
+    directory: &Path,
+    fill: impl FnOnce(&Path, &Connection) -> Result<(), RestoreError>,
+) -> Result<(), RestoreError> {
+    create_directory(directory)?;
+    let _lock = lock(&directory.join("LOCK"))?;
+    let path = database_path(directory);
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make(directory, fill),
+        Err(source) => Err(OpenError::Io { path, source }.into()),
+        Ok(_) => Err(RestoreError::StoreExists { path }),
+    }
+}
+
+/// Makes a database, all of it or none.
+fn make<E: From<OpenError>>(
+    directory: &Path,
+    fill: impl FnOnce(&Path, &Connection) -> Result<(), E>,
+) -> Result<(), E> {
     let path = database_path(directory);
     if log_path(directory).exists() {
         let detail = "there is a log, but the database is gone".to_owned();
-        return Err(OpenError::Damaged { path: log_path(directory), detail });
+        return Err(OpenError::Damaged { path: log_path(directory), detail }.into());
     }
     let new = directory.join("pintle.db.new");
-    let made = fs::remove_file(&new).or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    });
-    made.map_err(|source| OpenError::Io { path: new.clone(), source })?;
-    let fill = || {
-        let connection = Connection::open(&new)?;
-        connection.execute_batch(&format!(
-            "PRAGMA page_size = {}; PRAGMA synchronous = EXTRA; BEGIN; {}
-             PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; COMMIT;
-             PRAGMA journal_mode = WAL;",
-            row::PAGE_SIZE,
-            row::SCHEMA,
-        ))?;
-        connection.close().map_err(|(_, error)| error)
-    };
-    fill().map_err(|source| database_error(&new, source))?;
+    let beside: [PathBuf; 3] =
+        ["pintle.db.new-journal", "pintle.db.new-wal", "pintle.db.new-shm"].map(|name| directory.join(name));
+    // The journal of one that was cut off in the middle would be taken for this one's.
+    for path in beside.iter().chain([&new]) {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::Io { path: path.clone(), source: error }.into());
+            }
+            _ => {}
+        }
+    }
+    let failed = |source| database_error(&new, source);
+    let connection = Connection::open(&new).map_err(failed)?;
+    let begin = format!(
+        "PRAGMA page_size = {}; PRAGMA synchronous = EXTRA; BEGIN; {}
+         PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; COMMIT;",
+        row::PAGE_SIZE,
+        row::SCHEMA,
+    );
+    connection.execute_batch(&begin).map_err(failed)?;
+    if let Err(error) = fill(&new, &connection) {
+        drop(connection);
+        // It is no store, and the next one begins with removing it, should this fail.
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
+    connection.query_row("PRAGMA journal_mode = WAL", (), |_| Ok(())).map_err(failed)?;
+    connection.close().map_err(|(_, error)| failed(error))?;
+    // A failure to change the mode, or in the close after that, is no error to SQLite: it would go on in the old mode,
+    // or with a part of the database in a file beside it.
+    let mode = write_mode(&new).map_err(|source| OpenError::Io { path: new.clone(), source })?;
+    if mode != WAL_MODE || beside.iter().any(|path| path.exists()) {
+        let source = io::Error::other("the file system does not take a write-ahead log");
+        return Err(OpenError::Io { path: new, source }.into());
+    }
     let publish = || {
         File::open(&new)?.sync_all()?;
         fs::rename(&new, &path)
     };
     publish().map_err(|source| OpenError::Io { path: path.clone(), source })?;
-    sync_directory(directory)
+    Ok(sync_directory(directory)?)
+}
+
+/// How a database says that it is written.
+fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
+    let mut mode = [0; 2];
+    let mut file = File::open(database)?;
+    file.seek(SeekFrom::Start(MODE_OFFSET))?;
+    file.read_exact(&mut mode)?;
+    Ok(mode)
+}
+
+/// Checks the files of a store that no process has open as its opening would. One that is open was checked then.
+pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
+    let path = database_path(directory);
+    check_not_empty(&path)?;
+    let lock_path = directory.join("LOCK");
+    let lock = match File::options().write(true).open(&lock_path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        file => Some(file.map_err(|source| OpenError::Io { path: lock_path.clone(), source })?),
+    };
+    match lock.as_ref().map(File::try_lock) {
+        Some(Err(TryLockError::WouldBlock)) => return Ok(()),
+        Some(Err(TryLockError::Error(source))) => return Err(OpenError::Io { path: lock_path, source }),
+        Some(Ok(())) | None => {}
+    }
+    let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
+    check_format(&path, &connection)?;
+    check_log(directory, &connection)
+}
+
+/// SQLite would take an empty file for a new database.
+fn check_not_empty(path: &Path) -> Result<(), OpenError> {
+    match path.metadata() {
+        Err(source) => Err(OpenError::Io { path: path.to_owned(), source }),
+        Ok(metadata) if metadata.len() == 0 => {
+            Err(OpenError::Damaged { path: path.to_owned(), detail: "the file is empty".to_owned() })
+        }
+        Ok(_) => Ok(()),
+    }
 }
 
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
@@ -199,7 +284,7 @@ pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Con
     connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
 }
 
-fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
+pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -209,11 +294,16 @@ fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
     }
 }
 
-fn check_format(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(|source| database_error(path, source))?;
     if application != APPLICATION_ID {
         let detail = format!("its application id is {application:#x}, not {APPLICATION_ID:#x}");
+        return Err(OpenError::Damaged { path: path.to_owned(), detail });
+    }
+    let mode = connection.query_row("PRAGMA journal_mode", (), |row| row.get::<_, String>(0));
+    if mode.map_err(|source| database_error(path, source))? != "wal" {
+        let detail = "at offset 18: the database does not name its log".to_owned();
         return Err(OpenError::Damaged { path: path.to_owned(), detail });
     }
     let found = pragma("user_version").map_err(|source| database_error(path, source))?;

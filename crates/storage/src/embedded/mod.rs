@@ -10,6 +10,7 @@
 //! - [`watch`]: history from the table, then live events from the hub.
 //! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
 //!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
+//! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
 //! a revision through a read that a watch has not been handed yet, or the other way around.
@@ -21,12 +22,14 @@ mod inbox;
 mod log;
 mod read;
 mod row;
+mod snapshot;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub use file::OpenError;
+pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
@@ -274,6 +277,10 @@ impl Storage for EmbeddedStorage {
                 }
             }
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.read().compacted
     }
 
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {

@@ -59,6 +59,12 @@ impl Readers {
         result
     }
 
+    /// Closes the connections that nobody uses.
+    #[cfg(test)]
+    pub(super) fn forget(&self) {
+        self.idle.lock().connections.clear();
+    }
+
     pub(super) fn close(&self) {
         let mut idle = self.idle.lock();
         idle.closed = true;

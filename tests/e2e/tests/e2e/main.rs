@@ -4,11 +4,13 @@
 
 mod bad_input;
 mod clients;
+mod crash;
 mod helm;
 mod kubectl;
 mod lifecycle;
 mod overload;
 mod python;
 mod secrecy;
+mod snapshot;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

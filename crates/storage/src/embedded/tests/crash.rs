@@ -1,10 +1,15 @@
-//! `kill -9` under load: this test runs itself as a child that writes and reports what was acknowledged, kills it, and
-//! looks at what it left.
+//! `kill -9` under load: this test runs itself as a child that writes and reports what was acknowledged and what a watch
+//! saw, kills it, and looks at what it left. Again and again on the same store.
+//!
+//! `PINTLE_CRASH_KILLS` says how often; `cargo xtask crash` does it more often than a test run.
 
-use super::*;
+use super::{
+    history::{History, value},
+    *,
+};
 use crate::{EventKind, StorageEvent};
+use pintle_fault_vfs::Random;
 use std::{
-    collections::HashMap,
     env,
     io::{BufRead, BufReader},
     process::{Command, Stdio},
@@ -12,84 +17,148 @@ use std::{
 };
 
 const DIRECTORY: &str = "PINTLE_STORAGE_CRASH_DIRECTORY";
+/// The child compacts up to here and no further: the parent resumes its watch from it.
+const RESUME: &str = "PINTLE_STORAGE_CRASH_RESUME";
 const NAME: &str = "embedded::tests::crash::acknowledged_writes_survive_kill_9";
-const WRITERS: usize = 8;
-const ROUNDS: u32 = 6;
+const WRITERS: u64 = 8;
+const SIZE: usize = 1_500;
+
+fn kills() -> u64 {
+    env::var("PINTLE_CRASH_KILLS").map_or(200, |kills| kills.parse().unwrap())
+}
 
 #[test]
 fn acknowledged_writes_survive_kill_9() {
     if let Some(directory) = env::var_os(DIRECTORY) {
-        return write_until_killed(Path::new(&directory));
+        let resume = env::var(RESUME).unwrap().parse().unwrap();
+        return write_until_killed(Path::new(&directory), resume);
     }
-    let factory = Embedded::new();
-    let mut newest = Revision(1);
-    let mut written = 0;
-    for round in 0..ROUNDS {
-        let acknowledged = kill_after(factory.0.path(), Duration::from_millis(30 + u64::from(round) * 37));
-        written += acknowledged.len();
-        newest = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap()
-            .block_on(check(factory.0.path(), &acknowledged, newest));
+    let factory = Embedded::fast();
+    let mut history = History::default();
+    let mut random = Random::new(9);
+    let (mut written, mut seen, mut others, mut compactions) = (0, 0, 0, 0);
+    for round in 0..kills() {
+        let time = Duration::from_millis(random.below(40));
+        let child = kill_after(factory.0.path(), history.newest(), time);
+        written += child.acknowledged.len();
+        seen += child.seen.len();
+        let before = history.newest();
+        let compacted = runtime(1).block_on(check(factory.0.path(), &child, &mut history, round));
+        others += (history.newest().0 - before.0) as usize - child.acknowledged.len();
+        compactions += usize::from(compacted);
     }
-    assert!(written > 100, "only {written} writes in {ROUNDS} rounds");
+    eprintln!("{} kills, {written} writes told of, {others} others, {seen} events seen", kills());
+    assert!(written as u64 > kills() * 20 && seen as u64 > kills() * 10, "{written} writes, {seen} events");
+    assert!(compactions as u64 > kills() / 4, "compacted in {compactions} rounds of {}", kills());
 }
 
-/// What a child printed: writer, number, revision.
-type Acknowledged = Vec<(usize, u64, Revision)>;
+fn runtime(threads: usize) -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_time().build().unwrap()
+}
+
+/// What a child printed.
+#[derive(Default)]
+struct Told {
+    acknowledged: Vec<Acknowledged>,
+    /// Revision and checksum of the value of what its watch saw.
+    seen: Vec<(Revision, u32)>,
+}
+
+struct Acknowledged {
+    writer: u64,
+    number: u64,
+    revision: Revision,
+}
 
 /// Runs a child, kills it so long after its first write was acknowledged.
-fn kill_after(directory: &Path, time: Duration) -> Acknowledged {
+fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([NAME, "--exact", "--nocapture"])
         .env(DIRECTORY, directory)
+        .env(RESUME, resume.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut acknowledged = Vec::new();
+    let mut told = Told::default();
     let mut first = None;
     let mut line = String::new();
     let mut killed = false;
     // What is in the pipe when the child dies was acknowledged too.
     while lines.read_line(&mut line).unwrap() != 0 {
-        if let Some(words) = line.strip_prefix("ack ").and_then(|rest| rest.strip_suffix('\n')) {
-            let numbers: Vec<u64> = words.split(' ').map(|word| word.parse().unwrap()).collect();
-            let [writer, number, revision] = *numbers else { panic!("{line}") };
-            acknowledged.push((writer as usize, number, Revision(revision)));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // A last line that was cut off does not count.
+        match *words {
+            ["ack", writer, number, revision, "."] => told.acknowledged.push(Acknowledged {
+                writer: writer.parse().unwrap(),
+                number: number.parse().unwrap(),
+                revision: Revision(revision.parse().unwrap()),
+            }),
+            ["saw", revision, crc, "."] => {
+                told.seen.push((Revision(revision.parse().unwrap()), crc.parse().unwrap()));
+            }
+            _ => {}
         }
         line.clear();
-        let started = *first.get_or_insert_with(Instant::now);
-        if !killed && !acknowledged.is_empty() && started.elapsed() >= time {
-            child.kill().unwrap();
-            killed = true;
+        if !told.acknowledged.is_empty() {
+            let started = *first.get_or_insert_with(Instant::now);
+            if !killed && started.elapsed() >= time {
+                child.kill().unwrap();
+                killed = true;
+            }
         }
     }
     assert!(killed, "the child ended by itself: {}", child.wait().unwrap());
     child.wait().unwrap();
-    acknowledged
+    told
 }
 
-/// The child: writers that create, update and delete their keys, one of them also compacts.
-fn write_until_killed(directory: &Path) {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
-    runtime.block_on(async {
+/// One write to the pipe, so that lines do not mix.
+fn tell(line: &str) {
+    std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).unwrap();
+}
+
+/// The child: writers that create, update and delete their keys, a watch, and compactions.
+fn write_until_killed(directory: &Path, resume: u64) {
+    runtime(2).block_on(async {
         // Checkpoints as often as not, so that kills hit them as well.
         let options = EmbeddedOptions { log_bytes: 256 << 10, ..EmbeddedOptions::default() };
         let storage = Arc::new(EmbeddedStorage::open(directory, options).unwrap());
+        tokio::spawn(watch(Arc::clone(&storage)));
+        tokio::spawn(compact(Arc::clone(&storage), resume));
         let writers: Vec<_> =
-            (0..WRITERS).map(|writer| tokio::spawn(write_on(Arc::clone(&storage), writer))).collect();
+            (0..WRITERS).map(|writer| tokio::spawn(write(Arc::clone(&storage), writer))).collect();
         for writer in writers {
             writer.await.unwrap();
         }
     });
 }
 
-/// Goes through the numbers: every third is a delete of the key, the next creates it again.
-async fn write_on(storage: Arc<EmbeddedStorage>, writer: usize) {
+async fn watch(storage: Arc<EmbeddedStorage>) {
+    let after = storage.current_revision().await.unwrap();
+    let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
+    while let Some(events) = stream.next_batch().await {
+        for event in events {
+            if let StorageEvent::Write { revision, kv, .. } = event {
+                tell(&format!("saw {revision} {} .\n", crc32fast::hash(&kv.value)));
+            }
+        }
+    }
+}
+
+/// In steps, so that a kill is likely to hit one.
+async fn compact(storage: Arc<EmbeddedStorage>, resume: u64) {
+    let mut at = storage.shared.state.read().compacted.0;
+    while at < resume {
+        at = (at + 100).min(resume);
+        storage.compact(Revision(at)).await.unwrap();
+    }
+}
+
+/// Goes through the numbers: every third is a delete of the key, the next creates it again; every seventh also writes a
+/// key that goes by itself.
+async fn write(storage: Arc<EmbeddedStorage>, writer: u64) {
     let key = Key::new(format!("/r/{writer}"));
     let counter = Key::new(format!("/counter/{writer}"));
     let mut current = storage.get(&key).await.unwrap().kv.map(|kv| kv.mod_revision);
@@ -101,74 +170,73 @@ async fn write_on(storage: Arc<EmbeddedStorage>, writer: usize) {
     loop {
         number += 1;
         counted = storage.update(&counter, Bytes::from(number.to_string()), counted, None).await.unwrap();
-        let mut value = format!("{number} ").into_bytes();
-        value.resize(3_000, b'x');
-        let value = Bytes::from(value);
+        let written = value(writer, number, SIZE);
         let revision = match current {
-            None => storage.create(&key, value, None).await.unwrap(),
+            None => storage.create(&key, written, None).await.unwrap(),
             Some(expected) if number % 3 == 0 => storage.delete(&key, expected).await.unwrap(),
-            Some(expected) => storage.update(&key, value, expected, None).await.unwrap(),
+            Some(expected) => storage.update(&key, written, expected, None).await.unwrap(),
         };
         let deleted = current.is_some() && number % 3 == 0;
         current = (!deleted).then_some(revision);
-        // One write, so that lines of writers do not mix.
-        let line = format!("ack {writer} {number} {revision}\n");
-        std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).unwrap();
-        if writer == 0 && number % 50 == 0 {
-            storage.compact(Revision(revision.0.saturating_sub(100))).await.unwrap();
+        tell(&format!("ack {writer} {number} {revision} .\n"));
+        if number % 7 == 0 {
+            for (prefix, milliseconds) in [("/short", 20), ("/long", 3_600_000)] {
+                let name = Key::new(format!("{prefix}/{writer}-{number}"));
+                let ttl = Some(Duration::from_millis(milliseconds));
+                storage.create(&name, Bytes::from_static(b"for a while"), ttl).await.unwrap();
+            }
         }
     }
 }
 
-/// Every acknowledged write is in history where it was acknowledged (or compacted away), history has no hole, and the
-/// newest state is what history says.
-async fn check(directory: &Path, acknowledged: &Acknowledged, before: Revision) -> Revision {
+/// A watch that resumes gets all there is beyond what it had, without a hole; every acknowledged write and every event
+/// that was seen is among it, as it was; lists at old revisions and the newest state are what history says; what was to
+/// expire does. Whether the store was compacted since the last time.
+async fn check(directory: &Path, child: &Told, history: &mut History, round: u64) -> bool {
     let storage = open(directory);
-    let newest = storage.current_revision().await.unwrap();
-    let last = acknowledged.iter().map(|(.., revision)| *revision).max().unwrap();
-    assert!(newest >= last && newest >= before, "{newest}, but {last} was acknowledged and {before} seen");
-
-    let compacted = storage.shared.state.read().compacted;
-    let request = WatchRequest { prefix: String::new(), after: compacted };
-    let mut stream = storage.watch(request).await.unwrap();
-    storage.request_progress().await.unwrap();
-    let mut history = HashMap::new();
-    let mut state: HashMap<Key, Revision> = HashMap::new();
-    let at_compaction = ListRequest { revision: Some(compacted), ..list_all() };
-    for kv in storage.get_list(at_compaction).await.unwrap().items {
-        state.insert(kv.key, kv.mod_revision);
-    }
-    // The first write of all has revision 2.
-    let mut reached = compacted.max(Revision(1));
-    'events: loop {
-        for event in stream.next_batch().await.unwrap() {
-            match event {
-                StorageEvent::Write { kind, revision, kv } => {
-                    assert_eq!(revision.0, reached.0 + 1, "a hole in history");
-                    reached = revision;
-                    match kind {
-                        EventKind::Delete => state.remove(&kv.key),
-                        EventKind::Create | EventKind::Update => state.insert(kv.key.clone(), revision),
-                    };
-                    history.insert(revision, (kind, kv));
-                }
-                StorageEvent::Progress(_) => break 'events,
-                StorageEvent::Error(error) => panic!("{error}"),
-            }
-        }
-    }
-    assert_eq!(reached, newest, "history ends before the newest revision");
-
-    for (writer, number, revision) in acknowledged.iter().filter(|(.., revision)| *revision > compacted) {
-        let Some((kind, kv)) = history.get(revision) else { panic!("{revision} is lost") };
-        assert_eq!(kv.key.as_str(), format!("/r/{writer}"), "at {revision}");
+    let resumed = history.newest();
+    history.resume(&storage).await;
+    let what = format!("after kill {round}");
+    for Acknowledged { writer, number, revision } in &child.acknowledged {
+        assert!(*revision > resumed, "{what}: {revision} was given twice");
+        let Some((kind, kv)) = history.events.get(revision) else { panic!("{what}: {revision} is lost") };
+        assert_eq!(kv.key.as_str(), format!("/r/{writer}"), "{what}: at {revision}");
         if *kind != EventKind::Delete {
-            assert!(kv.value.starts_with(format!("{number} ").as_bytes()), "at {revision}");
-            assert_eq!(kv.value.len(), 3_000, "at {revision}");
+            assert!(kv.value == value(*writer, *number, SIZE), "{what}: at {revision}");
         }
     }
-    let items = storage.get_list(list_all()).await.unwrap().items;
-    let items: HashMap<Key, Revision> = items.into_iter().map(|kv| (kv.key, kv.mod_revision)).collect();
-    assert_eq!(items, state);
-    newest
+    for (revision, crc) in &child.seen {
+        let Some((_, kv)) = history.events.get(revision) else {
+            panic!("{what}: {revision} was seen and is lost")
+        };
+        assert_eq!(crc32fast::hash(&kv.value), *crc, "{what}: at {revision}");
+    }
+    let seen = child.seen.iter().map(|(revision, _)| revision.0);
+    assert!(seen.clone().is_sorted_by(|a, b| a + 1 == *b), "{what}: a watch saw a hole or something twice");
+
+    while !storage
+        .get_list(ListRequest { prefix: "/short/".to_owned(), ..list_all() })
+        .await
+        .unwrap()
+        .items
+        .is_empty()
+    {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    history.resume(&storage).await;
+    history.check(&storage, resumed, &what).await;
+    let long = ListRequest { prefix: "/long/".to_owned(), ..list_all() };
+    let long = storage.get_list(long).await.unwrap().items;
+    assert_eq!(long.len(), history.alive("/long/"), "{what}");
+    // They would be too many in the end.
+    for kv in long.iter().rev().skip(20) {
+        storage.delete(&kv.key, kv.mod_revision).await.unwrap();
+    }
+    history.resume(&storage).await;
+    let compacted = history.forget(storage.shared.state.read().compacted);
+    // Closed in order at times, killed most of the time: the parent's own writes are then in the log as well.
+    if round.is_multiple_of(3) {
+        storage.close().await.unwrap();
+    }
+    compacted
 }

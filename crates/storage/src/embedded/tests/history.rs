@@ -7,9 +7,13 @@ use std::collections::BTreeMap;
 /// A write as a watch tells it.
 pub(super) type Event = (EventKind, KeyValue);
 
-/// All writes of a store in order, from its first one on.
+/// All writes of a store in order, from its first one on, or from where it was forgotten.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
+    /// What there was before `events`,
+    base: BTreeMap<Key, KeyValue>,
+    /// which was the state at this revision.
+    base_at: Revision,
     pub(super) events: BTreeMap<Revision, Event>,
 }
 
@@ -30,20 +34,46 @@ impl History {
         }
     }
 
-    /// Revision 1 is the empty store.
-    pub(super) fn newest(&self) -> Revision {
-        self.events.last_key_value().map_or(Revision(1), |(revision, _)| *revision)
+    /// Resumes where it ends: reads what a store has beyond that.
+    pub(super) async fn resume(&mut self, storage: &EmbeddedStorage) {
+        let after = self.newest();
+        let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
+        self.follow(&mut stream, storage.current_revision().await.unwrap()).await;
     }
 
-    fn state(&self, at: Revision) -> Vec<KeyValue> {
-        let mut state = BTreeMap::new();
+    /// Revision 1 is the empty store.
+    pub(super) fn newest(&self) -> Revision {
+        let newest = self.events.last_key_value().map_or(self.base_at, |(revision, _)| *revision);
+        newest.max(Revision(1))
+    }
+
+    fn state_map(&self, at: Revision) -> BTreeMap<Key, KeyValue> {
+        let mut state = self.base.clone();
         for (kind, kv) in self.events.range(..=at).map(|(_, event)| event) {
             match kind {
                 EventKind::Create | EventKind::Update => state.insert(kv.key.clone(), kv.clone()),
                 EventKind::Delete => state.remove(&kv.key),
             };
         }
-        state.into_values().collect()
+        state
+    }
+
+    fn state(&self, at: Revision) -> Vec<KeyValue> {
+        self.state_map(at).into_values().collect()
+    }
+
+    /// How many keys of a prefix there are in the end.
+    pub(super) fn alive(&self, prefix: &str) -> usize {
+        self.state_map(self.newest()).keys().filter(|key| key.as_str().starts_with(prefix)).count()
+    }
+
+    /// Keeps only the state at a revision and what came after it. Whether that is less than before.
+    pub(super) fn forget(&mut self, compacted: Revision) -> bool {
+        let less = compacted > self.base_at;
+        self.base = self.state_map(compacted);
+        self.base_at = compacted;
+        self.events.retain(|at, _| *at > compacted);
+        less
     }
 
     /// Checks that a store holds this history up to some write not before `acknowledged`, whole, as far as it is not
@@ -58,7 +88,7 @@ impl History {
         assert!(newest >= acknowledged, "{what}: {acknowledged} was acknowledged, the newest is {newest}");
         assert!(newest <= self.newest(), "{what}: {newest} was never written");
         let compacted = storage.shared.state.read().compacted;
-        assert!(compacted <= newest, "{what}");
+        assert!(compacted <= newest && compacted >= self.base_at, "{what}: compacted at {compacted}");
         for at in [compacted.max(Revision(1)), Revision(compacted.0.midpoint(newest.0).max(1)), newest] {
             let listed = storage.get_list(ListRequest { revision: Some(at), ..list_all() }).await;
             let listed = listed.unwrap_or_else(|error| panic!("{what}: the list at {at}: {error}"));
@@ -66,11 +96,9 @@ impl History {
         }
         let request = WatchRequest { prefix: String::new(), after: compacted };
         let mut stream = storage.watch(request).await.unwrap();
-        let mut kept = History {
-            events: self.events.range(..=compacted).map(|(at, event)| (*at, event.clone())).collect(),
-        };
-        kept.follow(&mut stream, newest).await;
-        let differs = kept.events.iter().find(|(at, event)| self.events.get(at) != Some(event));
+        let mut told = History { base_at: compacted, ..History::default() };
+        told.follow(&mut stream, newest).await;
+        let differs = told.events.iter().find(|(at, event)| self.events.get(at) != Some(event));
         assert!(differs.is_none(), "{what}: {differs:?}");
         newest
     }

@@ -83,7 +83,7 @@ fn points(trace: &Trace, random: &mut Random) -> Vec<usize> {
 
 #[test]
 fn acknowledged_writes_survive_a_power_cut_at_any_point() {
-    let original = Embedded::new();
+    let original = Embedded::fast();
     let mut history = History::default();
     drop(open(original.0.path()));
     let trace = block_on(run(original.0.path(), &mut history, 0, 60));
@@ -95,11 +95,13 @@ fn acknowledged_writes_survive_a_power_cut_at_any_point() {
     let mut random = Random::new(1);
     let mut points = points(&trace, &mut random);
     points.truncate(points.len() / 7 * 7 - 1);
-    let copy = Embedded::new();
+    let copy = Embedded::fast();
     let (mut made, mut shorter) = (0, 0);
     while made < cuts() {
         // A step that meets every point, the neighbours of one another far apart.
-        for (number, point) in (0..points.len()).filter_map(|at| points.get(at * 7 % points.len())).enumerate() {
+        for (number, point) in
+            (0..points.len()).filter_map(|at| points.get(at * 7 % points.len())).enumerate()
+        {
             if made >= cuts() {
                 break;
             }
@@ -155,7 +157,7 @@ fn twice(directory: &Path, history: &History, acknowledged: Revision, seed: u64,
 
 #[test]
 fn a_power_cut_while_a_store_is_made_leaves_none_or_an_empty_one() {
-    let original = Embedded::new();
+    let original = Embedded::fast();
     let disk = FaultDisk::new(original.0.path());
     disk.record().unwrap();
     drop(open(original.0.path()));
@@ -167,7 +169,7 @@ fn a_power_cut_while_a_store_is_made_leaves_none_or_an_empty_one() {
         .position(|operation| matches!(operation, Operation::Create { file } if !file.contains(".new")));
     let named = named.unwrap_or(trace.operations.len());
     assert!(named > 5, "{:?}", trace.operations);
-    let copy = Embedded::new();
+    let copy = Embedded::fast();
     for seed in 0..300 {
         let mut random = Random::new(seed);
         let point = random.below(named as u64) as usize;

@@ -1,0 +1,113 @@
+//! From YAML or JSON to a tree, strictly.
+
+use pintle_machinery::{
+    Value,
+    codec::{StrictProblem, json, yaml},
+    text::quote,
+};
+use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Type};
+use std::sync::LazyLock;
+use zeroize::{Zeroize, Zeroizing};
+
+const API_VERSION: &str = "apiserver.config.k8s.io/v1";
+const KIND: &str = "EncryptionConfiguration";
+
+/// The tree of a configuration, or why there is none. Unknown and repeated fields are errors.
+pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
+    let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
+    // Every JSON text is YAML, so that this reads both.
+    let text = Zeroizing::new(converted.json);
+    let meta = json::type_meta(&text);
+    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    // The reference prints the whole file here, with the secrets in it.
+    if meta.kind.is_empty() {
+        return Err("Object 'Kind' is missing".to_owned());
+    }
+    if meta.api_version.is_empty() {
+        return Err("Object 'apiVersion' is missing".to_owned());
+    }
+    if (meta.api_version.as_str(), meta.kind.as_str()) != (API_VERSION, KIND) {
+        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
+        return Err(format!(
+            "no kind {kind} is registered for version {version}; {KIND} of {API_VERSION} is wanted"
+        ));
+    }
+    let decoded = json::decode(&text, SCHEMA.root()).map_err(|error| error.to_string())?;
+    let mut problems = converted.problems;
+    problems.extend(decoded.problems);
+    match problems.is_empty() {
+        true => Ok(decoded.value),
+        false => {
+            let texts: Vec<_> = problems.iter().map(StrictProblem::to_string).collect();
+            Err(format!("strict decoding error: {}", texts.join(", ")))
+        }
+    }
+}
+
+/// Overwrites every text of a tree.
+pub(super) fn wipe(tree: &mut Value) {
+    match tree {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(members) => members.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The fields of the configuration.
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let mut types = Types(SchemaBuilder::new());
+    let text = types.0.scalar(Type::String);
+    let number = types.0.scalar(Type::Int32);
+    let duration = types.0.scalar(Type::Duration);
+    let texts = types.list(text);
+    let key = types.structure(&[("name", text), ("secret", text)], &[]);
+    let keys = types.list(key);
+    let with_keys = types.structure(&[("keys", keys)], &[]);
+    let identity = types.structure(&[], &[]);
+    let kms = types.structure(
+        &[("apiVersion", text), ("name", text), ("endpoint", text)],
+        &[("cachesize", number), ("timeout", duration)],
+    );
+    let provider = types.structure(
+        &[],
+        &[
+            ("aesgcm", with_keys),
+            ("aescbc", with_keys),
+            ("secretbox", with_keys),
+            ("identity", identity),
+            ("kms", kms),
+        ],
+    );
+    let providers = types.list(provider);
+    let rule = types.structure(&[("resources", texts), ("providers", providers)], &[]);
+    let rules = types.list(rule);
+    let root = types.structure(&[("kind", text), ("apiVersion", text), ("resources", rules)], &[]);
+    types.0.finish(root)
+});
+
+struct Types(SchemaBuilder);
+
+impl Types {
+    fn list(&mut self, item: NodeId) -> NodeId {
+        self.0.list(item, ListType::Atomic, &[])
+    }
+
+    /// A struct of these fields; those of the second list may be absent, which is not the same as zero.
+    fn structure(
+        &mut self,
+        values: &[(&'static str, NodeId)],
+        pointers: &[(&'static str, NodeId)],
+    ) -> NodeId {
+        let id = self.0.reserve();
+        let field = |pointer: bool| {
+            move |&(name, node): &(&'static str, NodeId)| {
+                let omit = if pointer { Omit::Empty } else { Omit::Never };
+                (FieldSpec { name, pointer, omit, ..FieldSpec::default() }, node)
+            }
+        };
+        let fields = values.iter().map(field(false)).chain(pointers.iter().map(field(true))).collect();
+        self.0.set_struct(id, StructSpec { fields, declared: true, ..StructSpec::default() });
+        id
+    }
+}

@@ -1,0 +1,118 @@
+//! Why a value could not be encrypted or decrypted, with the word that metrics have for it.
+
+use pintle_storage::TransformError;
+use std::fmt;
+use tonic::{Code, Status};
+
+/// A failed transformation. The text names no key bytes and no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    text: String,
+    /// What a key service answered, when one was asked.
+    code: Option<Code>,
+}
+
+impl Failure {
+    pub(crate) fn new(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), code: None }
+    }
+
+    /// The failure of a call to a key service.
+    pub(crate) fn of_call(prefix: &str, status: &Status) -> Failure {
+        Failure { text: format!("{prefix}{}", rpc_error(status)), code: Some(status.code()) }
+    }
+
+    /// Several failures as one, as Kubernetes' aggregates print them: a single one stands for itself, and texts that
+    /// repeat are told once. `None` when there was none.
+    pub(crate) fn aggregate(failures: Vec<Failure>) -> Option<Failure> {
+        let mut failures = failures;
+        if failures.len() <= 1 {
+            return failures.pop();
+        }
+        let mut texts: Vec<String> = Vec::with_capacity(failures.len());
+        for failure in failures {
+            if !texts.contains(&failure.text) {
+                texts.push(failure.text);
+            }
+        }
+        let text = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        Some(Failure::new(text))
+    }
+
+    /// The `status` label of a failed transformation.
+    pub(crate) fn label(&self) -> &'static str {
+        self.code.map_or("unknown-non-grpc", code_name)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Failure> for TransformError {
+    fn from(failure: Failure) -> TransformError {
+        TransformError(failure.text)
+    }
+}
+
+/// A gRPC status as Go's library prints it.
+pub(crate) fn rpc_error(status: &Status) -> String {
+    format!("rpc error: code = {} desc = {}", code_name(status.code()), status.message())
+}
+
+/// The name of a gRPC code in Go's library, which metrics use as a label.
+pub(crate) fn code_name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_told_together() {
+        let aggregate = |texts: &[&str]| {
+            Failure::aggregate(texts.iter().map(|text| Failure::new(*text)).collect())
+                .map(|failure| failure.to_string())
+        };
+        assert_eq!(aggregate(&[]), None);
+        assert_eq!(aggregate(&["a"]).as_deref(), Some("a"));
+        assert_eq!(aggregate(&["a", "b"]).as_deref(), Some("[a, b]"));
+        assert_eq!(aggregate(&["a", "b", "a"]).as_deref(), Some("[a, b]"));
+        assert_eq!(aggregate(&["a", "a"]).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn calls_fail_in_the_words_of_grpc() {
+        let failure = Failure::of_call("failed to decrypt DEK, error: ", &Status::not_found("no such key"));
+        assert_eq!(
+            failure.to_string(),
+            "failed to decrypt DEK, error: rpc error: code = NotFound desc = no such key"
+        );
+        assert_eq!(failure.label(), "NotFound");
+        assert_eq!(Failure::new("x").label(), "unknown-non-grpc");
+    }
+}

@@ -1,0 +1,290 @@
+//! Whether a key service is well, and the data key that values are written with.
+//!
+//! **The data key.** Made when the service names a key for the first time or another key than before, and kept for
+//! writing until three minutes after the service was last found well with that same key; for deciding what is stale,
+//! for ever. So within three minutes after the service changed its key, values are either written by the new key or
+//! not at all, and whoever rewrites everything then knows that the old key is out of use.
+//!
+//! **Asking.** Once a minute, every ten seconds while the service is not well, and when a health check finds the last
+//! answer old; never more often than [`Probe::is_fresh`] allows. Checks never wait: they tell the last answer.
+
+use super::messages::StatusResponse;
+use super::{
+    data_keys::DataKey,
+    object::{CacheKey, EncryptedObject, HKDF_SHA256_XNONCE_AES_GCM_SEED, validate_key_id},
+    service::KmsService,
+};
+use crate::{
+    cipher::random,
+    extended_nonce::{ExtendedNonceGcm, SEED},
+    failure::{Failure, rpc_error},
+    metrics::{Direction, EncryptionMetrics, KeyIdUse, hash_if_not_empty},
+};
+use arc_swap::ArcSwapOption;
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use pintle_machinery::text::quote;
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::Notify, time::Instant};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+/// How long a good and a bad answer count.
+const POSITIVE_TTL: Duration = Duration::from_secs(20);
+const NEGATIVE_TTL: Duration = Duration::from_secs(3);
+/// How often a service is asked that is well, and one that is not.
+const POSITIVE_INTERVAL: Duration = Duration::from_secs(60);
+const NEGATIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long values are written with a data key after the service was last well.
+const WRITE_TTL: Duration = Duration::from_secs(3 * 60);
+
+/// The two versions of the interface that are one and the same.
+const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
+
+/// One key service, watched.
+pub(crate) struct Probe {
+    name: String,
+    service: Arc<dyn KmsService>,
+    metrics: Arc<EncryptionMetrics>,
+    write_key: ArcSwapOption<WriteKey>,
+    last: Mutex<Option<LastCheck>>,
+    /// Held while the service is asked; it guards the version that the service named first.
+    version: tokio::sync::Mutex<Option<String>>,
+    wanted: Notify,
+}
+
+/// The data key that values are written with, and until when.
+pub(crate) struct WriteKey {
+    pub(crate) key: Arc<DataKey>,
+    /// All that is stored beside a ciphertext.
+    pub(crate) template: EncryptedObject,
+    pub(crate) cache_key: CacheKey,
+    /// Counts the values encrypted by it.
+    pub(crate) uses: Arc<KeyIdUse>,
+    expires: Instant,
+}
+
+struct LastCheck {
+    at: Instant,
+    outcome: Result<(), String>,
+}
+
+impl Probe {
+    pub(crate) fn new(
+        name: &str,
+        service: Arc<dyn KmsService>,
+        metrics: Arc<EncryptionMetrics>,
+    ) -> Arc<Probe> {
+        Arc::new(Probe {
+            name: name.to_owned(),
+            service,
+            metrics,
+            write_key: ArcSwapOption::empty(),
+            last: Mutex::default(),
+            version: tokio::sync::Mutex::default(),
+            wanted: Notify::new(),
+        })
+    }
+
+    /// The data key of the last time all was well, whether or not it may still be written with.
+    pub(crate) fn write_key(&self) -> Result<Arc<WriteKey>, Failure> {
+        // Until the service answered for the first time there is none; the text is the reference's.
+        self.write_key.load_full().ok_or_else(|| Failure::new("got unexpected nil transformer"))
+    }
+
+    /// The last answer. Has the service asked again, without waiting for it, when the answer is old.
+    pub(crate) fn health(&self) -> Result<(), String> {
+        let last = self.last.lock();
+        if !last.as_ref().is_some_and(LastCheck::is_fresh) {
+            self.wanted.notify_one();
+        }
+        match &*last {
+            Some(last) => last.outcome.clone(),
+            None => Err(format!("KMS Provider {} was not asked yet", self.name)),
+        }
+    }
+
+    /// Asks the service again and again. Ends only by being dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let is_well = self.last.lock().as_ref().is_some_and(|last| last.outcome.is_ok());
+            let interval = if is_well { POSITIVE_INTERVAL } else { NEGATIVE_INTERVAL };
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
+                () = self.wanted.notified() => {}
+            }
+            // The outcome is told by the log and by the next health check.
+            let _ = self.check().await;
+        }
+    }
+
+    /// Asks the service how it is, unless the last answer still counts, and makes a new data key if it names a new key.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        let mut version = self.version.lock().await;
+        if let Some(last) = self.last.lock().as_ref().filter(|last| last.is_fresh()) {
+            return last.outcome.clone();
+        }
+        let outcome = match self.service.status().await {
+            Ok(status) => self.judge(&mut version, status).await,
+            Err(error) => Err(format!(
+                "failed to perform status section of the healthz check for KMS Provider {}, error: {}",
+                self.name,
+                rpc_error(&error)
+            )),
+        };
+        if let Err(error) = &outcome {
+            tracing::warn!(provider = self.name, error, "key service failed its health check");
+        }
+        *self.last.lock() = Some(LastCheck { at: Instant::now(), outcome: outcome.clone() });
+        outcome
+    }
+
+    /// What is wrong with an answer, all of it.
+    async fn judge(&self, version: &mut Option<String>, status: StatusResponse) -> Result<(), String> {
+        let mut failures = Vec::new();
+        if status.healthz != "ok" {
+            failures.push(Failure::new(format!("got unexpected healthz status: {}", status.healthz)));
+        }
+        if !VERSIONS.contains(&status.version.as_str()) {
+            let unexpected = format!("expected KMSv2 API version v2, got {}", status.version);
+            failures.push(Failure::new(unexpected));
+        } else {
+            let first = version.get_or_insert_with(|| status.version.clone());
+            if *first != status.version {
+                failures.push(Failure::new(format!(
+                    "KMSv2 API version should not change after the initial status response version {first}, got {}",
+                    status.version
+                )));
+            }
+        }
+        match validate_key_id(&status.key_id) {
+            Err(error) => {
+                self.metrics.invalid_key_id_from_status(&self.name, error.code);
+                failures.push(Failure::new(format!(
+                    "got invalid KMSv2 KeyID hash {}: {}",
+                    quote(&hash_if_not_empty(&status.key_id)),
+                    error.text
+                )));
+            }
+            Ok(()) => {
+                self.metrics.key_id_from_status(&self.name, &status.key_id);
+                failures.extend(self.rotate(&status.key_id).await.err());
+            }
+        }
+        match Failure::aggregate(failures) {
+            None => Ok(()),
+            Some(failure) => Err(format!("kmsv2 Provider {} is not healthy, error: {failure}", self.name)),
+        }
+    }
+
+    /// Goes on with the data key when it belongs to the service's key, and makes a new one otherwise. When that fails,
+    /// or the service has changed its key between the two calls, the old one is kept as it is.
+    async fn rotate(&self, key_id: &str) -> Result<(), Failure> {
+        let current = self.write_key.load_full();
+        // Counted from before the service is asked, so that the time is an upper bound.
+        let expires = Instant::now() + WRITE_TTL;
+        if let Some(current) = current.as_ref().filter(|current| current.template.key_id == key_id) {
+            self.write_key.store(Some(Arc::new(current.until(expires))));
+            return Ok(());
+        }
+        let uid = Uuid::new_v4().to_string();
+        let made = self.make_write_key(&uid, expires).await;
+        let (made_key_id, why) = match made {
+            Ok(made) if made.template.key_id == key_id => {
+                tracing::debug!(provider = self.name, uid, key = hash_if_not_empty(key_id), "new data key");
+                self.write_key.store(Some(Arc::new(made)));
+                return Ok(());
+            }
+            Ok(made) => (made.template.key_id, "<nil>".to_owned()),
+            Err(failure) => (String::new(), failure.to_string()),
+        };
+        let (state_error, state_key_id, expired_at) = match &current {
+            Some(current) => ("<nil>", current.template.key_id.as_str(), current.expires_at()),
+            None => ("got unexpected nil transformer", "", "0001-01-01T00:00:00Z".to_owned()),
+        };
+        Err(Failure::new(format!(
+            "failed to rotate DEK uid={}, useSeed=true, errState={state_error}, errGen={why}, \
+             statusKeyIDHash={}, encryptKeyIDHash={}, stateKeyIDHash={}, expirationTimestamp={expired_at}",
+            quote(&uid),
+            quote(&hash_if_not_empty(key_id)),
+            quote(&hash_if_not_empty(&made_key_id)),
+            quote(&hash_if_not_empty(state_key_id)),
+        )))
+    }
+
+    async fn make_write_key(&self, uid: &str, expires: Instant) -> Result<WriteKey, Failure> {
+        let start = std::time::Instant::now();
+        let seed = random::<SEED>();
+        self.metrics.data_key_generated(start, seed.is_ok());
+        let seed = Zeroizing::new(seed?.to_vec());
+        let response = self.service.encrypt(uid, &seed).await;
+        let response =
+            response.map_err(|error| Failure::of_call("failed to encrypt DEK, error: ", &error))?;
+        let template = EncryptedObject {
+            encrypted_data: Default::default(),
+            key_id: response.key_id,
+            encrypted_dek_source: response.ciphertext,
+            annotations: response.annotations,
+            encrypted_dek_source_type: HKDF_SHA256_XNONCE_AES_GCM_SEED,
+        };
+        template.validate_data_key()?;
+        let uses = |direction| self.metrics.key_id(direction, &self.name, &template.key_id);
+        let key =
+            DataKey { cipher: Box::new(ExtendedNonceGcm::new(seed)?), uses: uses(Direction::FromStorage) };
+        Ok(WriteKey {
+            key: Arc::new(key),
+            uses: Arc::new(uses(Direction::ToStorage)),
+            cache_key: template.cache_key(),
+            template,
+            expires,
+        })
+    }
+}
+
+impl LastCheck {
+    fn is_fresh(&self) -> bool {
+        let ttl = if self.outcome.is_ok() { POSITIVE_TTL } else { NEGATIVE_TTL };
+        self.at.elapsed() < ttl
+    }
+}
+
+impl WriteKey {
+    /// Whether values may be written with it now.
+    pub(crate) fn validate_encrypt_capability(&self) -> Result<(), Failure> {
+        if Instant::now() <= self.expires {
+            return Ok(());
+        }
+        Err(Failure::new(format!(
+            "encryptedDEKSource with keyID hash {} expired at {} (current time is {})",
+            quote(&hash_if_not_empty(&self.template.key_id)),
+            self.expires_at(),
+            rfc3339(Timestamp::now()),
+        )))
+    }
+
+    fn until(&self, expires: Instant) -> WriteKey {
+        WriteKey {
+            key: self.key.clone(),
+            template: self.template.clone(),
+            cache_key: self.cache_key,
+            uses: self.uses.clone(),
+            expires,
+        }
+    }
+
+    /// When it expires, by the clock on the wall.
+    fn expires_at(&self) -> String {
+        let now = Instant::now();
+        let ahead = SignedDuration::try_from(self.expires.saturating_duration_since(now));
+        let ago = SignedDuration::try_from(now.saturating_duration_since(self.expires));
+        let time = Timestamp::now();
+        let time = ahead.and_then(|ahead| time.checked_add(ahead)).unwrap_or(time);
+        let time = ago.and_then(|ago| time.checked_sub(ago)).unwrap_or(time);
+        rfc3339(time)
+    }
+}
+
+/// A time to the second, in UTC.
+fn rfc3339(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

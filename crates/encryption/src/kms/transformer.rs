@@ -1,0 +1,94 @@
+//! Values on their way through a key service's data keys.
+
+use super::{
+    data_keys::{DataKey, DataKeyCache},
+    messages::DecryptRequest,
+    object::{EncryptedObject, HKDF_SHA256_XNONCE_AES_GCM_SEED},
+    probe::{Probe, WriteKey},
+    service::KmsService,
+};
+use crate::{
+    failure::Failure,
+    key_ring::Opened,
+    metrics::{Direction, EncryptionMetrics},
+};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Encrypts by the data key that a [`Probe`] holds, and decrypts by the one that is named beside each value.
+pub(crate) struct KmsTransformer {
+    provider: String,
+    service: Arc<dyn KmsService>,
+    probe: Arc<Probe>,
+    cache: DataKeyCache,
+    metrics: Arc<EncryptionMetrics>,
+}
+
+impl KmsTransformer {
+    pub(crate) fn new(
+        provider: &str,
+        service: Arc<dyn KmsService>,
+        probe: Arc<Probe>,
+        metrics: Arc<EncryptionMetrics>,
+    ) -> KmsTransformer {
+        let cache = DataKeyCache::new(provider, metrics.clone());
+        KmsTransformer { provider: provider.to_owned(), service, probe, cache, metrics }
+    }
+
+    /// Appends what is to be stored for `plain` to `out`. Asks the service nothing.
+    pub(crate) fn seal(&self, authenticated: &[u8], plain: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
+        let write_key = self.probe.write_key()?;
+        write_key.validate_encrypt_capability()?;
+        // Values written by it are read by it after the key has changed, without asking the service.
+        if self.cache.get(&write_key.cache_key).is_none() {
+            self.cache.insert(write_key.cache_key, write_key.key.clone());
+        }
+        let mut sealed = Vec::new();
+        write_key.key.cipher.seal(authenticated, plain, &mut sealed)?;
+        write_key.uses.record();
+        let object = EncryptedObject { encrypted_data: sealed.into(), ..write_key.template.clone() };
+        object.append_to(out)
+    }
+
+    /// The value that was stored. It is stale when it was written by another key than the service's current one.
+    pub(crate) async fn open(&self, authenticated: &[u8], stored: &[u8]) -> Result<Opened, Failure> {
+        let object = EncryptedObject::parse(stored)?;
+        // Values by a key that has expired for writing are read all the same.
+        let write_key = self.probe.write_key()?;
+        let key = self.data_key(&object, &write_key).await?;
+        key.uses.record();
+        let value = key.cipher.open(authenticated, &object.encrypted_data)?;
+        let stale = object.key_id != write_key.template.key_id
+            || object.encrypted_dek_source_type != HKDF_SHA256_XNONCE_AES_GCM_SEED;
+        Ok(Opened { value: value.into(), stale })
+    }
+
+    async fn data_key(
+        &self,
+        object: &EncryptedObject,
+        write_key: &WriteKey,
+    ) -> Result<Arc<DataKey>, Failure> {
+        let cache_key = object.cache_key();
+        if cache_key == write_key.cache_key {
+            return Ok(write_key.key.clone());
+        }
+        if let Some(key) = self.cache.get(&cache_key) {
+            return Ok(key);
+        }
+        self.metrics.cache_miss();
+        let uid = Uuid::new_v4().to_string();
+        tracing::debug!(provider = self.provider, uid, "decrypting a data key");
+        let request = DecryptRequest {
+            ciphertext: object.encrypted_dek_source.clone(),
+            uid,
+            key_id: object.key_id.clone(),
+            annotations: object.annotations.clone(),
+        };
+        let key = self.service.decrypt(request).await;
+        let key = key.map_err(|error| Failure::of_call("failed to decrypt DEK, error: ", &error))?;
+        let uses = self.metrics.key_id(Direction::FromStorage, &self.provider, &object.key_id);
+        let key = Arc::new(DataKey::decrypted(object.encrypted_dek_source_type, key, uses)?);
+        self.cache.insert(cache_key, key.clone());
+        Ok(key)
+    }
+}

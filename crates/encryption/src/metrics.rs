@@ -1,0 +1,364 @@
+//! Counters of encryption at rest, under Kubernetes' metric names
+//! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+
+use crate::failure::Failure;
+use indexmap::IndexMap;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts,
+    core::Collector, exponential_buckets,
+};
+use sha2::{Digest, Sha256};
+use std::{
+    fmt::Write,
+    time::{Duration, Instant},
+};
+
+/// How many keys of key services have series of their own. Those used least recently make room.
+const KEY_ID_SERIES: usize = 100;
+
+/// All counters of encryption at rest, of one server.
+pub struct EncryptionMetrics {
+    server_hash: String,
+    transformations: IntCounterVec,
+    transformation_duration: HistogramVec,
+    cache_misses: IntCounter,
+    data_key_generation_duration: Histogram,
+    data_key_generation_failures: IntCounter,
+    kms_operations: HistogramVec,
+    key_ids: KeyIdSeries,
+    key_id_status: StatusSeries,
+    invalid_key_ids: IntCounterVec,
+    data_key_cache_size: GaugeVec,
+    reloads: IntCounterVec,
+    last_reload: GaugeVec,
+    last_config: GaugeVec,
+}
+
+impl EncryptionMetrics {
+    /// New counters; `api_server_id` tells servers of one cluster apart.
+    ///
+    /// # Errors
+    /// Never, for names that are right; the library checks them at run time.
+    pub fn new(api_server_id: &str) -> Result<EncryptionMetrics, prometheus::Error> {
+        let opts = |name: &str, help: &str| Opts::new(name, help);
+        let histogram = |name: &str, help: &str, start: f64, count: usize| {
+            Ok::<_, prometheus::Error>(
+                HistogramOpts::new(name, help).buckets(exponential_buckets(start, 2.0, count)?),
+            )
+        };
+        let key_id_labels = ["transformation_type", "provider_name", "key_id_hash", "apiserver_id_hash"];
+        Ok(EncryptionMetrics {
+            server_hash: hash_if_not_empty(api_server_id),
+            transformations: IntCounterVec::new(
+                opts(
+                    "apiserver_storage_transformation_operations_total",
+                    "Values encrypted and decrypted, by resource, direction, provider and outcome.",
+                ),
+                &["resource", "transformation_type", "transformer_prefix", "status"],
+            )?,
+            transformation_duration: HistogramVec::new(
+                histogram(
+                    "apiserver_storage_transformation_duration_seconds",
+                    "How long it took to encrypt or decrypt a value.",
+                    5e-6,
+                    25,
+                )?,
+                &["transformation_type", "transformer_prefix"],
+            )?,
+            cache_misses: IntCounter::with_opts(opts(
+                "apiserver_storage_envelope_transformation_cache_misses_total",
+                "Values whose data key had to be decrypted by a key service.",
+            ))?,
+            data_key_generation_duration: Histogram::with_opts(histogram(
+                "apiserver_storage_data_key_generation_duration_seconds",
+                "How long it took to make a data key.",
+                5e-6,
+                14,
+            )?)?,
+            data_key_generation_failures: IntCounter::with_opts(opts(
+                "apiserver_storage_data_key_generation_failures_total",
+                "Data keys that could not be made.",
+            ))?,
+            kms_operations: HistogramVec::new(
+                histogram(
+                    "apiserver_envelope_encryption_kms_operations_latency_seconds",
+                    "How long calls of key services took, by outcome.",
+                    0.0001,
+                    20,
+                )?,
+                &["provider_name", "method_name", "grpc_status_code"],
+            )?,
+            key_ids: KeyIdSeries {
+                total: IntCounterVec::new(
+                    opts(
+                        "apiserver_envelope_encryption_key_id_hash_total",
+                        "How often a key of a key service was used.",
+                    ),
+                    &key_id_labels,
+                )?,
+                last: GaugeVec::new(
+                    opts(
+                        "apiserver_envelope_encryption_key_id_hash_last_timestamp_seconds",
+                        "When a key of a key service was last used.",
+                    ),
+                    &key_id_labels,
+                )?,
+                used: Mutex::default(),
+            },
+            key_id_status: StatusSeries {
+                last: GaugeVec::new(
+                    opts(
+                        "apiserver_envelope_encryption_key_id_hash_status_last_timestamp_seconds",
+                        "When a key service last named a key as its current one.",
+                    ),
+                    &["provider_name", "key_id_hash", "apiserver_id_hash"],
+                )?,
+                used: Mutex::default(),
+            },
+            invalid_key_ids: IntCounterVec::new(
+                opts(
+                    "apiserver_envelope_encryption_invalid_key_id_from_status_total",
+                    "How often a key service named no valid key as its current one.",
+                ),
+                &["provider_name", "error"],
+            )?,
+            data_key_cache_size: GaugeVec::new(
+                opts(
+                    "apiserver_envelope_encryption_dek_source_cache_size",
+                    "How many decrypted data keys are kept, about as many as a restart asks the key service for.",
+                ),
+                &["provider_name"],
+            )?,
+            reloads: IntCounterVec::new(
+                opts(
+                    "apiserver_encryption_config_controller_automatic_reloads_total",
+                    "How often the encryption configuration was read again, by outcome.",
+                ),
+                &["status", "apiserver_id_hash"],
+            )?,
+            last_reload: GaugeVec::new(
+                opts(
+                    "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+                    "When the encryption configuration was last read again, by outcome.",
+                ),
+                &["status", "apiserver_id_hash"],
+            )?,
+            last_config: GaugeVec::new(
+                opts(
+                    "apiserver_encryption_config_controller_last_config_info",
+                    "The encryption configuration in force, by its hash; always 1.",
+                ),
+                &["apiserver_id_hash", "hash"],
+            )?,
+        })
+    }
+
+    /// All of them, to be registered.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.transformations.clone()),
+            Box::new(self.transformation_duration.clone()),
+            Box::new(self.cache_misses.clone()),
+            Box::new(self.data_key_generation_duration.clone()),
+            Box::new(self.data_key_generation_failures.clone()),
+            Box::new(self.kms_operations.clone()),
+            Box::new(self.key_ids.total.clone()),
+            Box::new(self.key_ids.last.clone()),
+            Box::new(self.key_id_status.last.clone()),
+            Box::new(self.invalid_key_ids.clone()),
+            Box::new(self.data_key_cache_size.clone()),
+            Box::new(self.reloads.clone()),
+            Box::new(self.last_reload.clone()),
+            Box::new(self.last_config.clone()),
+        ]
+    }
+
+    pub(crate) fn cache_miss(&self) {
+        self.cache_misses.inc();
+    }
+
+    pub(crate) fn data_key_generated(&self, start: Instant, is_ok: bool) {
+        match is_ok {
+            true => self.data_key_generation_duration.observe(start.elapsed().as_secs_f64()),
+            false => self.data_key_generation_failures.inc(),
+        }
+    }
+
+    pub(crate) fn kms_operation(&self, provider: &str, method: &str, code: &str, duration: Duration) {
+        let observed = self.kms_operations.with_label_values(&[provider, method, code]);
+        observed.observe(duration.as_secs_f64());
+    }
+
+    /// The counters of one key of a key service, for who encrypts or decrypts by it.
+    pub(crate) fn key_id(&self, direction: Direction, provider: &str, key_id: &str) -> KeyIdUse {
+        let labels = [direction.label(), provider, &hash_if_not_empty(key_id), &self.server_hash];
+        let mut used = self.key_ids.used.lock();
+        if let Some(evicted) = touch(&mut used, labels.map(str::to_owned)) {
+            // Neither fails but for series that are gone already.
+            let _ = self.key_ids.total.remove_label_values(&evicted.each_ref().map(String::as_str));
+            let _ = self.key_ids.last.remove_label_values(&evicted.each_ref().map(String::as_str));
+        }
+        KeyIdUse {
+            total: self.key_ids.total.with_label_values(&labels),
+            last: self.key_ids.last.with_label_values(&labels),
+        }
+    }
+
+    pub(crate) fn key_id_from_status(&self, provider: &str, key_id: &str) {
+        let labels = [provider, &hash_if_not_empty(key_id), &self.server_hash];
+        let mut used = self.key_id_status.used.lock();
+        if let Some(evicted) = touch(&mut used, labels.map(str::to_owned)) {
+            let _ = self.key_id_status.last.remove_label_values(&evicted.each_ref().map(String::as_str));
+        }
+        self.key_id_status.last.with_label_values(&labels).set(now());
+    }
+
+    pub(crate) fn invalid_key_id_from_status(&self, provider: &str, error: &str) {
+        self.invalid_key_ids.with_label_values(&[provider, error]).inc();
+    }
+
+    pub(crate) fn data_key_cache_size(&self, provider: &str, size: usize) {
+        self.data_key_cache_size.with_label_values(&[provider]).set(size as f64);
+    }
+
+    /// Notes that the configuration was read again, and which one is in force if that went well.
+    pub(crate) fn reloaded(&self, config_hash: Option<&str>) {
+        let status = if config_hash.is_some() { "success" } else { "failure" };
+        self.reloads.with_label_values(&[status, &self.server_hash]).inc();
+        self.last_reload.with_label_values(&[status, &self.server_hash]).set(now());
+        if let Some(hash) = config_hash {
+            self.config_in_force(hash);
+        }
+    }
+
+    /// Notes which configuration is in force.
+    pub(crate) fn config_in_force(&self, hash: &str) {
+        self.last_config.reset();
+        self.last_config.with_label_values(&[&self.server_hash, hash]).set(1.0);
+    }
+}
+
+/// Which way a value goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    FromStorage,
+    ToStorage,
+}
+
+impl Direction {
+    fn label(self) -> &'static str {
+        match self {
+            Direction::FromStorage => "from_storage",
+            Direction::ToStorage => "to_storage",
+        }
+    }
+}
+
+/// For which resource values are transformed, and where that is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) resource: &'a str,
+    pub(crate) metrics: &'a EncryptionMetrics,
+}
+
+impl Scope<'_> {
+    pub(crate) fn to_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
+        self.record(Direction::ToStorage, prefix, start, failure);
+    }
+
+    pub(crate) fn from_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
+        self.record(Direction::FromStorage, prefix, start, failure);
+    }
+
+    fn record(&self, direction: Direction, prefix: &str, start: Instant, failure: Option<&Failure>) {
+        let direction = direction.label();
+        let status = failure.map_or("OK", Failure::label);
+        self.metrics.transformations.with_label_values(&[self.resource, direction, prefix, status]).inc();
+        if failure.is_none() {
+            let duration = self.metrics.transformation_duration.with_label_values(&[direction, prefix]);
+            duration.observe(start.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// The counters of one key of a key service.
+pub(crate) struct KeyIdUse {
+    total: IntCounter,
+    last: Gauge,
+}
+
+impl KeyIdUse {
+    /// Notes that a value was encrypted or decrypted by it now.
+    pub(crate) fn record(&self) {
+        self.total.inc();
+        self.last.set(now());
+    }
+}
+
+struct KeyIdSeries {
+    total: IntCounterVec,
+    last: GaugeVec,
+    used: Mutex<IndexMap<[String; 4], ()>>,
+}
+
+struct StatusSeries {
+    last: GaugeVec,
+    used: Mutex<IndexMap<[String; 3], ()>>,
+}
+
+/// Makes these labels the ones used last, and returns those that have to go for them.
+fn touch<const N: usize>(used: &mut IndexMap<[String; N], ()>, labels: [String; N]) -> Option<[String; N]> {
+    used.shift_remove(&labels);
+    used.insert(labels, ());
+    match used.len() > KEY_ID_SERIES {
+        true => used.shift_remove_index(0).map(|(labels, ())| labels),
+        false => None,
+    }
+}
+
+fn now() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+/// `sha256:` and the hash of a text, or nothing for none: how what identifies a key is shown.
+pub(crate) fn hash_if_not_empty(text: &str) -> String {
+    match text.is_empty() {
+        true => String::new(),
+        false => content_hash(text.as_bytes()),
+    }
+}
+
+/// `sha256:` and the hash of these bytes.
+pub(crate) fn content_hash(bytes: &[u8]) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(bytes) {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_used_least_recently_make_room() {
+        let metrics = EncryptionMetrics::new("apiserver-a").unwrap();
+        for number in 0..=KEY_ID_SERIES {
+            metrics.key_id(Direction::ToStorage, "p", &format!("key-{number}")).record();
+            metrics.key_id(Direction::ToStorage, "p", "key-0").record();
+        }
+        let series = metrics.key_ids.total.collect();
+        let metrics: Vec<_> = series.iter().flat_map(|family| family.get_metric()).collect();
+        assert_eq!(metrics.len(), KEY_ID_SERIES);
+        let has = |key: &str| {
+            metrics
+                .iter()
+                .any(|metric| metric.get_label().iter().any(|label| label.value() == hash_if_not_empty(key)))
+        };
+        assert!(has("key-0") && has("key-100") && !has("key-1"));
+    }
+}

@@ -1,0 +1,85 @@
+//! Encryption at rest: the configuration file, the stores' transformers, the health check and the counters.
+
+use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
+use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, serving::stopped};
+use pintle_encryption::{Encryption, EncryptionMetrics, EncryptionOptions, identity};
+use pintle_machinery::GroupResource;
+use pintle_storage::ValueTransformer;
+use std::sync::Arc;
+use tokio::{sync::watch, task::JoinHandle};
+
+/// The name of the health check. It is one for all key services, however many there are.
+const HEALTH_CHECK: &str = "kms-providers";
+
+/// What the process has of encryption at rest, whether or not it is asked for.
+pub(crate) struct EncryptionAtRest {
+    encryption: Option<Arc<Encryption>>,
+    metrics: Arc<EncryptionMetrics>,
+}
+
+impl EncryptionAtRest {
+    /// Reads the configuration, if there is to be one.
+    pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
+        let metrics = EncryptionMetrics::new(&pintle_controlplane::identity(&hostname()));
+        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        let automatic_reload = options.encryption_provider_config_automatic_reload;
+        let encryption = match &options.encryption_provider_config {
+            None if automatic_reload => {
+                return Err(RunError::Options(
+                    "--encryption-provider-config-automatic-reload must be set with --encryption-provider-config"
+                        .to_owned(),
+                ));
+            }
+            None => None,
+            Some(path) => {
+                let options = EncryptionOptions {
+                    path: path.clone(),
+                    automatic_reload,
+                    poll_interval: options.encryption_provider_config_poll_interval,
+                };
+                Some(Encryption::load(options, metrics.clone()).await?)
+            }
+        };
+        Ok(EncryptionAtRest { encryption, metrics })
+    }
+
+    /// What encrypts the values of each resource.
+    pub(crate) fn resources(&self) -> Arc<dyn ResourceTransformers> {
+        Arc::new(Resources(self.encryption.clone()))
+    }
+
+    /// Adds the health check, if there is one, and the counters.
+    pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
+        let registered = chain.metrics.register(self.metrics.collectors());
+        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+        if let Some(encryption) = self.encryption.clone().filter(|encryption| encryption.has_health_check()) {
+            chain.health.add(HEALTH_CHECK, CheckScope::NotLive, Arc::new(move || encryption.health()));
+        }
+        Ok(())
+    }
+
+    /// Puts changes of the configuration in force until the server stops.
+    pub(crate) fn watch_config(&self, stopping: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
+        let encryption = self.encryption.clone()?;
+        let mut stopping = stopping.clone();
+        Some(tokio::spawn(async move {
+            tokio::select! {
+                () = encryption.run() => {}
+                () = stopped(&mut stopping) => {}
+            }
+        }))
+    }
+}
+
+/// The transformers of a configuration. Without one nothing is encrypted, but what is encrypted already is told from what
+/// is damaged.
+struct Resources(Option<Arc<Encryption>>);
+
+impl ResourceTransformers for Resources {
+    fn transformer_for(&self, resource: &GroupResource) -> Option<Arc<dyn ValueTransformer>> {
+        Some(match &self.0 {
+            Some(encryption) => encryption.transformer(resource),
+            None => identity(),
+        })
+    }
+}

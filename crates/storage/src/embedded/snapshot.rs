@@ -1,0 +1,219 @@
+//! Saving a store that a server may have open, and making a store out of a snapshot.
+//!
+//! A save reads the database from beside the server, in one read transaction: the log keeps everything that the
+//! transaction sees until it ends, whatever is written and compacted meanwhile. The server is not asked, and its writers
+//! do not wait; only its log grows for as long as the save takes.
+//!
+//! A restored store has the snapshot's keys with their revisions and nothing of the history before: it is compacted at
+//! its own revision, so whoever resumes from there goes on, and whoever is behind is told so.
+
+use super::{
+    EmbeddedOptions,
+    file::{self, OpenError},
+    row::{self, Entry, Inserts},
+};
+use crate::{
+    EventKind, Key, Revision,
+    snapshot::{
+        self, RestoreError, Restored, SaveError, SnapshotError, SnapshotFile, SnapshotHeader, SnapshotRecord,
+        SnapshotSummary, now_milliseconds,
+    },
+};
+use rusqlite::{Connection, ErrorCode};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// So many bytes of pages are kept while a store is filled.
+const FILL_CACHE_BYTES: u64 = 16 << 20;
+
+/// An embedded store as it is at one moment, to be saved. Whether a server has it open makes no difference.
+pub struct EmbeddedSnapshot {
+    path: PathBuf,
+    /// In a read transaction.
+    connection: Connection,
+    revision: Revision,
+    live: BTreeMap<Key, Live>,
+}
+
+/// The newest write of a key that exists.
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    mod_revision: Revision,
+    create_revision: Revision,
+    expires: u64,
+}
+
+impl EmbeddedSnapshot {
+    /// Looks at the store in `directory` as it is now.
+    ///
+    /// # Errors
+    /// When there is no store, when it is of an unknown format or damaged, when the file system says no.
+    pub fn open(directory: impl AsRef<Path>) -> Result<EmbeddedSnapshot, OpenError> {
+        let directory = directory.as_ref();
+        let path = file::database_path(directory);
+        let options = EmbeddedOptions::default();
+        file::check_unused(directory, &options)?;
+        let failed = |source| file::database_error(&path, source);
+        let connection = file::reader(directory, options.cache_bytes).map_err(failed)?;
+        connection.execute_batch("BEGIN").map_err(failed)?;
+        file::check_format(&path, &connection)?;
+        let (revision, live) = index(&path, &connection)?;
+        Ok(EmbeddedSnapshot { path, connection, revision, live })
+    }
+
+    /// The store's revision, which the snapshot is as of.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// How many keys are not under `prefix`, and so not in a snapshot of it.
+    pub fn keys_outside(&self, prefix: &str) -> usize {
+        self.live.keys().filter(|key| !key.as_str().starts_with(prefix)).count()
+    }
+
+    /// Saves all keys under `prefix` into a new file at `path`. `progress` is told how many keys have been written.
+    ///
+    /// # Errors
+    /// When a value is damaged, when there are no keys, when the file cannot be written. There is no file then.
+    pub fn save(
+        &self,
+        prefix: &str,
+        program: &str,
+        path: &Path,
+        overwrite: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<SnapshotSummary, SaveError> {
+        let mut keys = self.live.iter().filter(|(key, _)| key.as_str().starts_with(prefix)).peekable();
+        if keys.peek().is_none() {
+            return Err(SaveError::Empty { prefix: prefix.to_owned() });
+        }
+        let header = SnapshotHeader {
+            prefix: prefix.to_owned(),
+            revision: self.revision,
+            saved: now_milliseconds(),
+            source: "embedded".to_owned(),
+            program: program.to_owned(),
+        };
+        let mut output = SnapshotFile::create(path, overwrite, header)?;
+        for (key, live) in keys {
+            output.write(&self.record(key, *live)?)?;
+            if output.keys().is_multiple_of(1000) {
+                progress(output.keys());
+            }
+        }
+        progress(output.keys());
+        Ok(output.finish()?)
+    }
+
+    fn record(&self, key: &Key, live: Live) -> Result<SnapshotRecord, SaveError> {
+        let Live { mod_revision, create_revision, expires } = live;
+        let damaged = |detail: String| OpenError::Damaged { path: self.path.clone(), detail };
+        let value = row::value(&self.connection, mod_revision)
+            .map_err(|error| damaged(format!("{key}: {error}")))?
+            .ok_or_else(|| damaged(format!("{key}: the value of revision {mod_revision} is missing")))?;
+        Ok(SnapshotRecord { key: key.clone(), value, create_revision, mod_revision, expires })
+    }
+}
+
+/// The keys that exist, and the newest revision.
+fn index(path: &Path, connection: &Connection) -> Result<(Revision, BTreeMap<Key, Live>), OpenError> {
+    let failed = |source| file::database_error(path, source);
+    let revision = "SELECT number FROM meta WHERE name = 'revision'";
+    let mut revision =
+        connection.query_row(revision, (), |row| row.get(0)).map(row::revision).map_err(failed)?;
+    let mut live = BTreeMap::new();
+    let mut entries = connection.prepare(row::SELECT_ENTRIES).map_err(failed)?;
+    for entry in entries.query_map((), Entry::from_row).map_err(failed)? {
+        let entry = entry.map_err(failed)?.map_err(|at| OpenError::Damaged {
+            path: path.to_owned(),
+            detail: format!("the row of revision {at} fails its checksum"),
+        })?;
+        revision = revision.max(entry.revision);
+        let Entry { revision: mod_revision, create_revision, expires, .. } = entry;
+        match entry.kind {
+            EventKind::Create | EventKind::Update => {
+                live.insert(entry.key, Live { mod_revision, create_revision, expires });
+            }
+            EventKind::Delete => {
+                live.remove(&entry.key);
+            }
+        }
+    }
+    Ok((revision, live))
+}
+
+/// Makes a store in `directory` out of the snapshot at `path`. Keys keep their revisions. The store's own revision is
+/// the snapshot's and `bump_revision` more, and it is compacted there.
+///
+/// Until all is written and synced, the store has no name, so a crash leaves none or all of it.
+///
+/// # Errors
+/// When the snapshot is damaged, when there is a store already, when the file system says no. There is no store then,
+/// or still the one that was there.
+pub fn restore_embedded(
+    directory: impl AsRef<Path>,
+    path: &Path,
+    bump_revision: u64,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Restored, RestoreError> {
+    let directory = directory.as_ref();
+    let (mut reader, summary) = snapshot::open_verified(path)?;
+    let mut restored = Restored {
+        revision: Revision(summary.header.revision.0.saturating_add(bump_revision)),
+        keys: 0,
+        expired: 0,
+        resumed: false,
+        summary,
+    };
+    let total = restored.summary.keys;
+    let now = now_milliseconds();
+    file::create_filled(directory, |new, connection| {
+        let failed = |source| RestoreError::from(file::database_error(new, source));
+        // The file is synced as a whole before it gets its name.
+        let pragmas = format!("PRAGMA synchronous = OFF; PRAGMA cache_size = -{};", FILL_CACHE_BYTES / 1024);
+        connection.execute_batch(&format!("{pragmas} BEGIN;")).map_err(failed)?;
+        let mut inserts = Inserts::new(connection).map_err(failed)?;
+        while let Some(record) = reader.next_record()? {
+            if record.expires != 0 && record.expires <= now {
+                restored.expired += 1;
+                continue;
+            }
+            insert(&mut inserts, record, &mut restored.revision).map_err(failed)?;
+            restored.keys += 1;
+            if restored.keys.is_multiple_of(1000) {
+                progress(restored.keys, total);
+            }
+        }
+        drop(inserts);
+        if reader.summary().as_ref() != Some(&restored.summary) {
+            let source = io::Error::other("the file was changed while it was read");
+            return Err(SnapshotError::Io { path: path.to_owned(), source }.into());
+        }
+        let update = "UPDATE meta SET number = ? WHERE name IN ('compacted', 'revision')";
+        connection.execute(update, (row::integer(restored.revision),)).map_err(failed)?;
+        connection.execute_batch("COMMIT").map_err(failed)
+    })?;
+    progress(total, total);
+    Ok(restored)
+}
+
+/// Writes a record's rows. A revision has one write here, but may have had several where the snapshot is from (a
+/// transaction of etcd): all but one of them become new writes, behind `newest`.
+fn insert(inserts: &mut Inserts<'_>, record: SnapshotRecord, newest: &mut Revision) -> rusqlite::Result<()> {
+    let SnapshotRecord { key, value, create_revision, mod_revision, expires } = record;
+    let kind = if create_revision == mod_revision { EventKind::Create } else { EventKind::Update };
+    let mut entry =
+        Entry { revision: mod_revision, kind, key, create_revision, previous: Revision(0), expires };
+    match inserts.insert(&entry, Some(&value)) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+            *newest = Revision(newest.0 + 1);
+            entry.revision = *newest;
+            entry.kind = EventKind::Update;
+            inserts.insert(&entry, Some(&value))
+        }
+        inserted => inserted,
+    }
+}

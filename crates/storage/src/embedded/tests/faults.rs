@@ -1,0 +1,254 @@
+//! Calls to the file system that fail at every point of a run: what was acknowledged stays, what was not may be there
+//! or not, and whoever asks is told.
+
+use super::{
+    history::{History, value},
+    *,
+};
+use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk, Image};
+
+/// So that every kind of call comes soon: checkpoints, a log begun again, pages that leave the cache early.
+fn small() -> EmbeddedOptions {
+    EmbeddedOptions { log_bytes: 64 << 10, cache_bytes: 64 << 10, ..EmbeddedOptions::default() }
+}
+
+/// Writes until an error or so many writes; the history of what was acknowledged, and the error.
+async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> Option<WriteError> {
+    let after = history.newest();
+    let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
+    let mut acknowledged = after;
+    let mut error = None;
+    for number in after.0..after.0 + writes {
+        let key = Key::new(format!("/r/{}", number % 7));
+        let value = value(1, number, 3_000);
+        let current = match storage.get(&key).await {
+            Ok(response) => response.kv,
+            // A reader is told, too; the next one may have more luck.
+            Err(StorageError::Engine(_)) => continue,
+            Err(error) => panic!("{error}"),
+        };
+        let written = match current {
+            None => storage.create(&key, value, None).await,
+            Some(kv) if number % 5 == 0 => storage.delete(&key, kv.mod_revision).await,
+            Some(kv) => storage.update(&key, value, kv.mod_revision, None).await,
+        };
+        match written {
+            Ok(revision) => acknowledged = revision,
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        }
+    }
+    // A watch delivers from memory what it delivers late.
+    history.follow(&mut stream, acknowledged).await;
+    error
+}
+
+/// What a failing engine says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Full,
+    Poisoned,
+}
+
+fn told(error: &WriteError) -> Told {
+    match error {
+        WriteError::Storage(StorageError::Engine(why)) if why.contains("full") => Told::Full,
+        WriteError::Storage(StorageError::Poisoned(_)) => Told::Poisoned,
+        other => panic!("{other}"),
+    }
+}
+
+/// Every call of a kind in turn fails once, or from then on, in runs of their own.
+async fn every_call(call: Call, file: &'static str, effect: Effect, times: u64, expected: &[Told]) {
+    let mut seen = Vec::new();
+    for after in 0..24 {
+        let what = format!("{call:?} of *{file} fails with {effect:?} after {after}, {times} times");
+        let factory = Embedded::fast();
+        let mut history = History::default();
+        let disk = FaultDisk::new(factory.0.path());
+        let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
+        assert!(load(&storage, &mut history, 10).await.is_none());
+        disk.fail(Fault { call, file, after: after * 3, times, effect });
+        let error = load(&storage, &mut history, 60).await;
+        let last = history.newest();
+        if let Some(error) = &error {
+            assert!(disk.failed() > 0, "{what}: {error}");
+            seen.push(told(error));
+            match told(error) {
+                Told::Poisoned => {
+                    let health = storage.health().await;
+                    assert!(matches!(health, Err(StorageError::Poisoned(_))), "{what}: {health:?}");
+                }
+                // It may be over by now; but while it lasts, health says so.
+                Told::Full => assert_eq!(storage.health().await.is_err(), times > 1, "{what}"),
+            }
+        }
+        // What the kernel has now, and what it has not dropped, is what the next process finds.
+        let found = Image::read(factory.0.path()).unwrap();
+        disk.heal();
+        if let Some(error) = &error {
+            let again = load(&storage, &mut history, 20).await;
+            match told(error) {
+                Told::Full => {
+                    assert!(again.is_none(), "{what}: {again:?}");
+                    assert_eq!(storage.health().await, Ok(()), "{what}");
+                }
+                Told::Poisoned => assert_eq!(again.as_ref().map(told), Some(Told::Poisoned), "{what}"),
+            }
+        }
+        let newest = history.newest();
+        drop(storage);
+        let storage = EmbeddedStorage::open(factory.0.path(), small());
+        let storage = storage.unwrap_or_else(|error| panic!("{what}: {error}"));
+        check(&storage, &mut history, newest, &what).await;
+        assert_eq!(storage.health().await, Ok(()), "{what}");
+
+        let killed = Embedded::fast();
+        found.write(killed.0.path()).unwrap();
+        let storage = EmbeddedStorage::open(killed.0.path(), small());
+        let storage = storage.unwrap_or_else(|error| panic!("{what}, and killed: {error}"));
+        check(&storage, &mut history, last, &what).await;
+    }
+    for told in expected {
+        assert!(seen.contains(told), "{call:?} of *{file} with {effect:?}: {seen:?}");
+    }
+    assert!(seen.iter().all(|told| expected.contains(told)), "{call:?} of *{file} with {effect:?}: {seen:?}");
+}
+
+/// All that was acknowledged is there; the one write whose writer was told of a failure may be.
+async fn check(storage: &EmbeddedStorage, history: &mut History, acknowledged: Revision, what: &str) {
+    let newest = storage.current_revision().await.unwrap();
+    if newest.0 == history.newest().0 + 1 {
+        let request = WatchRequest { prefix: String::new(), after: history.newest() };
+        let mut stream = storage.watch(request).await.unwrap();
+        history.follow(&mut stream, newest).await;
+    }
+    history.check(storage, acknowledged, what).await;
+    let next = create(storage, "/next", 100).await.unwrap();
+    assert_eq!(next.0, newest.0 + 1, "{what}");
+}
+
+#[tokio::test]
+async fn a_failed_sync_poisons() {
+    for times in [1, u64::MAX] {
+        every_call(Call::Sync, "-wal", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Sync, ".db", Effect::IoError, times, &[Told::Poisoned]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_failed_write_poisons() {
+    for times in [1, u64::MAX] {
+        every_call(Call::Write, "-wal", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Write, ".db", Effect::IoError, times, &[Told::Poisoned]).await;
+    }
+    every_call(Call::Write, "", Effect::ReadOnly, u64::MAX, &[Told::Poisoned]).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_writes_go_on_when_it_is_over() {
+    for effect in [Effect::DiskFull, Effect::ShortWrite] {
+        for times in [1, u64::MAX] {
+            every_call(Call::Write, "-wal", effect, times, &[Told::Full]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_grow_leaves_its_log_in_use() {
+    let factory = Embedded::fast();
+    let mut history = History::default();
+    let disk = FaultDisk::new(factory.0.path());
+    let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
+    for effect in [Effect::DiskFull, Effect::ShortWrite] {
+        disk.fail(Fault { call: Call::Write, file: ".db", after: 2, times: u64::MAX, effect });
+        // There is room for the log, so nothing that was accepted is refused; but health tells of the failed copy.
+        let before = disk.failed();
+        assert!(load(&storage, &mut history, 60).await.is_none());
+        assert!(disk.failed() > before);
+        disk.heal();
+        assert!(load(&storage, &mut history, 60).await.is_none());
+        assert_eq!(storage.health().await, Ok(()));
+    }
+    drop(storage);
+    let storage = open(factory.0.path());
+    history.check(&storage, history.newest(), "a database that could not grow").await;
+}
+
+#[tokio::test]
+async fn a_failed_read_fails_that_read_only() {
+    let factory = Embedded::fast();
+    let mut history = History::default();
+    let disk = FaultDisk::new(factory.0.path());
+    let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
+    assert!(load(&storage, &mut history, 60).await.is_none());
+    for call in [Call::Read, Call::Open] {
+        // A connection of its own, with nothing in its cache.
+        storage.shared.readers.forget();
+        disk.fail(Fault::every(call, Effect::IoError));
+        let listed = storage.get_list(list_all()).await;
+        assert!(matches!(listed, Err(StorageError::Engine(_))), "{call:?}: {listed:?}");
+        disk.heal();
+        history.check(&storage, history.newest(), "after a failed read").await;
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_names_its_file() {
+    let rows = [
+        (Call::Open, ".db", Effect::IoError),
+        (Call::Open, ".db", Effect::ReadOnly),
+        (Call::Open, "-wal", Effect::IoError),
+        (Call::Read, ".db", Effect::IoError),
+    ];
+    for (call, file, effect) in rows {
+        let factory = Embedded::fast();
+        drop(open(factory.0.path()));
+        let before = Image::read(factory.0.path()).unwrap();
+        let disk = FaultDisk::new(factory.0.path());
+        disk.fail(Fault { call, file, after: 0, times: u64::MAX, effect });
+        let opened = EmbeddedStorage::open(factory.0.path(), small()).map(drop);
+        let error = opened.expect_err("it cannot be opened").to_string();
+        let path = file::database_path(factory.0.path());
+        assert!(error.starts_with(&path.display().to_string()), "{call:?} of *{file}: {error}");
+        assert!(
+            Image::read(factory.0.path()).unwrap() == before,
+            "{call:?} of *{file}: the store was changed"
+        );
+        disk.heal();
+        drop(open(factory.0.path()));
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_made_leaves_nothing_behind_that_looks_like_one() {
+    for (call, effect) in [
+        (Call::Open, Effect::ReadOnly),
+        (Call::Write, Effect::DiskFull),
+        (Call::Write, Effect::IoError),
+        (Call::Sync, Effect::IoError),
+    ] {
+        for after in 0..4 {
+            let factory = Embedded::fast();
+            let disk = FaultDisk::new(factory.0.path());
+            disk.fail(Fault { call, file: "", after, times: u64::MAX, effect });
+            let opened = EmbeddedStorage::open(factory.0.path(), small()).map(drop);
+            if disk.failed() == 0 {
+                continue;
+            }
+            let what = format!("{call:?} fails with {effect:?} after {after}");
+            let Err(error) = opened else { panic!("{what}, and the store is made") };
+            let error = error.to_string();
+            assert!(error.starts_with(&factory.0.path().display().to_string()), "{error}");
+            disk.heal();
+            let storage = open(factory.0.path());
+            assert_eq!(
+                storage.shared.state.read().revision,
+                Revision(1),
+                "{call:?} {effect:?} after {after}"
+            );
+        }
+    }
+}

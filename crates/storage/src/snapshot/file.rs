@@ -1,0 +1,147 @@
+//! A snapshot that is being written to a file.
+//!
+//! It is written under the name with `.partial` behind it, synced, and gets its name when it is whole. So a file of that
+//! name is never half a snapshot. What a crash leaves has the other name, and the next snapshot of that name begins it
+//! anew. Files are for their owner alone: they hold secrets.
+
+use super::{SnapshotError, SnapshotHeader, SnapshotRecord, SnapshotSummary, SnapshotWriter};
+use crate::snapshot::SaveError;
+use std::{
+    ffi::OsString,
+    fs::{self, File, TryLockError},
+    io::{self, BufWriter},
+    path::{Path, PathBuf},
+};
+
+/// A snapshot on its way to a file. Dropping it without [`SnapshotFile::finish`] leaves no file.
+pub struct SnapshotFile {
+    path: PathBuf,
+    partial: PathBuf,
+    overwrite: bool,
+    writer: Option<SnapshotWriter<BufWriter<File>>>,
+}
+
+impl SnapshotFile {
+    /// Begins a snapshot that will be at `path`.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Exists`] when there is such a file, unless it is to be overwritten; [`SnapshotError::Busy`] when
+    /// another process is at it; those of the file system.
+    pub fn create(
+        path: &Path,
+        overwrite: bool,
+        header: SnapshotHeader,
+    ) -> Result<SnapshotFile, SnapshotError> {
+        refuse_existing(path, overwrite)?;
+        let mut partial = OsString::from(path);
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let failed = |source| SnapshotError::Io { path: partial.clone(), source };
+        let file = private(&partial).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(SnapshotError::Busy { path: partial }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        file.set_len(0).map_err(failed)?;
+        let writer = SnapshotWriter::new(BufWriter::with_capacity(1 << 18, file), header).map_err(failed)?;
+        Ok(SnapshotFile { path: path.to_owned(), partial, overwrite, writer: Some(writer) })
+    }
+
+    /// Adds the next record.
+    ///
+    /// # Errors
+    /// When no snapshot can have it, or the file system fails.
+    pub fn write(&mut self, record: &SnapshotRecord) -> Result<(), SaveError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write(record).map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidInput => {
+                SaveError::Record { key: record.key.clone(), detail: source.to_string() }
+            }
+            _ => SnapshotError::Io { path: self.partial.clone(), source }.into(),
+        })
+    }
+
+    /// How many records were written.
+    pub fn keys(&self) -> u64 {
+        self.writer.as_ref().map_or(0, SnapshotWriter::keys)
+    }
+
+    /// Writes the trailer, syncs, and gives the file its name.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`SnapshotError::Exists`] when somebody else has made such a file meanwhile.
+    pub fn finish(mut self) -> Result<SnapshotSummary, SnapshotError> {
+        let failed = |source| SnapshotError::Io { path: self.partial.clone(), source };
+        let Some(writer) = self.writer.take() else {
+            return Err(failed(io::Error::other("it is finished")));
+        };
+        // Whatever fails, the unfinished file goes.
+        let partial = Remove(Some(&self.partial));
+        let (output, summary) = writer.finish().map_err(failed)?;
+        let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        refuse_existing(&self.path, self.overwrite)?;
+        let named = |source| SnapshotError::Io { path: self.path.clone(), source };
+        fs::rename(&self.partial, &self.path).map_err(named)?;
+        partial.keep();
+        sync_parent(&self.path).map_err(named)?;
+        Ok(summary)
+    }
+}
+
+impl Drop for SnapshotFile {
+    fn drop(&mut self) {
+        if self.writer.is_some() {
+            drop(Remove(Some(&self.partial)));
+        }
+    }
+}
+
+/// Removes a file when it goes.
+struct Remove<'a>(Option<&'a Path>);
+
+impl Remove<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Remove<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            // It has another name than a snapshot, and the next one begins it anew.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), SnapshotError> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SnapshotError::Io { path: path.to_owned(), source }),
+        Ok(metadata) if overwrite && metadata.is_file() => Ok(()),
+        Ok(_) => Err(SnapshotError::Exists { path: path.to_owned() }),
+    }
+}
+
+/// Opens a file for its owner alone.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        // One that was there may be for others too.
+        let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        file.set_permissions(owner_only)?;
+    }
+    Ok(file)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}

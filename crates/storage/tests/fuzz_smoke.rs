@@ -1,0 +1,45 @@
+//! Runs the fuzz target that reads snapshot files on mutations of a whole one, the same ones every time.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#[path = "../../../fuzz/src/snapshots.rs"]
+mod snapshots;
+
+const ROUNDS: u32 = 20_000;
+
+/// A small generator of the xorshift kind: the same inputs in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound.max(1) as u64) as usize
+    }
+}
+
+#[test]
+fn snapshots_hold() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let whole = snapshots::whole();
+    snapshots::snapshot_read(&whole);
+    for _ in 0..ROUNDS {
+        let mut data = whole.clone();
+        for _ in 0..=random.below(3) {
+            let at = random.below(data.len() + 1);
+            match random.below(5) {
+                0 => data.truncate(at),
+                1 => data.insert(at, random.below(256) as u8),
+                2 if at < data.len() => data[at] ^= 1 << random.below(8),
+                3 => drop(data.drain(at..(at + random.below(9)).min(data.len()))),
+                _ => {
+                    let from = random.below(whole.len());
+                    let length = random.below(whole.len() - from);
+                    data.splice(at..at, whole[from..from + length].iter().copied());
+                }
+            }
+        }
+        snapshots::snapshot_read(&data);
+    }
+}
