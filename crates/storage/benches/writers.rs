@@ -120,8 +120,7 @@ impl Engine {
 
     fn cpu(&self) -> Duration {
         let own = clock_gettime(ClockId::ProcessCPUTime);
-        let own =
-            Duration::new(own.tv_sec.unsigned_abs(), u32::try_from(own.tv_nsec).unwrap_or_default());
+        let own = Duration::new(own.tv_sec.unsigned_abs(), u32::try_from(own.tv_nsec).unwrap_or_default());
         own + self.server.map_or(Duration::ZERO, server_cpu)
     }
 }
@@ -130,7 +129,8 @@ impl Engine {
 fn server_cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the server runs");
     let (_, fields) = stat.rsplit_once(") ").expect("a command in parentheses");
-    let ticks: u64 = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
+    let ticks: u64 =
+        fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
     Duration::from_millis(ticks * 10)
 }
 
