@@ -14,6 +14,7 @@ mod bad_values;
 mod discovery;
 mod disk;
 mod enablement;
+mod encryption;
 mod history;
 mod layout;
 mod lists;

@@ -36,8 +36,8 @@ pub use file::OpenError;
 pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
-    BoxFuture, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError, WatchRequest,
-    WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
+    WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
 };
 use batch::{Write, WriteKind};
 use bytes::Bytes;
@@ -265,6 +265,13 @@ impl Storage for EmbeddedStorage {
             self.shared.inbox.push(Command::Compact { revision, reply })?;
             answer.await.unwrap_or_else(|_| Err(ended()))
         })
+    }
+
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        Box::pin(last.alone(self))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
