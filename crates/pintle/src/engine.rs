@@ -3,7 +3,10 @@
 use crate::{Options, StorageBackend, StorageMediaType, chain::Chain, run::RunError};
 use pintle_apiserver::registry::Engine;
 use pintle_machinery::GroupResource;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage};
+use pintle_storage::{
+    EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage,
+    snapshot::unfinished_restore,
+};
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use std::{
     collections::BTreeMap,
@@ -18,7 +21,9 @@ pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Res
     let storage: Arc<dyn Storage> = match (options.storage_backend, etcd) {
         (StorageBackend::Etcd3, Some(mut etcd)) => {
             etcd.observer = Some(metrics.clone());
-            Arc::new(EtcdStorage::open(etcd).await?)
+            let storage = EtcdStorage::open(etcd).await?;
+            refuse_unfinished_restore(&storage, options).await?;
+            Arc::new(storage)
         }
         (StorageBackend::Memory, _) => Arc::new(MemoryStorage::new()),
         (StorageBackend::Embedded | StorageBackend::Etcd3, _) => {
@@ -27,6 +32,19 @@ pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Res
     };
     // Other servers may write to a cluster.
     Ok(Engine { storage, exclusive: options.storage_backend != StorageBackend::Etcd3 })
+}
+
+/// A server on half of a snapshot would make what it misses, and the other half would never come.
+async fn refuse_unfinished_restore(storage: &EtcdStorage, options: &Options) -> Result<(), RunError> {
+    match unfinished_restore(storage, &options.key_prefix()).await {
+        Ok(None) => Ok(()),
+        Ok(Some(sha256)) => Err(RunError::UnfinishedRestore { prefix: options.key_prefix(), sha256 }),
+        // The key that would tell is outside the prefix, where a user of the cluster may not be allowed to read.
+        Err(error) => {
+            tracing::debug!(%error, "cannot tell whether a snapshot is being restored");
+            Ok(())
+        }
+    }
 }
 
 /// In which form built-in kinds are stored: in etcd as all others who read it expect.
