@@ -183,7 +183,9 @@ impl Options {
             ("--etcd-keyfile", &self.etcd_keyfile),
         ];
         if self.storage_backend != StorageBackend::Etcd3 {
-            let given = files.iter().find(|(_, file)| file.is_some()).map(|(flag, _)| *flag);
+            // Overridden resources are in etcd all the same.
+            let has_etcd = !self.etcd_servers_overrides.0.is_empty();
+            let given = files.iter().find(|(_, file)| file.is_some() && !has_etcd).map(|(flag, _)| *flag);
             let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
             return match given {
                 Some(flag) => Err(format!("{flag} is for --storage-backend=etcd3 only")),
@@ -193,15 +195,23 @@ impl Options {
         if self.etcd_servers.is_empty() {
             return Err("--etcd-servers must be specified".to_owned());
         }
+        self.etcd_cluster(&self.etcd_servers).map(Some)
+    }
+
+    /// The etcd cluster at these servers.
+    ///
+    /// # Errors
+    /// When what is said of etcd does not fit together.
+    pub(crate) fn etcd_cluster(&self, servers: &[String]) -> Result<EtcdOptions, String> {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
         }
-        let mut options = EtcdOptions::new(&self.etcd_servers, self.key_prefix());
+        let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);
         options.lease_reuse = self.lease_reuse;
-        Ok(Some(options))
+        Ok(options)
     }
 
     /// Where services get addresses and ports from.

@@ -5,7 +5,7 @@ use crate::{
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
-    engine::{self, EngineMetrics},
+    engine::EngineMetrics,
     engines::Engines,
     kubeconfig::kubeconfig,
     storage_options::storage_factory,
@@ -159,15 +159,15 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
-    let engine = engine::open(&options, &engine_metrics).await?;
+    let engines = Engines::open(&options, &engine_metrics).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engines = Engines { default: engine, overridden: Vec::new() };
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
-    let chain = chain::build(&options, address.port(), network, &Arc::new(factory), &stopping)?;
+    let factory = Arc::new(factory);
+    let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
@@ -182,8 +182,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let controllers =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let controllers = encryption
+        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));

@@ -436,6 +436,10 @@ impl Storage for EtcdStorage {
         })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
+    }
+
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
             self.check_open()?;
