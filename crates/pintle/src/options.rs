@@ -190,6 +190,15 @@ impl Options {
         }
     }
 
+    /// What all storage keys begin with. It ends in a slash: keys of a cluster whose prefix only begins alike are not
+    /// ours.
+    pub fn key_prefix(&self) -> String {
+        match self.etcd_prefix.trim_matches('/') {
+            "" => "/".to_owned(),
+            prefix => format!("/{prefix}/"),
+        }
+    }
+
     /// The etcd cluster, if that is where objects are kept.
     ///
     /// # Errors
@@ -224,12 +233,7 @@ impl Options {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
         }
-        // Keys of a cluster whose prefix only begins alike are not ours.
-        let prefix = match self.etcd_prefix.trim_matches('/') {
-            "" => "/".to_owned(),
-            prefix => format!("/{prefix}/"),
-        };
-        let mut options = EtcdOptions::new(servers, prefix);
+        let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);

@@ -60,6 +60,17 @@ pub enum RunError {
     /// An option's value makes no sense.
     #[error("{0}")]
     Options(String),
+    /// A snapshot is being restored, or was in part.
+    #[error(
+        "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
+         `pintle snapshot restore` with it first"
+    )]
+    UnfinishedRestore {
+        /// What its keys begin with.
+        prefix: String,
+        /// Which one it is.
+        sha256: String,
+    },
     /// The parts do not fit together: a defect.
     #[error("assembling the server: {0}")]
     Assemble(String),
