@@ -9,6 +9,7 @@ mod helm;
 mod kubectl;
 mod lifecycle;
 mod overload;
+mod overrides;
 mod python;
 mod secrecy;
 mod snapshot;
