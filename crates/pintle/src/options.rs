@@ -43,7 +43,7 @@ pub struct Options {
     pub etcd_healthcheck_timeout: Duration,
     /// How long etcd may take to answer the check `etcd-readiness`.
     pub etcd_readycheck_timeout: Duration,
-    /// How often etcd is asked for the size of its data; zero is never.
+    /// How often the store is asked for its size; zero is never.
     pub etcd_db_metric_poll_interval: Duration,
     /// For how long an etcd lease is given to further keys.
     pub lease_reuse: Duration,

@@ -171,8 +171,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let controllers =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let controllers = encryption
+        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));

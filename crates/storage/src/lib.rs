@@ -25,7 +25,7 @@ mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
-pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdStorage};
+pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
 pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
