@@ -6,6 +6,7 @@ mod bad_input;
 mod clients;
 mod crash;
 mod helm;
+mod history;
 mod kubectl;
 mod lifecycle;
 mod overload;
