@@ -16,7 +16,7 @@ mod options;
 mod run;
 mod storage_options;
 
-pub use options::{Options, StorageBackend};
+pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

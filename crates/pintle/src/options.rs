@@ -24,6 +24,27 @@ pub enum StorageBackend {
     Memory,
 }
 
+/// Who puts the addresses of the servers behind the `kubernetes` service, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EndpointReconcilerType {
+    /// Each server renews a lease in the store; those with a lease are behind the service.
+    #[default]
+    Lease,
+    /// Each server adds itself, up to a number. Deprecated.
+    MasterCount,
+    /// No server does.
+    None,
+}
+
+impl EndpointReconcilerType {
+    /// All, by the names of the flag's values.
+    pub const ALL: [(&str, EndpointReconcilerType); 3] = [
+        ("master-count", EndpointReconcilerType::MasterCount),
+        ("lease", EndpointReconcilerType::Lease),
+        ("none", EndpointReconcilerType::None),
+    ];
+}
+
 /// All options with their defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -77,6 +98,10 @@ pub struct Options {
     pub secure_port: u16,
     /// The address that other members of the cluster reach the server at; `None` is a guess.
     pub advertise_address: Option<IpAddr>,
+    /// Who is behind the `kubernetes` service.
+    pub endpoint_reconciler_type: EndpointReconcilerType,
+    /// How many servers there are, for [`EndpointReconcilerType::MasterCount`].
+    pub apiserver_count: usize,
     /// Where generated certificates go; `None` is below the data directory.
     pub cert_dir: Option<PathBuf>,
     /// The serving certificate; `None` is a generated one.
@@ -128,6 +153,8 @@ impl Default for Options {
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             secure_port: 6443,
             advertise_address: None,
+            endpoint_reconciler_type: EndpointReconcilerType::default(),
+            apiserver_count: 1,
             cert_dir: None,
             tls_cert_file: None,
             tls_private_key_file: None,

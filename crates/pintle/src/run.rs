@@ -172,7 +172,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
     let controllers = encryption
-        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .once_usable(|| {
+            crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping)
+        })
         .await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
