@@ -11,6 +11,7 @@ mod lifecycle;
 mod overload;
 mod python;
 mod secrecy;
+mod several_servers;
 mod snapshot;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;
