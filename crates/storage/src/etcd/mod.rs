@@ -7,6 +7,7 @@
 //! - [`revision`]: the newest revision, read once for all who ask at the same time. A consistent read from a cache costs
 //!   no more than that.
 //! - [`compaction`]: who compacts, when several servers could.
+//! - [`mod@snapshot`]: the cluster as what snapshots are saved from and restored into.
 
 mod client;
 mod compaction;
@@ -19,10 +20,12 @@ mod metrics;
 mod options;
 mod proto;
 mod revision;
+mod snapshot;
 mod watch;
 
 pub use metrics::EtcdObserver;
 pub use options::{EtcdOpenError, EtcdOptions};
+pub use snapshot::EtcdSnapshotStore;
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
@@ -77,17 +80,19 @@ impl EtcdStorage {
         let patience = options.open_patience;
         let client = Arc::new(Client::new(options)?);
         let unavailable = |error: StorageError| EtcdOpenError::Unavailable(error.to_string());
-        let mut last = "it did not answer in time".to_owned();
         let connecting = async {
             loop {
                 match client.current_revision().await {
                     Ok(revision) => break revision,
-                    Err(error) => last = error.to_string(),
+                    Err(error) => tracing::warn!(%error, "etcd does not answer yet"),
                 }
             }
         };
         let Ok(revision) = timeout(patience, connecting).await else {
-            return Err(EtcdOpenError::Unavailable(last));
+            let why = client.connection().await.err();
+            return Err(EtcdOpenError::Unavailable(
+                why.unwrap_or_else(|| "it did not answer in time".to_owned()),
+            ));
         };
         let feed = Feed::new(Arc::clone(&client), revision);
         let first = loop {
@@ -431,6 +436,10 @@ impl Storage for EtcdStorage {
             self.check_open()?;
             compaction::round(&self.client, &self.feed, last).await
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
