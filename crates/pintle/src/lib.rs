@@ -9,12 +9,14 @@ mod chain;
 mod enablement;
 mod encryption;
 mod engines;
+mod feature_gates;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
 mod storage_options;
 
+pub use feature_gates::FeatureGates;
 pub use options::{Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};

@@ -1,7 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{EtcdServersOverrides, WatchCache};
+use crate::{EtcdServersOverrides, FeatureGates, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -30,6 +30,8 @@ pub struct Options {
     pub storage_backend: StorageBackend,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
+    /// What is switched on or off besides.
+    pub feature_gates: FeatureGates,
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
@@ -90,6 +92,7 @@ impl Default for Options {
             data_dir: PathBuf::from("pintle-data"),
             storage_backend: StorageBackend::Embedded,
             etcd_prefix: "/registry".to_owned(),
+            feature_gates: FeatureGates::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),

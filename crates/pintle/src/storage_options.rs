@@ -132,9 +132,9 @@ fn sorted(servers: &[String]) -> Vec<&String> {
 /// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
-    let media_type = options.storage_media_type.unwrap_or_default();
-    let mut factory =
-        StorageFactory::new(default.clone(), options.etcd_prefix.clone()).media_type(media_type);
+    let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
+        .media_type(options.storage_media_type)
+        .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
     let lists = options.etcd_servers_overrides.server_lists();
     for item in &options.etcd_servers_overrides.0 {
         let at = lists.iter().position(|list| sorted(list) == sorted(&item.servers));
