@@ -6,8 +6,8 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_storage::{
-    BoxFuture, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision, Storage, StorageError,
-    StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision, Storage,
+    StorageError, StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
 };
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -194,6 +194,13 @@ impl Storage for TestStorage {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
         self.inner.compact(revision)
+    }
+
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        self.inner.compact_periodically(last)
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {

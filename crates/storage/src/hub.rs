@@ -29,6 +29,8 @@ struct HubState {
     watchers: Vec<Arc<Watcher>>,
     /// Everything up to this has been queued to the watchers that want it.
     published: Revision,
+    /// The store has told of this revision, but its events may not have come; see [`WatchHub::doubt`].
+    doubted: Revision,
     closed: bool,
 }
 
@@ -45,6 +47,8 @@ struct Watcher {
 struct Queue {
     events: Vec<StorageEvent>,
     bytes: usize,
+    /// The revision of the last write that was queued, or what was published when the watcher came.
+    written: u64,
     /// Nothing will be queued any more.
     ended: bool,
 }
@@ -68,9 +72,10 @@ impl WatchHub {
         if state.closed {
             return Err(StorageError::Closed);
         }
-        let queued = Arc::new(AtomicU64::new(state.published.0));
-        let watcher =
-            Arc::new(Watcher { prefix, after, queue: Mutex::default(), ready: Notify::new(), queued });
+        let written = state.published.0;
+        let queued = Arc::new(AtomicU64::new(if state.is_doubtful() { u64::MAX } else { written }));
+        let queue = Mutex::new(Queue { written, ..Queue::default() });
+        let watcher = Arc::new(Watcher { prefix, after, queue, ready: Notify::new(), queued });
         state.watchers.push(Arc::clone(&watcher));
         Ok((HubReceiver { hub: Arc::clone(self), watcher }, state.published))
     }
@@ -78,8 +83,36 @@ impl WatchHub {
     /// Hands out committed events, in revision order, the last of which is of `revision`.
     pub(crate) fn publish(&self, events: &[StorageEvent], revision: Revision) {
         let mut state = self.state.lock();
+        let was_doubtful = state.is_doubtful();
         state.published = revision;
-        state.watchers.retain(|watcher| watcher.publish(events));
+        let is_doubtful = state.is_doubtful();
+        state.watchers.retain(|watcher| watcher.publish(events, is_doubtful));
+        if was_doubtful && !is_doubtful {
+            for watcher in &state.watchers {
+                watcher.tell_queued();
+            }
+        }
+    }
+
+    /// The store has reached a revision of which nobody knows whether events up to it are still to come. Until they
+    /// have been published, [`WatchReceiver::queued_revision`] says nothing.
+    pub(crate) fn doubt(&self, revision: Revision) {
+        let mut state = self.state.lock();
+        state.doubted = state.doubted.max(revision);
+        if state.is_doubtful() {
+            for watcher in &state.watchers {
+                watcher.queued.store(u64::MAX, Ordering::Release);
+            }
+        }
+    }
+
+    /// Ends all watches with an error, since what happened up to `revision` cannot be told. New ones begin there.
+    pub(crate) fn restart(&self, revision: Revision, error: &StorageError) {
+        let mut state = self.state.lock();
+        state.published = revision;
+        for watcher in state.watchers.drain(..) {
+            watcher.end(Some(error));
+        }
     }
 
     /// Tells every watcher how far it has come.
@@ -95,21 +128,20 @@ impl WatchHub {
         let mut state = self.state.lock();
         state.closed = true;
         for watcher in state.watchers.drain(..) {
-            let mut queue = watcher.queue.lock();
-            if let Some(error) = error {
-                queue.events.push(StorageEvent::Error(error.clone()));
-            }
-            queue.ended = true;
-            watcher.queued.store(u64::MAX, Ordering::Release);
-            drop(queue);
-            watcher.ready.notify_one();
+            watcher.end(error);
         }
+    }
+}
+
+impl HubState {
+    fn is_doubtful(&self) -> bool {
+        self.doubted > self.published
     }
 }
 
 impl Watcher {
     /// Whether the watcher goes on.
-    fn publish(&self, events: &[StorageEvent]) -> bool {
+    fn publish(&self, events: &[StorageEvent], is_doubtful: bool) -> bool {
         let mut wanted = events.iter().filter(|event| self.wants(event)).peekable();
         if wanted.peek().is_none() {
             return true;
@@ -118,7 +150,10 @@ impl Watcher {
         for event in wanted {
             if let StorageEvent::Write { kv, revision, .. } = event {
                 queue.bytes += kv.value.len();
-                self.queued.store(revision.0, Ordering::Release);
+                queue.written = revision.0;
+                if !is_doubtful {
+                    self.queued.store(revision.0, Ordering::Release);
+                }
             }
             if queue.events.len() >= MAX_QUEUED_EVENTS || queue.bytes > MAX_QUEUED_BYTES {
                 queue.events.push(StorageEvent::Error(StorageError::Lagged));
@@ -132,6 +167,22 @@ impl Watcher {
         drop(queue);
         self.ready.notify_one();
         goes_on
+    }
+
+    fn tell_queued(&self) {
+        let queue = self.queue.lock();
+        self.queued.store(queue.written, Ordering::Release);
+    }
+
+    fn end(&self, error: Option<&StorageError>) {
+        let mut queue = self.queue.lock();
+        if let Some(error) = error {
+            queue.events.push(StorageEvent::Error(error.clone()));
+        }
+        queue.ended = true;
+        self.queued.store(u64::MAX, Ordering::Release);
+        drop(queue);
+        self.ready.notify_one();
     }
 
     fn wants(&self, event: &StorageEvent) -> bool {
@@ -283,5 +334,38 @@ mod tests {
         assert_eq!(queued(), [u64::MAX, 5]);
         drop(other);
         assert_eq!(queued(), [u64::MAX, u64::MAX]);
+    }
+
+    #[tokio::test]
+    async fn what_is_queued_says_nothing_while_a_revision_is_doubted() {
+        let hub = WatchHub::new(Revision(5));
+        let (receiver, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+        let queued = receiver.queued_revision().unwrap();
+        let queued = || queued.load(Ordering::Acquire);
+        hub.doubt(Revision(5));
+        assert_eq!(queued(), 5, "all of it was published");
+        hub.doubt(Revision(8));
+        assert_eq!(queued(), u64::MAX);
+        hub.publish(&[write(6, 1)], Revision(7));
+        assert_eq!(queued(), u64::MAX);
+        let (late, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+        let late = late.queued_revision().unwrap();
+        assert_eq!(late.load(Ordering::Acquire), u64::MAX);
+        hub.publish(&[], Revision(8));
+        assert_eq!(queued(), 6, "the last write to the prefix");
+    }
+
+    #[tokio::test]
+    async fn a_restart_ends_watches_and_takes_new_ones() {
+        let hub = WatchHub::new(Revision(5));
+        let (mut receiver, _) = hub.watch("/a/".into(), Revision(1)).unwrap();
+        let error = StorageError::Compacted { compacted: Revision(8) };
+        hub.restart(Revision(9), &error);
+        assert_eq!(receiver.next_batch().await, Some(vec![StorageEvent::Error(error)]));
+        assert_eq!(receiver.next_batch().await, None);
+        let (mut receiver, published) = hub.watch("/a/".into(), Revision(9)).unwrap();
+        assert_eq!(published, Revision(9));
+        hub.publish(&[write(10, 1)], Revision(10));
+        assert_eq!(receiver.next_batch().await, Some(vec![write(10, 1)]));
     }
 }

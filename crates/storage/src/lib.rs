@@ -11,6 +11,7 @@
 pub mod contract;
 mod embedded;
 mod error;
+mod etcd;
 mod hub;
 mod key;
 mod key_index;
@@ -24,6 +25,7 @@ mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
+pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
 pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
@@ -82,6 +84,25 @@ pub struct ListResponse {
     pub more: bool,
     /// The revision whose state was read (the request's, or the newest).
     pub revision: Revision,
+}
+
+/// What one round of the periodic compaction leaves to the next; the first one begins with the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompactionRound {
+    /// The newest revision at that time.
+    pub revision: Revision,
+    /// The rounds of all servers that share the store, as far as this one has seen.
+    pub number: i64,
+}
+
+impl CompactionRound {
+    /// The next round of a store that no other server shares.
+    async fn alone(self, storage: &dyn Storage) -> Result<CompactionRound, StorageError> {
+        if self.revision > Revision(0) {
+            storage.compact(self.revision).await?;
+        }
+        Ok(CompactionRound { revision: storage.current_revision().await?, number: self.number + 1 })
+    }
 }
 
 /// An engine.
@@ -159,6 +180,16 @@ pub trait Storage: Send + Sync + 'static {
     fn compacted_revision(&self) -> Revision {
         Revision(0)
     }
+
+    /// One round of the periodic compaction: forgets the history before the round that the caller made last, an interval
+    /// ago, and returns what to hand to the next one. Where several servers share a store, one of them compacts.
+    ///
+    /// # Errors
+    /// When the round failed; the caller goes on with the round it has.
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>>;
 
     /// Whether the engine can serve: an error says why not.
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>>;

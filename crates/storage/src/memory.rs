@@ -7,8 +7,8 @@
 //! order and a watch that starts misses none.
 
 use crate::{
-    BoxFuture, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision, Storage,
-    StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, EventKind, GetResponse, Key, KeyValue, ListRequest, ListResponse, Revision,
+    Storage, StorageError, StorageEvent, ValueState, WatchRequest, WatchStream, WriteError,
     hub::WatchHub,
     key_index::{KeyIndex, Version},
     snapshot::{SnapshotPage, SnapshotRecord, SnapshotSource, now_milliseconds},
@@ -330,6 +330,13 @@ impl Storage for MemoryStorage {
             }
             Ok(())
         })
+    }
+
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        Box::pin(last.alone(self))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {

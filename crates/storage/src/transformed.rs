@@ -8,9 +8,9 @@
 //! has lost is transformed back.
 
 use crate::{
-    BoxFuture, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision, Storage,
-    StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
-    WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision,
+    Storage, StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver,
+    WatchRequest, WatchStream, WriteError,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -153,6 +153,13 @@ impl Storage for TransformedStorage {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
         self.engine.compact(revision)
+    }
+
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        self.engine.compact_periodically(last)
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {

@@ -52,8 +52,9 @@ pub trait WatchReceiver: Send {
     /// revision up to this one. A follower that has seen this revision therefore knows, without waiting for progress,
     /// that it has seen all that was acknowledged.
     ///
-    /// The value only grows. It is [`u64::MAX`] from the moment on at which the engine stops queueing, even if the
-    /// follower has not seen the end yet. Engines that cannot tell return `None`.
+    /// The value grows, but for the times at which it is [`u64::MAX`]: from the moment on at which the engine stops
+    /// queueing, even if the follower has not seen the end yet, and while an engine over a network does not know what it
+    /// has to queue. Then it says nothing. Engines that can never tell return `None`.
     fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
         None
     }

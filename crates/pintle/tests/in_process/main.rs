@@ -13,6 +13,7 @@ mod bad_input;
 mod bad_values;
 mod discovery;
 mod enablement;
+mod encryption;
 mod history;
 mod layout;
 mod lists;

@@ -9,7 +9,8 @@
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
 //! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
-//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
+//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums; [`meta`] and [`scan`]: that none is
+//!   missing; [`locate`]: where damage is.
 //! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
@@ -19,9 +20,12 @@ mod batch;
 mod committer;
 mod file;
 mod inbox;
+mod locate;
 mod log;
+mod meta;
 mod read;
 mod row;
+mod scan;
 mod snapshot;
 mod watch;
 
@@ -32,8 +36,8 @@ pub use file::OpenError;
 pub use snapshot::{EmbeddedSnapshot, restore_embedded};
 
 use crate::{
-    BoxFuture, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError, WatchRequest,
-    WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
+    WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
 };
 use batch::{Write, WriteKind};
 use bytes::Bytes;
@@ -68,11 +72,18 @@ pub struct EmbeddedOptions {
     pub cache_bytes: u64,
     /// The database refuses to grow beyond this, as if the disk were full.
     pub quota_bytes: Option<u64>,
+    /// Unused pages of the database beyond this, and beyond half of it, are given back to the file system.
+    pub spare_bytes: u64,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
-        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20, quota_bytes: None }
+        EmbeddedOptions {
+            log_bytes: 16 << 20,
+            cache_bytes: 2 << 20,
+            quota_bytes: None,
+            spare_bytes: 16 << 20,
+        }
     }
 }
 
@@ -117,8 +128,9 @@ impl EmbeddedStorage {
     /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
     /// says no. An existing store is never replaced by an empty one.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
-        let file::Opened { lock, connection, index, revision, compacted, expirations, garbage } =
+        let file::Opened { lock, connection, index, meta, expirations, garbage } =
             file::open(directory.as_ref(), &options)?;
+        let (revision, compacted) = (meta.revision, meta.compacted);
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted }),
@@ -130,7 +142,7 @@ impl EmbeddedStorage {
             failure: Mutex::new(None),
         });
         let committer =
-            Committer::new(Arc::clone(&shared), connection, lock, expirations, garbage, options.log_bytes);
+            Committer::new(Arc::clone(&shared), connection, lock, meta, expirations, garbage, &options);
         let thread = std::thread::Builder::new().name("storage-commit".to_owned());
         let committer = thread
             .spawn(move || committer.run())
@@ -253,6 +265,13 @@ impl Storage for EmbeddedStorage {
             self.shared.inbox.push(Command::Compact { revision, reply })?;
             answer.await.unwrap_or_else(|_| Err(ended()))
         })
+    }
+
+    fn compact_periodically(
+        &self,
+        last: CompactionRound,
+    ) -> BoxFuture<'_, Result<CompactionRound, StorageError>> {
+        Box::pin(last.alone(self))
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {

@@ -1,0 +1,329 @@
+//! The cluster as one server: which member to ask, and what to do when it fails.
+//!
+//! All calls go to one member, the preferred one, for as long as it does well; after a failure the next one is
+//! preferred. A call that certainly had no effect is made again, on whatever member answers, until its time is up.
+//! A write that may have had one is not: only the caller can find out, by reading.
+
+use super::{
+    connection::{Connection, Failure},
+    options::{EtcdOpenError, EtcdOptions, Target},
+    proto,
+};
+use crate::StorageError;
+use parking_lot::Mutex;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+use tokio::time::{Instant, sleep, timeout};
+use tonic::Code;
+
+/// How long connecting to a member may take.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long a member may take to answer a read, before another one is asked.
+const READ: Duration = Duration::from_secs(5);
+/// How long a member may take to answer a write. etcd itself gives up after about 7 s and says why.
+const WRITE: Duration = Duration::from_secs(15);
+/// How long calls without effect are made again.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The time between two attempts to reach a member grows between these.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// Whether a call may be made twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Read,
+    Write,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CallError {
+    /// History before some revision is gone, and with it the one that was asked for.
+    Compacted,
+    /// The revision asked for has not happened, or the member has not heard of it.
+    FutureRevision,
+    /// The lease is gone; nothing was written.
+    LeaseNotFound,
+    /// Anything else.
+    Failed(StorageError),
+}
+
+/// The members.
+pub(super) struct Client {
+    options: EtcdOptions,
+    members: Vec<Member>,
+    preferred: AtomicUsize,
+    /// The cluster that answered first. A member of another one is never asked: revisions would mean nothing.
+    cluster_id: Mutex<Option<u64>>,
+}
+
+struct Member {
+    target: Target,
+    connection: Mutex<Option<Connection>>,
+    /// Held while connecting, so that one does and the others wait.
+    connecting: tokio::sync::Mutex<Attempts>,
+}
+
+#[derive(Default)]
+struct Attempts {
+    failed: u32,
+    /// Nobody connects before this.
+    next: Option<Instant>,
+    error: String,
+}
+
+impl Client {
+    pub(super) fn new(options: EtcdOptions) -> Result<Client, EtcdOpenError> {
+        let targets = options.targets()?;
+        if targets.iter().any(|target| target.tls.is_some()) {
+            // So that a file that cannot be used is told at the start.
+            options.tls_config()?;
+        }
+        let members = targets
+            .into_iter()
+            .map(|target| Member {
+                target,
+                connection: Mutex::default(),
+                connecting: tokio::sync::Mutex::default(),
+            })
+            .collect();
+        Ok(Client { options, members, preferred: AtomicUsize::new(0), cluster_id: Mutex::default() })
+    }
+
+    pub(super) fn options(&self) -> &EtcdOptions {
+        &self.options
+    }
+
+    /// A call until it succeeds, certainly fails, or may have had an effect.
+    pub(super) async fn call<Q, A>(
+        &self,
+        kind: CallKind,
+        path: &'static str,
+        request: Q,
+    ) -> Result<A, CallError>
+    where
+        Q: prost::Message + Clone + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let end = Instant::now() + PATIENCE;
+        let mut backoff = BACKOFF.0;
+        loop {
+            let error = match self.connection().await {
+                Err(error) => StorageError::Engine(error),
+                Ok((member, connection)) => {
+                    let patience = if kind == CallKind::Read { READ } else { WRITE };
+                    match timeout(patience, connection.unary(path, request.clone())).await {
+                        Ok(Ok(answer)) => return Ok(answer),
+                        Ok(Err(failure)) => match after(kind, &failure) {
+                            After::Stop(error) => {
+                                if !connection.is_usable() {
+                                    self.pass_over(member);
+                                }
+                                return Err(error);
+                            }
+                            After::TryAgain(error) => {
+                                self.pass_over(member);
+                                error
+                            }
+                        },
+                        Err(_) => {
+                            connection.give_up();
+                            self.pass_over(member);
+                            let error = StorageError::Engine("etcd: the request timed out".to_owned());
+                            if kind == CallKind::Write {
+                                return Err(CallError::Failed(error));
+                            }
+                            error
+                        }
+                    }
+                }
+            };
+            if Instant::now() + backoff >= end {
+                return Err(CallError::Failed(error));
+            }
+            tracing::debug!(%error, path, "asking etcd again");
+            sleep(backoff).await;
+            backoff = (backoff * 2).min(BACKOFF.1);
+        }
+    }
+
+    /// A connection to the preferred member, or else to the first one that can be reached, which is preferred from then
+    /// on.
+    pub(super) async fn connection(&self) -> Result<(usize, Connection), String> {
+        let count = self.members.len();
+        let preferred = self.preferred.load(Ordering::Acquire) % count;
+        let mut errors = Vec::new();
+        for member in (preferred..count).chain(0..preferred) {
+            match self.connection_to(member).await {
+                Ok(connection) => {
+                    if member != preferred {
+                        self.preferred.store(member, Ordering::Release);
+                    }
+                    return Ok((member, connection));
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(errors.join("; "))
+    }
+
+    async fn connection_to(&self, number: usize) -> Result<Connection, String> {
+        let Some(member) = self.members.get(number) else { return Err("no such member".to_owned()) };
+        let usable = || member.connection.lock().clone().filter(Connection::is_usable);
+        if let Some(connection) = usable() {
+            return Ok(connection);
+        }
+        let mut attempts = member.connecting.lock().await;
+        if let Some(connection) = usable() {
+            return Ok(connection);
+        }
+        if attempts.next.is_some_and(|next| Instant::now() < next) {
+            return Err(attempts.error.clone());
+        }
+        let opened = match timeout(CONNECT, Connection::open(&member.target, &self.options)).await {
+            Ok(opened) => opened.and_then(|connection| self.same_cluster(connection)),
+            Err(_) => Err("connecting timed out".to_owned()),
+        };
+        match opened {
+            Ok(connection) => {
+                *member.connection.lock() = Some(connection.clone());
+                *attempts = Attempts::default();
+                Ok(connection)
+            }
+            Err(error) => {
+                let error = format!("{}: {error}", member.target);
+                tracing::debug!(%error, "cannot connect to etcd");
+                let wait = BACKOFF.0.saturating_mul(1 << attempts.failed.min(10)).min(BACKOFF.1);
+                *attempts = Attempts {
+                    failed: attempts.failed + 1,
+                    next: Some(Instant::now() + wait),
+                    error: error.clone(),
+                };
+                Err(error)
+            }
+        }
+    }
+
+    fn same_cluster(&self, connection: Connection) -> Result<Connection, String> {
+        let mut known = self.cluster_id.lock();
+        match *known.get_or_insert(connection.cluster_id) {
+            id if id == connection.cluster_id => Ok(connection),
+            id => Err(format!(
+                "the member belongs to cluster {:x}, the others to {id:x}",
+                connection.cluster_id
+            )),
+        }
+    }
+
+    /// Prefers the member after this one, unless somebody did already.
+    pub(super) fn pass_over(&self, member: usize) {
+        let next = (member + 1) % self.members.len();
+        let _ = self.preferred.compare_exchange(member, next, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// The newest revision, linearizably.
+    pub(super) async fn current_revision(&self) -> Result<crate::Revision, StorageError> {
+        let answer: proto::RangeResponse = self
+            .call(CallKind::Read, proto::path::RANGE, self.probe())
+            .await
+            .map_err(CallError::into_storage)?;
+        Ok(proto::revision(answer.header.as_ref()))
+    }
+
+    /// A read of nothing that a user of the cluster who may only see the prefix is allowed to make.
+    pub(super) fn probe(&self) -> proto::RangeRequest {
+        let key = format!("{}/health", self.options.prefix.trim_end_matches('/'));
+        proto::RangeRequest { key: key.into(), count_only: true, ..Default::default() }
+    }
+}
+
+impl CallError {
+    /// For calls that name no revision and no lease.
+    pub(super) fn into_storage(self) -> StorageError {
+        match self {
+            CallError::Failed(error) => error,
+            other => StorageError::Engine(format!("an unexpected answer of etcd: {other:?}")),
+        }
+    }
+}
+
+enum After {
+    Stop(CallError),
+    TryAgain(StorageError),
+}
+
+/// What a failure means for the call.
+fn after(kind: CallKind, failure: &Failure) -> After {
+    let message = failure.status.message();
+    let told = |text: &str| message.ends_with(text);
+    if told("required revision has been compacted") {
+        return After::Stop(CallError::Compacted);
+    }
+    if told("required revision is a future revision") {
+        return After::Stop(CallError::FutureRevision);
+    }
+    if told("requested lease not found") {
+        return After::Stop(CallError::LeaseNotFound);
+    }
+    let error = StorageError::Engine(message.to_owned());
+    // The member refused before it proposed anything to the others, or its proposal was dropped.
+    let without_effect = ["etcdserver: no leader", "etcdserver: leader changed", "raft proposal dropped"];
+    if !failure.sent || without_effect.into_iter().any(told) {
+        return After::TryAgain(error);
+    }
+    // Errors of the connection have codes that the library chooses; etcd's own say that they are etcd's.
+    let transient = failure.status.code() == Code::Unavailable || !message.starts_with("etcdserver:");
+    let refused = matches!(
+        failure.status.code(),
+        Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument | Code::Unimplemented
+    );
+    if kind == CallKind::Read && transient && !refused {
+        return After::TryAgain(error);
+    }
+    After::Stop(CallError::Failed(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic::Status;
+
+    #[test]
+    fn only_calls_without_effect_are_made_again() {
+        let unavailable = Status::unavailable;
+        // status, sent, a read is made again, a write is made again
+        let rows = [
+            (unavailable("etcdserver: no leader"), true, true, true),
+            (unavailable("etcdserver: leader changed"), true, true, true),
+            (Status::unknown("raft proposal dropped"), true, true, true),
+            (unavailable("etcdserver: request timed out"), true, true, false),
+            (unavailable("etcdserver: server stopped"), true, true, false),
+            (Status::unknown("connection reset"), true, true, false),
+            (Status::unknown("connection refused"), false, true, true),
+            (Status::invalid_argument("etcdserver: request is too large"), true, false, false),
+            (Status::permission_denied("etcdserver: permission denied"), true, false, false),
+            (
+                Status::out_of_range("etcdserver: mvcc: required revision has been compacted"),
+                true,
+                false,
+                false,
+            ),
+            (
+                Status::out_of_range("etcdserver: mvcc: required revision is a future revision"),
+                true,
+                false,
+                false,
+            ),
+            (Status::not_found("etcdserver: requested lease not found"), true, false, false),
+            (Status::resource_exhausted("etcdserver: mvcc: database space exceeded"), true, false, false),
+        ];
+        for (status, sent, read, write) in rows {
+            let failure = Failure { status, sent };
+            for (kind, again) in [(CallKind::Read, read), (CallKind::Write, write)] {
+                let is_again = matches!(after(kind, &failure), After::TryAgain(_));
+                assert_eq!(is_again, again, "{kind:?}: {}", failure.status.message());
+            }
+        }
+    }
+}

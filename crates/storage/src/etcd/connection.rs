@@ -1,0 +1,243 @@
+//! One HTTP/2 connection to one member.
+//!
+//! A library's channel connects again by itself, and its errors do not tell whether a request had left before. Here a
+//! connection lives once, and a failed call says whether the member may have seen it: what decides if a write can be
+//! tried again.
+
+use super::{
+    options::{EtcdOptions, Target},
+    proto::{self, StatusResponse, path},
+};
+use crate::{BoxFuture, StorageError};
+use http::{Uri, uri::PathAndQuery};
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tonic::{Status, Streaming, body::Body, client::Grpc, client::GrpcService};
+use tonic_prost::ProstCodec;
+
+/// A silent connection is asked for a sign of life after this. etcd takes more than one such question in 5 s for abuse.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// How long the answer to that may take.
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(5);
+
+/// etcd limits what is written, and a list has any size: the sizes of messages are not limited once more here.
+const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
+
+/// Makes a member without a leader refuse at once, and end its watches.
+const REQUIRE_LEADER: (&str, &str) = ("hasleader", "true");
+
+/// An open connection. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Connection {
+    sender: SendRequest<Body>,
+    origin: Uri,
+    /// Set by who finds that the member does not answer.
+    given_up: Arc<AtomicBool>,
+    /// What the member said of itself when the connection was made.
+    pub(super) cluster_id: u64,
+    /// Whether a progress response of the member covers all events that were sent before it.
+    pub(super) trusted_progress: bool,
+}
+
+/// A call that failed.
+pub(super) struct Failure {
+    pub(super) status: Status,
+    /// Whether the member may have seen the request.
+    pub(super) sent: bool,
+}
+
+impl Connection {
+    /// Connects, and asks the member who it is.
+    pub(super) async fn open(target: &Target, options: &EtcdOptions) -> Result<Connection, String> {
+        let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        // It holds requests that wait for an answer: nothing is gained by collecting them.
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let sender = match &target.tls {
+            None => handshake(stream).await?,
+            Some(name) => {
+                let config = options.tls_config().map_err(|error| error.to_string())?;
+                let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+                let stream = connector.connect(name.clone(), stream).await;
+                handshake(stream.map_err(|error| error.to_string())?).await?
+            }
+        };
+        let origin = target.origin().parse::<Uri>().map_err(|error| error.to_string())?;
+        let mut connection = Connection {
+            sender,
+            origin,
+            given_up: Arc::default(),
+            cluster_id: 0,
+            trusted_progress: options.trust_progress,
+        };
+        let status: StatusResponse = connection
+            .unary(path::STATUS, proto::Nothing {})
+            .await
+            .map_err(|failure| failure.status.message().to_owned())?;
+        if status.is_learner {
+            return Err("the member is a learner, which does not serve yet".to_owned());
+        }
+        connection.cluster_id = status.header.map_or(0, |header| header.cluster_id);
+        connection.trusted_progress |= trusts_progress(&status.version);
+        Ok(connection)
+    }
+
+    /// Whether calls may still be made.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && !self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Nobody shall use it again.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// One request, one answer. Cancel safe in that a dropped call may or may not be carried out.
+    pub(super) async fn unary<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
+    where
+        Q: prost::Message + Send + Sync + 'static,
+        A: prost::Message + Default + Send + Sync + 'static,
+    {
+        let sent = Arc::new(AtomicBool::new(false));
+        let mut client = self.client(Arc::clone(&sent));
+        let codec = ProstCodec::<Q, A>::default();
+        let answer = client.unary(with_leader(request), PathAndQuery::from_static(path), codec).await;
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| Failure { status, sent: sent.load(Ordering::Acquire) })
+    }
+
+    /// A watch: requests, and the answers to them.
+    pub(super) async fn watch(
+        &self,
+        requests: tokio::sync::mpsc::UnboundedReceiver<proto::WatchRequest>,
+    ) -> Result<Streaming<proto::WatchResponse>, StorageError> {
+        let requests = futures_util::stream::unfold(requests, async |mut requests| {
+            let request = requests.recv().await?;
+            Some((request, requests))
+        });
+        let mut client = self.client(Arc::default());
+        let codec = ProstCodec::<proto::WatchRequest, proto::WatchResponse>::default();
+        let answer =
+            client.streaming(with_leader(requests), PathAndQuery::from_static(path::WATCH), codec).await;
+        answer
+            .map(tonic::Response::into_inner)
+            .map_err(|status| StorageError::Engine(status.message().to_owned()))
+    }
+
+    fn client(&self, sent: Arc<AtomicBool>) -> Grpc<Call> {
+        Grpc::with_origin(Call { sender: self.sender.clone(), sent }, self.origin.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    }
+}
+
+fn with_leader<T>(message: T) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    let (name, value) = REQUIRE_LEADER;
+    request.metadata_mut().insert(name, tonic::metadata::MetadataValue::from_static(value));
+    request
+}
+
+async fn handshake(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) -> Result<SendRequest<Body>, String> {
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE_ANSWER)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to etcd ended");
+        }
+    });
+    Ok(sender)
+}
+
+/// Versions before these answered a progress request past events that were still on their way to the same watch.
+fn trusts_progress(version: &str) -> bool {
+    // What follows the number of a release, such as `-rc.1`, comes before it.
+    let is_release = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut numbers = version.split(['.', '-', '+']).map_while(|number| number.parse::<u32>().ok());
+    let (major, minor, patch) = (numbers.next(), numbers.next(), numbers.next());
+    match (major.unwrap_or(0), minor.unwrap_or(0), patch.unwrap_or(0)) {
+        (3, 4, patch) => patch > 31 || patch == 31 && is_release,
+        (3, 5, patch) => patch > 13 || patch == 13 && is_release,
+        (3, minor, _) => minor >= 6,
+        (major, ..) => major > 3,
+    }
+}
+
+/// The service that carries one call, and notes whether it left.
+struct Call {
+    sender: SendRequest<Body>,
+    sent: Arc<AtomicBool>,
+}
+
+impl GrpcService<Body> for Call {
+    type ResponseBody = hyper::body::Incoming;
+    type Error = hyper::Error;
+    type Future = BoxFuture<'static, Result<http::Response<hyper::body::Incoming>, hyper::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.sender.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let sent = Arc::clone(&self.sent);
+        sent.store(true, Ordering::Release);
+        let response = self.sender.try_send_request(request);
+        Box::pin(async move {
+            response.await.map_err(|mut failed| {
+                // The request comes back if nothing of it was written.
+                if failed.take_message().is_some() {
+                    sent.store(false, Ordering::Release);
+                }
+                failed.into_error()
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_trusted_from_the_versions_on_that_order_it() {
+        let rows = [
+            ("3.4.30", false),
+            ("3.4.31", true),
+            ("3.5.1", false),
+            ("3.5.12", false),
+            ("3.5.13-rc.0", false),
+            ("3.5.13", true),
+            ("3.5.14-rc.0", true),
+            ("3.6.0-rc.1", true),
+            ("3.6.0", true),
+            ("3.3.99", false),
+            ("4.0.0", true),
+            ("2.9.9", false),
+            ("", false),
+            ("unknown", false),
+        ];
+        for (version, trusted) in rows {
+            assert_eq!(trusts_progress(version), trusted, "{version}");
+        }
+    }
+}

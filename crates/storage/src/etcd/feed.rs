@@ -1,0 +1,288 @@
+//! The one watch from which all others live.
+//!
+//! ```text
+//!   etcd ──► Follow ──► Feed ──► hub ──► a queue for each watch
+//!                        │ recent events: for watches that begin a little earlier
+//! ```
+//!
+//! - `published` is the revision up to which everything has been queued. It is the revision of an event, or one that a
+//!   member's progress response told, or the newest revision at the time the feed began; it never goes back.
+//! - After a break the feed begins again right after `published`, with whatever member answers, and the watches notice
+//!   nothing. Only if that is compacted do they end, with [`StorageError::Compacted`], and the feed begins anew.
+//! - Somebody who has learned of a revision by other means waits for the feed to reach it ([`Feed::reach`]). If it does
+//!   not, what the hub tells of its queues says nothing about that revision, and the hub is told so
+//!   ([`WatchHub::doubt`]): who relied on it then looks for himself.
+//!
+//! Lock order: `recent`, then the hub.
+
+use super::{
+    client::Client,
+    follow::{self, Ended, Follow, Step},
+};
+use crate::{
+    Revision, StorageError, StorageEvent,
+    hub::{HubReceiver, WatchHub},
+};
+use parking_lot::Mutex;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+/// So many recent events are kept, or so many bytes of values, whichever is less.
+const RECENT_EVENTS: usize = 4096;
+const RECENT_BYTES: usize = 4 << 20;
+/// A member that sends nothing for so long while there is something to send is left for another.
+const SILENCE: Duration = Duration::from_secs(1);
+/// How often progress is asked for while somebody waits: a member that is behind with a watch does not answer.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// The time between attempts to follow grows between these.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// See the module.
+pub(super) struct Feed {
+    client: Arc<Client>,
+    hub: Arc<WatchHub>,
+    recent: Mutex<Recent>,
+    published: watch::Sender<Revision>,
+    /// The newest revision that somebody waits for.
+    wanted: AtomicU64,
+    asked: Notify,
+}
+
+struct Recent {
+    events: VecDeque<StorageEvent>,
+    bytes: usize,
+    /// All events after this up to `published` are there.
+    start: Revision,
+    /// Older history is gone, as far as this process knows.
+    compacted: Revision,
+}
+
+impl Feed {
+    /// A feed of a store that is at `revision`.
+    pub(super) fn new(client: Arc<Client>, revision: Revision) -> Arc<Feed> {
+        let recent = Recent { events: VecDeque::new(), bytes: 0, start: revision, compacted: Revision(0) };
+        Arc::new(Feed {
+            client,
+            hub: WatchHub::new(revision),
+            recent: Mutex::new(recent),
+            published: watch::Sender::new(revision),
+            wanted: AtomicU64::new(0),
+            asked: Notify::new(),
+        })
+    }
+
+    pub(super) fn hub(&self) -> &Arc<WatchHub> {
+        &self.hub
+    }
+
+    /// A watch of what is published from now on, and, if there is something before that which is not at hand, the
+    /// revision up to which it has to be found in history.
+    pub(super) fn watch(
+        &self,
+        prefix: &str,
+        after: Revision,
+    ) -> Result<(HubReceiver, Option<Revision>), StorageError> {
+        let recent = self.recent.lock();
+        if after < recent.compacted {
+            return Err(StorageError::Compacted { compacted: recent.compacted });
+        }
+        let (live, published) = self.hub.watch(prefix.to_owned(), after)?;
+        if after >= published {
+            return Ok((live, None));
+        }
+        if after < recent.start {
+            return Ok((live, Some(published)));
+        }
+        let wanted = |event: &&StorageEvent| match event {
+            StorageEvent::Write { revision, kv, .. } => {
+                *revision > after && kv.key.as_str().starts_with(prefix)
+            }
+            StorageEvent::Progress(_) | StorageEvent::Error(_) => false,
+        };
+        live.prepend(recent.events.iter().filter(wanted).cloned().collect());
+        Ok((live, None))
+    }
+
+    /// The oldest revision that is kept, as far as this process knows.
+    pub(super) fn compacted(&self) -> Revision {
+        self.recent.lock().compacted
+    }
+
+    /// History before `revision` is gone.
+    pub(super) fn note_compacted(&self, revision: Revision) {
+        let mut recent = self.recent.lock();
+        recent.compacted = recent.compacted.max(revision);
+    }
+
+    /// Waits until everything up to `revision`, which has an event, is queued. Whether it is.
+    pub(super) async fn reach_event(&self, revision: Revision, patience: Duration) -> bool {
+        // It is on its way, mostly on the same connection: no need to ask for it.
+        let first = patience / 4;
+        self.wait(revision, first).await || self.reach(revision, patience.saturating_sub(first)).await
+    }
+
+    /// Waits until everything up to `revision`, of which the store has told, is queued. Whether it is.
+    pub(super) async fn reach(&self, revision: Revision, patience: Duration) -> bool {
+        if *self.published.borrow() >= revision {
+            return true;
+        }
+        self.wanted.fetch_max(revision.0, Ordering::AcqRel);
+        self.asked.notify_one();
+        self.wait(revision, patience).await
+    }
+
+    async fn wait(&self, revision: Revision, patience: Duration) -> bool {
+        let mut published = self.published.subscribe();
+        let reached = published.wait_for(|published| *published >= revision);
+        matches!(timeout(patience, reached).await, Ok(Ok(_)))
+    }
+
+    /// Follows the store until it is aborted.
+    pub(super) async fn run(self: Arc<Self>, first: Follow) {
+        let mut next = Some(first);
+        let mut backoff = BACKOFF.0;
+        let mut suspected = Revision(0);
+        loop {
+            let before = *self.published.borrow();
+            let ended = match next.take() {
+                Some(follow) => self.follow(follow, &mut suspected).await,
+                None => match Follow::open(&self.client, self.prefix(), before).await {
+                    Ok(follow) => self.follow(follow, &mut suspected).await,
+                    Err(ended) => ended,
+                },
+            };
+            match ended {
+                Ended::Compacted(compacted) => self.begin_anew(compacted).await,
+                Ended::Broken(error) => {
+                    if *self.published.borrow() > before {
+                        backoff = BACKOFF.0;
+                    }
+                    tracing::warn!(%error, revision = %*self.published.borrow(), "the watch of etcd ended; watching again");
+                    sleep(backoff).await;
+                    backoff = (backoff * 2).min(BACKOFF.1);
+                }
+            }
+        }
+    }
+
+    fn prefix(&self) -> &str {
+        &self.client.options().prefix
+    }
+
+    /// Follows one watch to its end. `suspected` is the revision of which a member was thought to keep silent: a second
+    /// member that does the same shows that there is nothing to be told.
+    async fn follow(&self, mut follow: Follow, suspected: &mut Revision) -> Ended {
+        // Since when nothing has come although somebody waits, and when to ask again.
+        let mut silent_since: Option<Instant> = None;
+        let mut ask_at = Instant::now();
+        loop {
+            let waited_for = Revision(self.wanted.load(Ordering::Acquire));
+            let waiting = waited_for > *self.published.borrow();
+            if waiting {
+                silent_since.get_or_insert_with(Instant::now);
+                if ask_at <= Instant::now() {
+                    follow.ask_for_progress();
+                    ask_at = Instant::now() + ASK_AGAIN;
+                }
+            } else {
+                silent_since = None;
+            }
+            let step = tokio::select! {
+                biased;
+                step = follow.next() => step,
+                () = self.asked.notified() => continue,
+                () = sleep_until(ask_at), if waiting => {
+                    if silent_since.is_some_and(|since| since.elapsed() >= SILENCE) && waited_for > *suspected {
+                        *suspected = waited_for;
+                        follow.give_up(&self.client);
+                        return Ended::Broken(format!("the member tells nothing of revision {waited_for}"));
+                    }
+                    continue;
+                }
+            };
+            silent_since = None;
+            let published = *self.published.borrow();
+            match step {
+                Ok(Step::Events(events)) => {
+                    let reached = follow::last_revision(&events);
+                    match follow::events(&self.client, self.prefix(), events, published, reached).await {
+                        Ok(events) => self.publish(events, reached),
+                        Err(ended) => return ended,
+                    }
+                }
+                Ok(Step::Progress(reached)) => self.publish(Vec::new(), reached),
+                Err(ended) => return ended,
+            }
+        }
+    }
+
+    fn publish(&self, events: Vec<StorageEvent>, reached: Revision) {
+        let reached = reached.max(*self.published.borrow());
+        {
+            let mut recent = self.recent.lock();
+            self.hub.publish(&events, reached);
+            for event in events {
+                recent.push(event);
+            }
+        }
+        self.published.send_replace(reached);
+    }
+
+    /// What happened since the last event can no longer be known.
+    async fn begin_anew(&self, compacted: Revision) {
+        tracing::warn!(%compacted, "the watch of etcd fell behind the compaction; beginning anew");
+        let revision = loop {
+            match self.client.current_revision().await {
+                Ok(revision) => break revision,
+                Err(error) => {
+                    tracing::warn!(%error, "etcd does not tell its revision");
+                    sleep(BACKOFF.1).await;
+                }
+            }
+        };
+        let revision = revision.max(*self.published.borrow());
+        {
+            let mut recent = self.recent.lock();
+            *recent = Recent {
+                events: VecDeque::new(),
+                bytes: 0,
+                start: revision,
+                compacted: recent.compacted.max(compacted),
+            };
+            self.hub.restart(revision, &StorageError::Compacted { compacted });
+        }
+        self.published.send_replace(revision);
+    }
+}
+
+impl Recent {
+    fn push(&mut self, event: StorageEvent) {
+        self.bytes += size(&event);
+        self.events.push_back(event);
+        // All events of a revision go together, or a watch that begins there would miss some.
+        while self.events.len() > RECENT_EVENTS || self.bytes > RECENT_BYTES {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= size(&oldest);
+            if let StorageEvent::Write { revision, .. } = oldest {
+                self.start = self.start.max(revision);
+            }
+        }
+    }
+}
+
+fn size(event: &StorageEvent) -> usize {
+    match event {
+        StorageEvent::Write { kv, .. } => kv.value.len(),
+        StorageEvent::Progress(_) | StorageEvent::Error(_) => 0,
+    }
+}

@@ -1,0 +1,194 @@
+//! One watch of etcd: opened, read, broken.
+//!
+//! What it covers depends on the member. A member whose progress responses can be trusted is asked for the prefix
+//! alone. From an older one everything there is comes, and what is not wanted is dropped: since each revision has at
+//! least one event, whoever sees all events knows from the last one how far he has come, and needs no progress.
+
+use super::{
+    client::{CallError, CallKind, Client},
+    connection::Connection,
+    kv,
+    proto::{
+        self, Event, EventType, RangeRequest, RangeResponse, WatchCreateRequest, WatchRequest,
+        WatchRequestUnion, WatchResponse, path,
+    },
+};
+use crate::{EventKind, Revision, StorageEvent};
+use std::time::Duration;
+use tokio::{sync::mpsc, time::timeout};
+use tonic::Streaming;
+
+/// How long a member may take to say that a watch is there.
+const CREATE: Duration = Duration::from_secs(5);
+
+/// An open watch.
+pub(super) struct Follow {
+    member: usize,
+    connection: Connection,
+    requests: mpsc::UnboundedSender<WatchRequest>,
+    responses: Streaming<WatchResponse>,
+    /// The parts of a response that came so far.
+    parts: Vec<Event>,
+}
+
+/// What comes of a watch.
+pub(super) enum Step {
+    /// All events up to the revision of the last one.
+    Events(Vec<Event>),
+    /// All events up to this revision have come.
+    Progress(Revision),
+}
+
+/// Why a watch is over.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// What it was to begin with is gone; the oldest revision that is kept.
+    Compacted(Revision),
+    /// It begins anew, perhaps with another member.
+    Broken(String),
+}
+
+impl Follow {
+    /// A watch of all that follows `after`, as far as it is below the prefix.
+    pub(super) async fn open(client: &Client, prefix: &str, after: Revision) -> Result<Follow, Ended> {
+        let (member, connection) = client.connection().await.map_err(Ended::Broken)?;
+        let opened = timeout(CREATE, Follow::create(member, connection.clone(), prefix, after)).await;
+        let opened = opened.unwrap_or_else(|_| {
+            connection.give_up();
+            Err(Ended::Broken("creating a watch timed out".to_owned()))
+        });
+        if let Err(Ended::Broken(_)) = &opened {
+            client.pass_over(member);
+        }
+        opened
+    }
+
+    async fn create(
+        member: usize,
+        connection: Connection,
+        prefix: &str,
+        after: Revision,
+    ) -> Result<Follow, Ended> {
+        let (requests, receiver) = mpsc::unbounded_channel();
+        let (key, range_end) = kv::range(if connection.trusted_progress { prefix } else { "" }, None);
+        let create = WatchCreateRequest {
+            key,
+            range_end,
+            start_revision: proto::signed(after).saturating_add(1),
+            prev_kv: true,
+            fragment: true,
+        };
+        send(&requests, WatchRequestUnion::Create(create));
+        let responses = connection.watch(receiver).await.map_err(|error| Ended::Broken(error.to_string()))?;
+        let mut follow = Follow { member, connection, requests, responses, parts: Vec::new() };
+        match follow.response().await? {
+            response if response.created => Ok(follow),
+            _ => Err(Ended::Broken("a watch began without having been created".to_owned())),
+        }
+    }
+
+    /// Asks for progress, of those who can be trusted with it.
+    pub(super) fn ask_for_progress(&self) {
+        if self.connection.trusted_progress {
+            send(&self.requests, WatchRequestUnion::Progress(proto::Nothing {}));
+        }
+    }
+
+    /// The member does not send what it has to.
+    pub(super) fn give_up(&self, client: &Client) {
+        self.connection.give_up();
+        client.pass_over(self.member);
+    }
+
+    /// What comes next. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Step, Ended> {
+        loop {
+            let mut response = self.response().await?;
+            self.parts.append(&mut response.events);
+            if response.fragment {
+                continue;
+            }
+            if !self.parts.is_empty() {
+                return Ok(Step::Events(std::mem::take(&mut self.parts)));
+            }
+            if self.connection.trusted_progress && !response.created {
+                return Ok(Step::Progress(proto::revision(response.header.as_ref())));
+            }
+        }
+    }
+
+    async fn response(&mut self) -> Result<WatchResponse, Ended> {
+        match self.responses.message().await {
+            Ok(Some(response)) if response.compact_revision > 0 => {
+                Err(Ended::Compacted(Revision(proto::unsigned(response.compact_revision))))
+            }
+            Ok(Some(response)) if response.canceled => Err(Ended::Broken(response.cancel_reason)),
+            Ok(Some(response)) => Ok(response),
+            Ok(None) => Err(Ended::Broken("the member ended the watch".to_owned())),
+            Err(status) => Err(Ended::Broken(status.message().to_owned())),
+        }
+    }
+}
+
+fn send(requests: &mpsc::UnboundedSender<WatchRequest>, request: WatchRequestUnion) {
+    // When nobody takes it, the stream is over, which its other end tells.
+    let _ = requests.send(WatchRequest { request: Some(request) });
+}
+
+/// The revision of the last of some events.
+pub(super) fn last_revision(events: &[Event]) -> Revision {
+    events.last().map_or(Revision(0), event_revision)
+}
+
+fn event_revision(event: &Event) -> Revision {
+    Revision(event.kv.as_ref().map_or(0, |kv| proto::unsigned(kv.mod_revision)))
+}
+
+/// The events of a prefix after one revision up to another, in the crate's words.
+pub(super) async fn events(
+    client: &Client,
+    prefix: &str,
+    events: Vec<Event>,
+    after: Revision,
+    until: Revision,
+) -> Result<Vec<StorageEvent>, Ended> {
+    let mut writes = Vec::with_capacity(events.len());
+    for event in events {
+        let revision = event_revision(&event);
+        let Some(kv) = event.kv else { continue };
+        if revision <= after || revision > until || !kv.key.starts_with(prefix.as_bytes()) {
+            continue;
+        }
+        let (kind, kv) = if event.r#type == EventType::Delete as i32 {
+            match event.prev_kv {
+                Some(deleted) => (EventKind::Delete, deleted),
+                None => (EventKind::Delete, before_delete(client, kv.key, revision).await?),
+            }
+        } else if kv.version == 1 {
+            (EventKind::Create, kv)
+        } else {
+            (EventKind::Update, kv)
+        };
+        if let Some(kv) = kv::pair(kv) {
+            writes.push(StorageEvent::Write { kind, revision, kv });
+        }
+    }
+    Ok(writes)
+}
+
+/// The pair that was deleted, where the event does not tell it: etcd reads it when it sends the event, and leaves it
+/// out if it was compacted by then.
+async fn before_delete(
+    client: &Client,
+    key: bytes::Bytes,
+    deleted: Revision,
+) -> Result<proto::KeyValue, Ended> {
+    let before = Revision(deleted.0.saturating_sub(1));
+    let request = RangeRequest { key, revision: proto::signed(before).max(1), ..Default::default() };
+    let answer: Result<RangeResponse, _> = client.call(CallKind::Read, path::RANGE, request).await;
+    match answer.map(|answer| answer.kvs.into_iter().next()) {
+        Ok(Some(kv)) => Ok(kv),
+        Ok(None) | Err(CallError::Compacted) => Err(Ended::Compacted(deleted)),
+        Err(error) => Err(Ended::Broken(error.into_storage().to_string())),
+    }
+}

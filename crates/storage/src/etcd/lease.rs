@@ -1,0 +1,133 @@
+//! Leases: what removes a key after its time.
+//!
+//! A lease for every key would cost etcd more than the keys do. So keys written within a short time of each other with
+//! the same time to live share one, which lives a little longer than the first of them needs.
+
+use super::{
+    client::{CallError, CallKind, Client},
+    proto::{LeaseGrantRequest, LeaseGrantResponse, path},
+};
+use crate::StorageError;
+use std::time::Duration;
+use tokio::{sync::Mutex, time::Instant};
+
+/// A lease takes no more keys than this: etcd deletes them all in one transaction.
+const MAX_OBJECTS: u64 = 1000;
+/// etcd refuses longer leases: 285 years.
+const MAX_TTL_SECONDS: u64 = 9_000_000_000;
+/// A lease is used again for this part of the time to live.
+const REUSE_PERCENT: u64 = 5;
+
+/// Grants leases, one at a time.
+#[derive(Default)]
+pub(super) struct Leases {
+    last: Mutex<Option<Lease>>,
+}
+
+struct Lease {
+    id: i64,
+    expires: Instant,
+    objects: u64,
+}
+
+impl Leases {
+    /// The lease for a key that is about to be written.
+    pub(super) async fn lease(&self, client: &Client, ttl: Duration) -> Result<i64, StorageError> {
+        let seconds = ttl_seconds(ttl);
+        let reuse = reuse_seconds(seconds, client.options().lease_reuse);
+        let mut last = self.last.lock().await;
+        let now = Instant::now();
+        if let Some(lease) = last.as_mut().filter(|lease| lease.fits(now, seconds, reuse)) {
+            lease.objects += 1;
+            return Ok(lease.id);
+        }
+        let request = LeaseGrantRequest { ttl: i64::try_from(seconds + reuse).unwrap_or(i64::MAX) };
+        // A lease that was granted unseen holds no key and expires: it may be asked for again.
+        let granted: LeaseGrantResponse =
+            client.call(CallKind::Read, path::LEASE_GRANT, request).await.map_err(CallError::into_storage)?;
+        if !granted.error.is_empty() {
+            return Err(StorageError::Engine(granted.error));
+        }
+        let expires = now.checked_add(Duration::from_secs(seconds + reuse)).unwrap_or(now);
+        let full = last.replace(Lease { id: granted.id, expires, objects: 1 });
+        if let (Some(full), Some(observer)) = (full, &client.options().observer) {
+            observer.lease(full.objects);
+        }
+        Ok(granted.id)
+    }
+
+    /// Never hands out a lease again that etcd does not know.
+    pub(super) async fn forget(&self, id: i64) {
+        let mut last = self.last.lock().await;
+        if last.as_ref().is_some_and(|lease| lease.id == id) {
+            *last = None;
+        }
+    }
+}
+
+impl Lease {
+    /// Whether a key with this time to live gets at least that, and not much more.
+    fn fits(&self, now: Instant, seconds: u64, reuse: u64) -> bool {
+        let left = self.expires.saturating_duration_since(now);
+        let least = Duration::from_secs(seconds);
+        let most = Duration::from_secs(seconds + reuse);
+        left > least && left < most && self.objects < MAX_OBJECTS
+    }
+}
+
+/// etcd counts in seconds; a part of one counts whole, so that nothing goes too early.
+fn ttl_seconds(ttl: Duration) -> u64 {
+    let seconds = ttl.as_secs().saturating_add(u64::from(ttl.subsec_nanos() > 0));
+    seconds.clamp(1, MAX_TTL_SECONDS)
+}
+
+fn reuse_seconds(seconds: u64, longest: Duration) -> u64 {
+    (seconds * REUSE_PERCENT / 100).min(longest.as_secs()).min(MAX_TTL_SECONDS - seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_seconds_that_etcd_takes() {
+        let rows = [
+            (Duration::ZERO, 1),
+            (Duration::from_millis(200), 1),
+            (Duration::from_millis(1001), 2),
+            (Duration::from_secs(3600), 3600),
+            (Duration::MAX, MAX_TTL_SECONDS),
+        ];
+        for (ttl, seconds) in rows {
+            assert_eq!(ttl_seconds(ttl), seconds, "{ttl:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_is_used_again_for_a_little_while() {
+        // time to live, longest, expected
+        for (seconds, longest, expected) in [(3600, 60, 60), (600, 60, 30), (10, 60, 0), (3600, 0, 0)] {
+            assert_eq!(reuse_seconds(seconds, Duration::from_secs(longest)), expected);
+        }
+        assert_eq!(reuse_seconds(MAX_TTL_SECONDS, Duration::from_secs(60)), 0);
+
+        let granted = Instant::now();
+        let lease = Lease { id: 1, expires: granted + Duration::from_secs(3660), objects: 1 };
+        // seconds after it was granted, a key's time to live, whether it fits
+        let rows = [
+            (0, 3600, false),
+            (1, 3600, true),
+            (59, 3600, true),
+            (60, 3600, false),
+            (1, 1800, false),
+            (1, 7200, false),
+        ];
+        for (after, seconds, fits) in rows {
+            let reuse = reuse_seconds(seconds, Duration::from_secs(60));
+            let now = granted + Duration::from_secs(after);
+            assert_eq!(lease.fits(now, seconds, reuse), fits, "{after} s later, for {seconds} s");
+        }
+        let full = Lease { objects: MAX_OBJECTS, ..lease };
+        assert!(!full.fits(granted + Duration::from_secs(1), 3600, 60));
+    }
+}

@@ -1,0 +1,230 @@
+//! How an etcd cluster is reached.
+
+use super::metrics::EtcdObserver;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
+};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// How an [`EtcdStorage`](super::EtcdStorage) reaches its cluster and what it keeps there.
+#[derive(Clone)]
+pub struct EtcdOptions {
+    /// The client URLs of the cluster's members: `http://`, `https://`, or without a scheme.
+    pub endpoints: Vec<String>,
+    /// What all keys begin with. Nothing outside is read, written or told to watches.
+    pub prefix: String,
+    /// The authority of the members' certificates, in PEM.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate shown to the members, in PEM. With `key_file`, or not at all.
+    pub cert_file: Option<PathBuf>,
+    /// The key of `cert_file`.
+    pub key_file: Option<PathBuf>,
+    /// Leases are used again for keys with the same time to live for at most so long, and at most for 5% of that time.
+    pub lease_reuse: Duration,
+    /// How long [`EtcdStorage::open`](super::EtcdStorage::open) waits for the cluster.
+    pub open_patience: Duration,
+    /// Who is told of requests.
+    pub observer: Option<Arc<dyn EtcdObserver>>,
+    /// Asks every server for progress, also those too old to be trusted: for tests only, which have no newer one.
+    #[doc(hidden)]
+    pub trust_progress: bool,
+}
+
+impl EtcdOptions {
+    /// A cluster without TLS.
+    pub fn new(
+        endpoints: impl IntoIterator<Item = impl Into<String>>,
+        prefix: impl Into<String>,
+    ) -> EtcdOptions {
+        EtcdOptions {
+            endpoints: endpoints.into_iter().map(Into::into).collect(),
+            prefix: prefix.into(),
+            ca_file: None,
+            cert_file: None,
+            key_file: None,
+            lease_reuse: Duration::from_secs(60),
+            open_patience: Duration::from_secs(20),
+            observer: None,
+            trust_progress: false,
+        }
+    }
+
+    /// The endpoints, each looked at closely.
+    pub(super) fn targets(&self) -> Result<Vec<Target>, EtcdOpenError> {
+        if self.endpoints.is_empty() {
+            return Err(EtcdOpenError::Options("there are no etcd servers".to_owned()));
+        }
+        if self.cert_file.is_some() != self.key_file.is_some() {
+            return Err(EtcdOpenError::Options(
+                "a certificate for etcd needs its key, and the key its certificate".to_owned(),
+            ));
+        }
+        self.endpoints.iter().map(|endpoint| Target::parse(endpoint, self.has_tls())).collect()
+    }
+
+    fn has_tls(&self) -> bool {
+        self.ca_file.is_some() || self.cert_file.is_some()
+    }
+
+    /// What a connection with TLS needs, read from the files as they are now: they are replaced when they expire.
+    pub(super) fn tls_config(&self) -> Result<ClientConfig, EtcdOpenError> {
+        let Some(ca_file) = &self.ca_file else {
+            return Err(EtcdOpenError::Options(
+                "an https:// etcd server needs the file with its authority".to_owned(),
+            ));
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(ca_file)? {
+            roots.add(certificate).map_err(|error| unusable(ca_file, error))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(ca_file, error))?
+            .with_root_certificates(roots);
+        let mut config = match (&self.cert_file, &self.key_file) {
+            (Some(cert_file), Some(key_file)) => {
+                let key =
+                    PrivateKeyDer::from_pem_file(key_file).map_err(|error| unusable(key_file, error))?;
+                builder
+                    .with_client_auth_cert(certificates(cert_file)?, key)
+                    .map_err(|error| unusable(cert_file, error))?
+            }
+            _ => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(config)
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, EtcdOpenError> {
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
+        .and_then(Iterator::collect)
+        .map_err(|error| unusable(file, error))?;
+    if certificates.is_empty() {
+        return Err(unusable(file, "there is no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn unusable(file: &Path, error: impl fmt::Display) -> EtcdOpenError {
+    EtcdOpenError::File { path: file.to_owned(), why: error.to_string() }
+}
+
+/// Why an engine cannot be opened.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum EtcdOpenError {
+    /// Options that contradict each other or make no sense.
+    #[error("{0}")]
+    Options(String),
+    /// A file with a certificate or a key.
+    #[error("{path}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The cluster does not answer.
+    #[error("etcd does not answer: {0}")]
+    Unavailable(String),
+}
+
+/// One endpoint.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The name its certificate must have, if it has one.
+    pub(super) tls: Option<ServerName<'static>>,
+}
+
+impl Target {
+    fn parse(endpoint: &str, tls_by_default: bool) -> Result<Target, EtcdOpenError> {
+        let invalid =
+            |why: &str| EtcdOpenError::Options(format!("the etcd server {endpoint:?} is invalid: {why}"));
+        let (tls, rest) = match endpoint.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some(_) => return Err(invalid("its scheme is neither http nor https")),
+            None => (tls_by_default, endpoint),
+        };
+        let authority = rest.trim_end_matches('/');
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().map_err(|_| invalid("its port is no number"))?)
+            }
+            _ => return Err(invalid("it has no port")),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() || host.contains('/') {
+            return Err(invalid("it has no host"));
+        }
+        let tls = match tls {
+            true => Some(ServerName::try_from(host.clone()).map_err(|error| invalid(&error.to_string()))?),
+            false => None,
+        };
+        Ok(Target { host, port, tls })
+    }
+
+    pub(super) fn origin(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{self}")
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_urls_or_addresses() {
+        let rows: &[(&str, bool, Option<&str>)] = &[
+            ("http://127.0.0.1:2379", false, Some("http://127.0.0.1:2379")),
+            ("http://127.0.0.1:2379/", true, Some("http://127.0.0.1:2379")),
+            ("https://etcd.example:2379", false, Some("https://etcd.example:2379")),
+            ("https://[::1]:2379", false, Some("https://[::1]:2379")),
+            ("localhost:2379", false, Some("http://localhost:2379")),
+            ("localhost:2379", true, Some("https://localhost:2379")),
+            ("unix:///run/etcd", false, None),
+            ("http://127.0.0.1", false, None),
+            ("http://[::1]", false, None),
+            ("http://:2379", false, None),
+            ("http://host:port", false, None),
+            ("https://a b:1", false, None),
+            ("", false, None),
+        ];
+        for (endpoint, tls, expected) in rows {
+            let origin = Target::parse(endpoint, *tls).map(|target| target.origin());
+            assert_eq!(origin.as_deref().ok(), *expected, "{endpoint}: {origin:?}");
+        }
+    }
+
+    #[test]
+    fn options_that_do_not_fit_are_refused() {
+        let none: [&str; 0] = [];
+        let no_key = EtcdOptions { cert_file: Some("c".into()), ..EtcdOptions::new(["http://a:1"], "") };
+        for options in [EtcdOptions::new(none, ""), no_key] {
+            assert!(matches!(options.targets(), Err(EtcdOpenError::Options(_))));
+        }
+        assert!(matches!(EtcdOptions::new(["https://a:1"], "").tls_config(), Err(EtcdOpenError::Options(_))));
+        let no_file = EtcdOptions { ca_file: Some("no such file".into()), ..EtcdOptions::new(["a:1"], "") };
+        assert!(matches!(no_file.tls_config(), Err(EtcdOpenError::File { .. })));
+    }
+}
