@@ -47,6 +47,7 @@ mod event_log;
 mod history;
 mod lazy_map;
 mod reflector;
+mod second_look;
 mod shared;
 mod ticker;
 mod watch_target;

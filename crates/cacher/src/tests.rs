@@ -7,4 +7,5 @@ mod follow;
 mod history;
 mod read_source;
 mod reads;
+mod second_look;
 mod watch;

@@ -3,12 +3,16 @@
 
 use crate::{Options, chain::Chain};
 use pintle_apiserver::{health::CheckScope, metrics::StorageSizes, registry::Engine, serving::stopped};
-use pintle_storage::{Revision, Storage, StorageError};
+use pintle_storage::{CompactionRound, Storage, StorageError};
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
-/// How often an engine is asked for its health.
-const HEALTH_INTERVAL: Duration = Duration::from_secs(2);
+/// An engine is not asked for its health more often than this.
+const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// All engines.
 pub(crate) struct Engines {
@@ -26,19 +30,22 @@ impl Engines {
     /// Adds a check for each engine, and keeps what is known of its health and size.
     pub(crate) fn watch(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
         for (at, storage) in self.storages().enumerate() {
-            let (failure, failed) = watch::channel(None::<String>);
-            tokio::spawn(watch_health(storage.clone(), failure, stopping.clone()));
-            let check = Arc::new(move || match &*failed.borrow() {
-                None => Ok(()),
-                Some(why) => Err(why.clone()),
-            });
-            match at.checked_sub(1) {
-                None => chain.health.add("etcd", CheckScope::Always, check),
-                Some(at) => {
-                    chain.health.add(&format!("etcd-override-{at}"), CheckScope::Always, check.clone());
-                    let name = format!("etcd-override-readiness-{at}");
-                    chain.health.add(&name, CheckScope::ReadyOnly, check);
-                }
+            let name = match at.checked_sub(1) {
+                None => ["etcd".to_owned(), "etcd-readiness".to_owned()],
+                Some(at) => [format!("etcd-override-{at}"), format!("etcd-override-readiness-{at}")],
+            };
+            let scopes = [
+                (CheckScope::Always, options.etcd_healthcheck_timeout),
+                (CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
+            ];
+            for (name, (scope, patience)) in name.iter().zip(scopes) {
+                let (failure, failed) = watch::channel(None::<String>);
+                tokio::spawn(watch_health(storage.clone(), patience, failure, stopping.clone()));
+                let check = move || match &*failed.borrow() {
+                    None => Ok(()),
+                    Some(why) => Err(why.clone()),
+                };
+                chain.health.add(name, scope, Arc::new(check));
             }
             let interval = options.etcd_db_metric_poll_interval;
             if !interval.is_zero() {
@@ -83,13 +90,18 @@ impl Engines {
 
 async fn watch_health(
     storage: Arc<dyn Storage>,
+    patience: Duration,
     failure: watch::Sender<Option<String>>,
     mut stopping: watch::Receiver<bool>,
 ) {
     loop {
-        failure.send_replace(storage.health().await.err().map(|error| error.to_string()));
+        let health = match timeout(patience, storage.health()).await {
+            Ok(health) => health.err().map(|error| error.to_string()),
+            Err(_) => Some("error getting data from etcd: context deadline exceeded".to_owned()),
+        };
+        failure.send_replace(health);
         tokio::select! {
-            () = tokio::time::sleep(HEALTH_INTERVAL) => {}
+            () = sleep((patience / 2).max(HEALTH_INTERVAL_MIN)) => {}
             () = stopped(&mut stopping) => return,
         }
     }
@@ -107,7 +119,7 @@ async fn watch_size(
             sizes.set(at, size);
         }
         tokio::select! {
-            () = tokio::time::sleep(interval) => {}
+            () = sleep(interval) => {}
             () = stopped(&mut stopping) => return,
         }
     }
@@ -116,20 +128,15 @@ async fn watch_size(
 /// Forgets what is older than the interval, once an interval: a revision is compacted an interval after it was noted as the
 /// newest.
 async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
-    let mut before: Option<Revision> = None;
+    let mut round = CompactionRound::default();
     loop {
         tokio::select! {
-            () = tokio::time::sleep(interval) => {}
+            () = sleep(interval) => {}
             () = stopped(&mut stopping) => return,
         }
-        if let Some(revision) = before
-            && let Err(error) = storage.compact(revision).await
-        {
-            tracing::error!(%error, "compaction failed");
-        }
-        match storage.current_revision().await {
-            Ok(revision) => before = Some(revision),
-            Err(error) => tracing::error!(%error, "the store does not tell its revision"),
+        match storage.compact_periodically(round).await {
+            Ok(next) => round = next,
+            Err(error) => tracing::error!(%error, "compaction failed"),
         }
     }
 }

@@ -55,7 +55,30 @@ fn command() -> Command {
         .subcommand(snapshot::command())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
-            flag("storage-backend", "NAME", "embedded or memory").value_parser(["embedded", "memory"]),
+            flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
+                .value_parser(["embedded", "etcd3", "memory"]),
+            flag("etcd-servers", "URL,…", "the etcd cluster in which everything is kept")
+                .action(ArgAction::Append)
+                .value_delimiter(','),
+            path(flag("etcd-cafile", "FILE", "the authority of etcd's certificates")),
+            path(flag("etcd-certfile", "FILE", "the certificate shown to etcd")),
+            path(flag("etcd-keyfile", "FILE", "the key of that certificate")),
+            flag("etcd-healthcheck-timeout", "DURATION", "how long etcd may take to answer the check etcd")
+                .value_parser(duration),
+            flag(
+                "etcd-readycheck-timeout",
+                "DURATION",
+                "how long etcd may take to answer the check etcd-readiness",
+            )
+            .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often etcd is asked for the size of its data; 0 is never",
+            )
+            .value_parser(duration),
+            flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
+                .value_parser(value_parser!(u32)),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
             flag("etcd-compaction-interval", "DURATION", "how often history is compacted; 0 is never")
                 .value_parser(duration),
@@ -138,7 +161,10 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
 fn read(matches: &ArgMatches) -> Flags {
     let mut options = Options::default();
     let mut warnings = Vec::new();
-    let paths: [(&str, &mut Option<PathBuf>); 6] = [
+    let paths: [(&str, &mut Option<PathBuf>); 9] = [
+        ("etcd-cafile", &mut options.etcd_cafile),
+        ("etcd-certfile", &mut options.etcd_certfile),
+        ("etcd-keyfile", &mut options.etcd_keyfile),
         ("cert-dir", &mut options.cert_dir),
         ("tls-cert-file", &mut options.tls_cert_file),
         ("tls-private-key-file", &mut options.tls_private_key_file),
@@ -150,6 +176,13 @@ fn read(matches: &ArgMatches) -> Flags {
         *option = matches.get_one(name).cloned();
     }
     set(matches, "data-dir", &mut options.data_dir);
+    options.etcd_servers = matches.get_many("etcd-servers").into_iter().flatten().cloned().collect();
+    set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
+    set(matches, "etcd-readycheck-timeout", &mut options.etcd_readycheck_timeout);
+    set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
+    if let Some(seconds) = matches.get_one::<u32>("lease-reuse-duration-seconds") {
+        options.lease_reuse = Duration::from_secs((*seconds).into());
+    }
     set(matches, "etcd-prefix", &mut options.etcd_prefix);
     set(matches, "etcd-compaction-interval", &mut options.etcd_compaction_interval);
     for text in matches.get_many::<String>("runtime-config").into_iter().flatten() {
@@ -176,7 +209,6 @@ fn read(matches: &ArgMatches) -> Flags {
         );
     }
     set(matches, "etcd-count-metric-poll-period", &mut options.etcd_count_metric_poll_period);
-    set(matches, "etcd-db-metric-poll-interval", &mut options.etcd_db_metric_poll_interval);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
@@ -185,9 +217,12 @@ fn read(matches: &ArgMatches) -> Flags {
     set(matches, "request-timeout", &mut options.request_timeout);
     set(matches, "max-requests-inflight", &mut options.max_requests_inflight);
     set(matches, "max-mutating-requests-inflight", &mut options.max_mutating_requests_inflight);
-    if matches.get_one::<String>("storage-backend").is_some_and(|name| name == "memory") {
-        options.storage_backend = StorageBackend::Memory;
-    }
+    options.storage_backend = match matches.get_one::<String>("storage-backend").map(String::as_str) {
+        Some("memory") => StorageBackend::Memory,
+        Some("etcd3") => StorageBackend::Etcd3,
+        None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
+        _ => StorageBackend::Embedded,
+    };
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 
@@ -296,6 +331,42 @@ mod tests {
         check("--watch-cache-sizes=pods", "invalid value of watch cache size: pods");
         check("--etcd-servers-overrides=pods", "--etcd-servers-overrides invalid, must be of format: ");
         check("--watch-cache=perhaps", "strconv.ParseBool: parsing \"perhaps\": invalid syntax");
+    }
+
+    #[test]
+    fn etcd_servers_choose_the_backend_unless_another_is_named() {
+        let options =
+            |flags: &[&str]| read(&command().get_matches_from([&["pintle"], flags].concat())).options;
+        let etcd = options(&[
+            "--etcd-servers=https://a:2379,https://b:2379",
+            "--etcd-servers=https://c:2379",
+            "--etcd-cafile=/ca",
+            "--lease-reuse-duration-seconds=10",
+            "--etcd-prefix=/other",
+        ]);
+        assert_eq!(etcd.storage_backend, StorageBackend::Etcd3);
+        let cluster = etcd.etcd().expect("fits").expect("is etcd");
+        assert_eq!(cluster.endpoints, ["https://a:2379", "https://b:2379", "https://c:2379"]);
+        assert_eq!(cluster.ca_file, Some("/ca".into()));
+        assert_eq!(cluster.lease_reuse, Duration::from_secs(10));
+        assert_eq!(cluster.prefix, "/other/");
+
+        assert!(options(&[]).etcd().expect("fits").is_none());
+        let wrong: &[(&[&str], &str)] = &[
+            (&["--storage-backend=etcd3"], "--etcd-servers must be specified"),
+            (
+                &["--storage-backend=embedded", "--etcd-servers=http://a:1"],
+                "--etcd-servers is for --storage-backend=etcd3 only",
+            ),
+            (&["--etcd-keyfile=/key"], "--etcd-keyfile is for --storage-backend=etcd3 only"),
+            (
+                &["--etcd-servers=http://a:1", "--etcd-keyfile=/key"],
+                "--etcd-certfile and --etcd-keyfile must be specified together",
+            ),
+        ];
+        for (flags, message) in wrong {
+            assert_eq!(options(flags).etcd().err().as_deref(), Some(*message), "{flags:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod certificates;
 mod chain;
 mod enablement;
 mod encryption;
+mod engine;
 mod engines;
 mod kubeconfig;
 mod openapi_endpoints;

@@ -5,6 +5,7 @@ use crate::{EtcdServersOverrides, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
+use pintle_storage::EtcdOptions;
 use std::{
     net::{IpAddr, Ipv4Addr},
     path::PathBuf,
@@ -17,6 +18,8 @@ pub enum StorageBackend {
     /// In files below the data directory.
     #[default]
     Embedded,
+    /// In an etcd cluster.
+    Etcd3,
     /// Nowhere: gone when the server ends.
     Memory,
 }
@@ -28,6 +31,22 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Where objects are kept.
     pub storage_backend: StorageBackend,
+    /// The client URLs of the etcd cluster's members, for [`StorageBackend::Etcd3`].
+    pub etcd_servers: Vec<String>,
+    /// The authority of the etcd servers' certificates.
+    pub etcd_cafile: Option<PathBuf>,
+    /// The certificate shown to etcd.
+    pub etcd_certfile: Option<PathBuf>,
+    /// The key of that certificate.
+    pub etcd_keyfile: Option<PathBuf>,
+    /// How long etcd may take to answer the check `etcd`.
+    pub etcd_healthcheck_timeout: Duration,
+    /// How long etcd may take to answer the check `etcd-readiness`.
+    pub etcd_readycheck_timeout: Duration,
+    /// How often the store is asked for its size; zero is never.
+    pub etcd_db_metric_poll_interval: Duration,
+    /// For how long an etcd lease is given to further keys.
+    pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
@@ -40,8 +59,6 @@ pub struct Options {
     /// Whether and how often stored objects are counted for the metrics; zero is never. Counting costs nothing here: the
     /// count is always that of the moment.
     pub etcd_count_metric_poll_period: Duration,
-    /// How often the store is asked for its size; zero is never.
-    pub etcd_db_metric_poll_interval: Duration,
     /// Which resources are encrypted at rest, and how; `None` is none.
     pub encryption_provider_config: Option<PathBuf>,
     /// Whether that file is read again when it changes.
@@ -89,12 +106,19 @@ impl Default for Options {
         Options {
             data_dir: PathBuf::from("pintle-data"),
             storage_backend: StorageBackend::Embedded,
+            etcd_servers: Vec::new(),
+            etcd_cafile: None,
+            etcd_certfile: None,
+            etcd_keyfile: None,
+            etcd_healthcheck_timeout: Duration::from_secs(2),
+            etcd_readycheck_timeout: Duration::from_secs(2),
+            etcd_db_metric_poll_interval: Duration::from_secs(30),
+            lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),
             etcd_count_metric_poll_period: Duration::from_secs(60),
-            etcd_db_metric_poll_interval: Duration::from_secs(30),
             encryption_provider_config: None,
             encryption_provider_config_automatic_reload: false,
             encryption_provider_config_poll_interval: Duration::from_secs(60),
@@ -137,6 +161,43 @@ impl Options {
             Ok(address) => address.ip(),
             Err(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         }
+    }
+
+    /// The etcd cluster, if that is where objects are kept.
+    ///
+    /// # Errors
+    /// When what is said of etcd does not fit together or with the backend.
+    pub fn etcd(&self) -> Result<Option<EtcdOptions>, String> {
+        let files = [
+            ("--etcd-cafile", &self.etcd_cafile),
+            ("--etcd-certfile", &self.etcd_certfile),
+            ("--etcd-keyfile", &self.etcd_keyfile),
+        ];
+        if self.storage_backend != StorageBackend::Etcd3 {
+            let given = files.iter().find(|(_, file)| file.is_some()).map(|(flag, _)| *flag);
+            let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
+            return match given {
+                Some(flag) => Err(format!("{flag} is for --storage-backend=etcd3 only")),
+                None => Ok(None),
+            };
+        }
+        if self.etcd_servers.is_empty() {
+            return Err("--etcd-servers must be specified".to_owned());
+        }
+        if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
+            return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
+        }
+        // Keys of a cluster whose prefix only begins alike are not ours.
+        let prefix = match self.etcd_prefix.trim_matches('/') {
+            "" => "/".to_owned(),
+            prefix => format!("/{prefix}/"),
+        };
+        let mut options = EtcdOptions::new(&self.etcd_servers, prefix);
+        options.ca_file.clone_from(&self.etcd_cafile);
+        options.cert_file.clone_from(&self.etcd_certfile);
+        options.key_file.clone_from(&self.etcd_keyfile);
+        options.lease_reuse = self.lease_reuse;
+        Ok(Some(options))
     }
 
     /// Where services get addresses and ports from.

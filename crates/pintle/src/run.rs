@@ -1,22 +1,22 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options, StorageBackend,
+    Options,
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
+    engine::{self, EngineMetrics},
     engines::Engines,
     kubeconfig::kubeconfig,
     storage_options::storage_factory,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
-    registry::Engine,
     serving::{ServingConfig, serve},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
 use pintle_machinery::Status;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, MemoryStorage, Storage, StorageError};
+use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
@@ -36,6 +36,9 @@ pub enum RunError {
     /// The store cannot be opened.
     #[error("opening the store: {0}")]
     Open(#[from] pintle_storage::OpenError),
+    /// The etcd cluster cannot be used.
+    #[error("opening the store: {0}")]
+    OpenEtcd(#[from] pintle_storage::EtcdOpenError),
     /// Certificates cannot be loaded or made.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
@@ -143,22 +146,19 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let encryption = EncryptionAtRest::load(&options).await?;
-    let storage: Arc<dyn Storage> = match options.storage_backend {
-        StorageBackend::Embedded => {
-            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
-        }
-        StorageBackend::Memory => Arc::new(MemoryStorage::new()),
-    };
+    let engine_metrics =
+        Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let engine = engine::open(&options, &engine_metrics).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engines = Engines { default: Engine { storage, exclusive: true }, overridden: Vec::new() };
+    let engines = Engines { default: engine, overridden: Vec::new() };
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
-    let factory = Arc::new(factory);
-    let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
+    let chain = chain::build(&options, address.port(), network, &Arc::new(factory), &stopping)?;
     encryption.observe(&chain)?;
+    engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
@@ -171,8 +171,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let controllers =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let controllers = encryption
+        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));

@@ -1,6 +1,6 @@
 //! How resources are stored each for itself: engines of their own, and whether there is a watch cache.
 
-use crate::{Options, engines::Engines};
+use crate::{Options, engine, engines::Engines};
 use pintle_apiserver::registry::StorageFactory;
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
@@ -132,7 +132,7 @@ fn sorted(servers: &[String]) -> Vec<&String> {
 /// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
-    let media_type = options.storage_media_type.unwrap_or_default();
+    let media_type = engine::media_type(options);
     let mut factory =
         StorageFactory::new(default.clone(), options.etcd_prefix.clone()).media_type(media_type);
     let lists = options.etcd_servers_overrides.server_lists();

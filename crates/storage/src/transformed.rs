@@ -8,9 +8,9 @@
 //! has lost is transformed back.
 
 use crate::{
-    BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision, Storage,
-    StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver, WatchRequest,
-    WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision,
+    Storage, StorageError, StorageEvent, Transformed, ValueState, ValueTransformer, WatchReceiver,
+    WatchRequest, WatchStream, WriteError,
 };
 use bytes::Bytes;
 use parking_lot::Mutex;

@@ -1,1 +1,71 @@
 //! What the tests with real etcd servers share.
+
+use pintle_harness::{Error, Etcd};
+use pintle_storage::{
+    BoxFuture, EtcdOptions, EtcdStorage, Storage,
+    contract::{ContractTest, StorageFactory},
+};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
+
+/// The options of an engine that uses all members of a cluster.
+pub fn options(etcd: &Etcd, prefix: &str) -> EtcdOptions {
+    let urls = etcd.urls();
+    let mut options = EtcdOptions::new(urls.split(','), prefix);
+    if let Some(tls) = etcd.tls() {
+        options.ca_file = Some(tls.ca_file.clone());
+        options.cert_file = Some(tls.cert_file.clone());
+        options.key_file = Some(tls.key_file.clone());
+    }
+    options
+}
+
+/// Opens engines on one cluster.
+pub struct EtcdFactory {
+    /// How.
+    pub options: EtcdOptions,
+}
+
+impl StorageFactory for EtcdFactory {
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>> {
+        Box::pin(async {
+            match EtcdStorage::open(self.options.clone()).await {
+                Ok(storage) => Arc::new(storage) as Arc<dyn Storage>,
+                Err(error) => panic!("{error}"),
+            }
+        })
+    }
+}
+
+/// Runs tests of the contract one after the other on one cluster, which is emptied before each.
+///
+/// # Errors
+/// The names of those that failed; what they said is on standard error.
+pub fn check_contract(etcd: &Etcd, tests: &[ContractTest]) -> Result<(), Error> {
+    let mut failed = Vec::new();
+    for (name, test) in tests {
+        clear(etcd)?;
+        let factory = EtcdFactory { options: options(etcd, "") };
+        let started = Instant::now();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(test(&factory))));
+        println!("{name}: {:?}, {:?}", outcome.is_ok(), started.elapsed());
+        if outcome.is_err() {
+            failed.push(*name);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {failed:?}").into()) }
+}
+
+/// Deletes all keys.
+///
+/// # Errors
+/// When no member does.
+pub fn clear(etcd: &Etcd) -> Result<(), Error> {
+    // "\0" in base64, which as the end of a range means that there is none.
+    let everything = serde_json::json!({"key": "AA==", "range_end": "AA=="});
+    etcd.member(0)?.call("/v3/kv/deleterange", &everything).map(drop)
+}

@@ -29,7 +29,7 @@ use crate::{
     WatchRequest, WatchStream,
 };
 use bytes::Bytes;
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 /// Makes engines for the suite.
 pub trait StorageFactory: Send + Sync {
@@ -43,8 +43,41 @@ pub trait StorageFactory: Send + Sync {
 #[macro_export]
 macro_rules! storage_contract {
     ($factory:expr) => {
-        $crate::contract_tests!(
-            $factory;
+        $crate::with_storage_contract!(contract_tests { $factory });
+    };
+}
+
+/// What a durable engine keeps besides [`storage_contract!`](crate::storage_contract).
+#[macro_export]
+macro_rules! durable_storage_contract {
+    ($factory:expr) => {
+        $crate::with_durable_storage_contract!(contract_tests { $factory });
+    };
+}
+
+/// A test while it runs, on one thread.
+pub type RunningTest<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A guarantee by its name.
+pub type ContractTest = (&'static str, for<'a> fn(&'a dyn StorageFactory) -> RunningTest<'a>);
+
+/// All that [`storage_contract!`](crate::storage_contract) instantiates, for engines of which a new one for every test is
+/// dear.
+pub fn storage_contract() -> Vec<ContractTest> {
+    crate::with_storage_contract!(contract_list {})
+}
+
+/// All that [`durable_storage_contract!`](crate::durable_storage_contract) instantiates.
+pub fn durable_storage_contract() -> Vec<ContractTest> {
+    crate::with_durable_storage_contract!(contract_list {})
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_storage_contract {
+    ($then:ident { $($argument:tt)* }) => {
+        $crate::$then! {
+            $($argument)*;
             revisions_grow_by_one_from_above_one,
             create_sets_both_revisions,
             create_of_an_existing_key_is_rejected,
@@ -87,23 +120,26 @@ macro_rules! storage_contract {
             close_ends_watches_and_rejects_calls,
             close_twice_is_fine,
             an_open_store_is_healthy_and_has_a_size,
-        );
+        }
     };
 }
 
-/// What a durable engine keeps besides [`storage_contract!`](crate::storage_contract).
+#[doc(hidden)]
 #[macro_export]
-macro_rules! durable_storage_contract {
-    ($factory:expr) => {
-        $crate::contract_tests!(
-            $factory;
+macro_rules! with_durable_storage_contract {
+    ($then:ident { $($argument:tt)* }) => {
+        $crate::$then! {
+            $($argument)*;
             reopen_keeps_values_and_revisions,
             reopen_keeps_history,
             reopen_keeps_compaction,
             reopen_never_reuses_a_revision,
             reopen_keeps_ttls,
             reopen_resumes_watches_without_gap_or_duplicate,
-        );
+            reopen_goes_on_with_pages,
+            reopen_keeps_what_later_deletes_need,
+            reopen_of_an_emptied_store_goes_on,
+        }
     };
 }
 
@@ -117,6 +153,14 @@ macro_rules! contract_tests {
                 $crate::contract::$test(&$factory).await;
             }
         )*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! contract_list {
+    (; $($test:ident),* $(,)?) => {
+        vec![$((stringify!($test), |factory| Box::pin($crate::contract::$test(factory)))),*]
     };
 }
 

@@ -2,4 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod contract;
 mod setup;
+mod snapshot;

@@ -1,0 +1,112 @@
+//! An engine: opened by the options, its requests counted.
+
+use crate::{Options, StorageBackend, StorageMediaType, chain::Chain, run::RunError};
+use pintle_apiserver::registry::Engine;
+use pintle_machinery::GroupResource;
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage};
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+/// Opens the engine that the options choose.
+pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
+    let etcd = options.etcd().map_err(RunError::Options)?;
+    let storage: Arc<dyn Storage> = match (options.storage_backend, etcd) {
+        (StorageBackend::Etcd3, Some(mut etcd)) => {
+            etcd.observer = Some(metrics.clone());
+            Arc::new(EtcdStorage::open(etcd).await?)
+        }
+        (StorageBackend::Memory, _) => Arc::new(MemoryStorage::new()),
+        (StorageBackend::Embedded | StorageBackend::Etcd3, _) => {
+            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
+        }
+    };
+    // Other servers may write to a cluster.
+    Ok(Engine { storage, exclusive: options.storage_backend != StorageBackend::Etcd3 })
+}
+
+/// In which form built-in kinds are stored: in etcd as all others who read it expect.
+pub(crate) fn media_type(options: &Options) -> StorageMediaType {
+    options.storage_media_type.unwrap_or(match options.storage_backend {
+        StorageBackend::Etcd3 => StorageMediaType::Protobuf,
+        StorageBackend::Embedded | StorageBackend::Memory => StorageMediaType::Json,
+    })
+}
+
+/// What is counted of requests to etcd. Keys are counted by resource as soon as the resources are known.
+pub(crate) struct EngineMetrics {
+    requests: IntCounterVec,
+    errors: IntCounterVec,
+    duration: HistogramVec,
+    lease_objects: Histogram,
+    /// The resources by the prefixes of their keys.
+    resources: OnceLock<BTreeMap<String, GroupResource>>,
+}
+
+impl EngineMetrics {
+    pub(crate) fn new() -> Result<EngineMetrics, prometheus::Error> {
+        let labels = ["operation", "group", "resource"];
+        let counter = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), &labels);
+        let duration = HistogramOpts::new("etcd_request_duration_seconds", "How long requests to etcd took.");
+        let lease_objects =
+            HistogramOpts::new("etcd_lease_object_counts", "Keys that an etcd lease was given.");
+        Ok(EngineMetrics {
+            requests: counter("etcd_requests_total", "Requests to etcd.")?,
+            errors: counter("etcd_request_errors_total", "Requests to etcd that failed.")?,
+            duration: HistogramVec::new(
+                duration.buckets(vec![
+                    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0,
+                    8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
+                ]),
+                &labels,
+            )?,
+            lease_objects: Histogram::with_opts(
+                lease_objects.buckets(vec![10.0, 50.0, 100.0, 500.0, 1000.0, 2500.0, 5000.0]),
+            )?,
+            resources: OnceLock::new(),
+        })
+    }
+
+    /// Adds the counters to the server's.
+    pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
+        let stores = chain.all_stores.iter().flat_map(|stores| stores.all());
+        let resources = stores.map(|store| (store.key_prefix(""), store.group_resource().clone()));
+        // Nobody else sets them.
+        let _ = self.resources.set(resources.collect());
+        let collectors: Vec<Box<dyn Collector>> = vec![
+            Box::new(self.requests.clone()),
+            Box::new(self.errors.clone()),
+            Box::new(self.duration.clone()),
+            Box::new(self.lease_objects.clone()),
+        ];
+        chain.metrics.register(collectors).map_err(|error| RunError::Assemble(error.to_string()))
+    }
+
+    /// The resource of a key: the one with the longest of the prefixes that fit.
+    fn resource(&self, key: &str) -> [&str; 2] {
+        let Some(resources) = self.resources.get() else { return [""; 2] };
+        let up_to_key = resources.range::<str, _>((Bound::Unbounded, Bound::Included(key)));
+        let fits = up_to_key.rev().find(|(prefix, _)| key.starts_with(prefix.as_str()));
+        fits.map_or([""; 2], |(_, resource)| [&resource.group, &resource.resource])
+    }
+}
+
+impl EtcdObserver for EngineMetrics {
+    fn request(&self, operation: &'static str, key: &str, took: Duration, failed: bool) {
+        let [group, resource] = self.resource(key);
+        let labels = [operation, group, resource];
+        self.requests.with_label_values(&labels).inc();
+        if failed {
+            self.errors.with_label_values(&labels).inc();
+        }
+        self.duration.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    fn lease(&self, objects: u64) {
+        self.lease_objects.observe(objects as f64);
+    }
+}
