@@ -1,4 +1,5 @@
-//! The crash tests for longer than a test run takes them: kills of the engine and of the whole server, power cuts.
+//! What a test run does of the store's long tests, for longer: kills of the engine and of the whole server, power cuts,
+//! a week of a cluster's writes.
 
 use std::path::Path;
 
@@ -36,6 +37,14 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
         task::run(&mut command)?;
     }
     Ok(())
+}
+
+/// As fast as it goes, so with a release build.
+pub(crate) fn churn(root: &Path) -> Result<(), String> {
+    let mut command = task::cargo(root);
+    command.env("PINTLE_CHURN_HOURS", "168").env("PINTLE_CHURN_NODES", "100");
+    command.args(["test", "--release"]).args(storage("churn::").iter().skip(1));
+    task::run(&mut command)
 }
 
 fn storage(tests: &'static str) -> [&'static str; 7] {

@@ -29,6 +29,7 @@ Tasks:
                       measure a release build with ../shared/loadgen
   crash [engine] [power] [server]
                       kill the engine and a release build a thousand times each, cut the power twenty thousand times
+  churn               write what a cluster of 5,000 pods writes in a week, and print the disk use
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
         ["crash", args @ ..] => crash::run(root, args),
+        ["churn"] => crash::churn(root),
         ["transcript"] => transcript::run(root),
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),

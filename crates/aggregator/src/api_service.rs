@@ -4,7 +4,8 @@
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
 use pintle_registry::{
-    Cell, Column, DefaultStrategy, Resource, Scope, Subresource, SubresourceKind, TableConvertor, Verb,
+    Cell, Column, DefaultStrategy, Resource, Scope, StorageEncoding, Subresource, SubresourceKind,
+    TableConvertor, Verb,
 };
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub(crate) fn resource() -> Resource {
     resource.categories = vec!["api-extensions".to_owned()];
     // The aggregator keeps its group in the path, unlike the built-in groups.
     resource.storage.path = "apiregistration.k8s.io/apiservices".to_owned();
+    // As kube-apiserver's aggregator, it knows nothing but JSON.
+    resource.storage.encoding = StorageEncoding::Json;
     resource.table = Arc::new(ApiServiceTable);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),

@@ -31,6 +31,8 @@ pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
         ("resource.k8s.io", "v1beta2") => 15,
         ("admissionregistration.k8s.io", "v1beta1") => 12,
         ("admissionregistration.k8s.io", "v1alpha1") => 9,
+        ("coordination.k8s.io", "v1beta1") => 13,
+        ("coordination.k8s.io", "v1alpha2") => 12,
         (_, "v1beta1") => 9,
         _ => 1,
     };

@@ -81,19 +81,21 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         storage::resources(),
     ];
     let mut resources: Vec<Resource> = groups.into_iter().flatten().collect();
+    let declared: Vec<Resource> = resources.iter().cloned().chain(resources_off_by_default()).collect();
     for resource in &mut resources {
         if resource.is_stored() && resource.conversion.is_none() {
-            resource.stored_versions = stored_versions::of(resource);
+            resource.stored_versions = stored_versions::of(resource, &declared);
         }
     }
     resources
 }
 
-/// The resources in versions that are served only when they are switched on. They are other versions of what
-/// [`resources`] has, stored in the same place.
+/// The resources in versions that are served only when they are switched on. Most are other versions of what [`resources`]
+/// has, stored in the same place.
 pub fn resources_off_by_default() -> Vec<Resource> {
     let groups = [
         admissionregistration::resources_off_by_default(),
+        coordination::resources_off_by_default(),
         networking::resources_off_by_default(),
         resource::resources_off_by_default(),
         storage::resources_off_by_default(),

@@ -1,7 +1,8 @@
 //! Versions in which objects may lie in a store although they are not stored in them now: those that upstream's scheme
 //! still reads. <https://kubernetes.io/docs/reference/using-api/deprecation-guide/> tells when each was left.
 //!
-//! Most differ in nothing but their name. What differs is in [`SPECIAL`].
+//! Those that are served still have their conversions in their declarations. Of the rest most differ in nothing but their
+//! name; what differs more is in [`SPECIAL`].
 
 use crate::events::conversion::to_core;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
@@ -28,7 +29,7 @@ const MOVED: [(&str, &str, &str); 6] = [
 ];
 
 /// What is more than another name: group, version ("" is any), kind, conversion.
-const SPECIAL: [(&str, &str, &str, Convert); 20] = [
+const SPECIAL: [(&str, &str, &str, Convert); 16] = [
     ("apps", "", "DaemonSet", daemon_set),
     ("apps", "", "Deployment", deployment),
     ("apps", "", "StatefulSet", stateful_set),
@@ -45,34 +46,31 @@ const SPECIAL: [(&str, &str, &str, Convert); 20] = [
     ("policy", "v1beta1", "PodDisruptionBudget", pod_disruption_budget),
     ("rbac.authorization.k8s.io", "v1alpha1", "ClusterRoleBinding", role_binding),
     ("rbac.authorization.k8s.io", "v1alpha1", "RoleBinding", role_binding),
-    ("resource.k8s.io", "v1beta1", "ResourceClaim", resource_claim),
-    ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate", resource_claim_template),
-    ("resource.k8s.io", "v1beta1", "ResourceSlice", resource_slice),
-    (
-        "autoscaling",
-        "v1",
-        "HorizontalPodAutoscaler",
-        crate::autoscaling::horizontal_pod_autoscaler::to_storage,
-    ),
 ];
 
-/// The other versions that objects of a resource may be stored in.
-pub(crate) fn of(resource: &Resource) -> Vec<StoredVersion> {
-    let own = &resource.storage.kind;
+/// The other versions that objects of a resource may be stored in. `declared` are the resources in all versions.
+pub(crate) fn of(resource: &Resource, declared: &[Resource]) -> Vec<StoredVersion> {
+    let own = &resource.group_version_kind();
     let groups = MOVED.iter().filter(|(group, kind, _)| *group == own.group && *kind == own.kind);
     let groups = std::iter::once(own.group.as_str()).chain(groups.map(|(_, _, other)| *other));
     let kinds = groups
         .flat_map(|group| VERSIONS.map(|version| GroupVersionKind::new(group, version, own.kind.clone())));
-    kinds.filter(|kind| kind != own).filter_map(stored_version).collect()
+    kinds.filter(|kind| kind != own).filter_map(|kind| stored_version(kind, declared)).collect()
 }
 
-fn stored_version(kind: GroupVersionKind) -> Option<StoredVersion> {
+fn stored_version(kind: GroupVersionKind, declared: &[Resource]) -> Option<StoredVersion> {
     let schema = Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind)?;
     let type_name = format!("{}.{}", schema.package(), schema.name());
+    let served = declared.iter().filter(|other| other.group_version_kind() == kind);
+    let served = served.filter_map(|other| other.conversion).next();
     let special = SPECIAL.iter().find(|(group, version, name, _)| {
         *group == kind.group && (version.is_empty() || *version == kind.version) && *name == kind.kind
     });
-    let to_storage = special.map_or(unchanged as Convert, |(_, _, _, convert)| *convert);
+    let to_storage = match (served, special) {
+        (Some(conversion), _) => conversion.to_storage,
+        (None, Some((_, _, _, convert))) => *convert,
+        (None, None) => unchanged,
+    };
     Some(StoredVersion { kind, type_name, to_storage })
 }
 
@@ -236,42 +234,6 @@ fn role_binding(mut object: Value) -> Value {
         match group.is_empty() {
             true => drop(subject.remove_at("apiGroup")),
             false => subject.set("apiGroup", group),
-        }
-    }
-    object
-}
-
-fn resource_claim(mut object: Value) -> Value {
-    object.at_mut("spec").into_iter().for_each(claim_spec);
-    object
-}
-
-fn resource_claim_template(mut object: Value) -> Value {
-    object.at_mut("spec.spec").into_iter().for_each(claim_spec);
-    object
-}
-
-/// A request for devices of one class became a member of its own.
-fn claim_spec(spec: &mut Value) {
-    const MEMBERS: [&str; 7] =
-        ["deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity"];
-    for request in spec.items_at_mut("devices.requests") {
-        let mut exactly = Map::new();
-        for name in MEMBERS {
-            exactly.extend(request.remove_at(name).map(|value| (name.to_owned(), value)));
-        }
-        if !exactly.is_empty() {
-            request.set("exactly", Value::Object(exactly));
-        }
-    }
-}
-
-fn resource_slice(mut object: Value) -> Value {
-    for device in object.items_at_mut("spec.devices") {
-        if let Some(Value::Object(basic)) = device.remove_at("basic") {
-            for (name, value) in basic {
-                device.set(&name, value);
-            }
         }
     }
     object

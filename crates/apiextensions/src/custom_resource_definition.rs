@@ -19,6 +19,7 @@ pub(crate) fn resource() -> Resource {
     resource.categories = vec!["api-extensions".to_owned()];
     // The API extensions server keeps its group in the path, unlike the built-in groups.
     resource.storage.path = "apiextensions.k8s.io/customresourcedefinitions".to_owned();
+    crate::storage_version::apply(&mut resource);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),
         kind: SubresourceKind::Part {

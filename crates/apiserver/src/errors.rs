@@ -17,7 +17,8 @@ pub fn storage(error: StorageError) -> Status {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
         StorageError::FutureRevision { requested, current } => {
-            too_large_resource_version(requested.0, current.0)
+            // Nobody waited for it.
+            too_large_resource_version(requested.0, current.0, 0)
         }
         error => Status::internal_error(error),
     }
@@ -38,7 +39,7 @@ pub fn cacher(error: CacherError) -> Status {
     match error {
         CacherError::Expired { .. } => Status::expired(error.to_string()),
         CacherError::TooLargeResourceVersion { requested, current } => {
-            too_large_resource_version(requested.0, current.0)
+            too_large_resource_version(requested.0, current.0, 1)
         }
         CacherError::NotReady => Status::too_many_requests(error.to_string(), 1),
         CacherError::Stopped => Status::service_unavailable(error.to_string()),
@@ -47,8 +48,9 @@ pub fn cacher(error: CacherError) -> Status {
     }
 }
 
-fn too_large_resource_version(requested: u64, current: u64) -> Status {
-    Status::timeout(&format!("Too large resource version: {requested}, current: {current}"), 1).with_cause(
+fn too_large_resource_version(requested: u64, current: u64, retry_after_seconds: u32) -> Status {
+    let message = format!("Too large resource version: {requested}, current: {current}");
+    Status::timeout(&message, retry_after_seconds).with_cause(
         "ResourceVersionTooLarge",
         "Too large resource version",
         "",

@@ -10,6 +10,7 @@ use prometheus::{
     core::Collector,
 };
 use std::{sync::Arc, time::Duration};
+pub use stores::StorageSizes;
 use stores::StoreMetrics;
 
 /// All counters of a server.
@@ -149,12 +150,18 @@ impl Metrics {
         collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
     }
 
-    /// All counters in Prometheus' text format, with those of the stores and the bytes their data takes.
+    /// All counters in Prometheus' text format, with those of the stores, the bytes their data takes, and how many objects
+    /// there are if that is to be told.
     ///
     /// # Errors
     /// When a collector gives what cannot be written.
-    pub fn text(&self, stores: &[Arc<Stores>], storage_bytes: u64) -> Result<String, prometheus::Error> {
-        self.stores.collect(stores, storage_bytes);
+    pub fn text(
+        &self,
+        stores: &[Arc<Stores>],
+        storage_sizes: &StorageSizes,
+        count_objects: bool,
+    ) -> Result<String, prometheus::Error> {
+        self.stores.collect(stores, storage_sizes, count_objects);
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
 }

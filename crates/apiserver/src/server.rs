@@ -6,7 +6,7 @@ use crate::{
     endpoints::{ApiEndpoints, method_not_allowed},
     filters::{ChainConfig, Handler, authorization_user, chain, request_info_of, request_query_of},
     health::Health,
-    metrics::Metrics,
+    metrics::{Metrics, StorageSizes},
     negotiation::{self, MediaType, Offers},
     registry::Stores,
     request::Request,
@@ -15,13 +15,7 @@ use crate::{
 use http::Method;
 use pintle_machinery::{Status, Value};
 use serde_json::json;
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{convert::Infallible, sync::Arc};
 use tower::{service_fn, util::BoxCloneSyncService};
 
 /// Documents that a server may have beside its resources, such as OpenAPI.
@@ -55,7 +49,9 @@ pub struct Front {
     /// All stores of the chain.
     pub stores: Vec<Arc<Stores>>,
     /// The bytes that the stored data takes, as last seen.
-    pub storage_bytes: Arc<AtomicU64>,
+    pub storage_sizes: Arc<StorageSizes>,
+    /// Whether the metrics tell how many objects there are.
+    pub count_objects: bool,
     /// OpenAPI and the like.
     pub documents: Vec<Arc<dyn PlainEndpoints>>,
 }
@@ -147,7 +143,7 @@ impl Front {
     }
 
     fn metrics_text(&self) -> Response {
-        match self.metrics.text(&self.stores, self.storage_bytes.load(Ordering::Relaxed)) {
+        match self.metrics.text(&self.stores, &self.storage_sizes, self.count_objects) {
             Ok(text) => with_content_type(
                 200,
                 "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",

@@ -79,6 +79,8 @@ impl Cacher {
     /// a stream that has begun with status 200.
     pub async fn watch(&self, options: WatchOptions) -> Result<Watcher, CacherError> {
         let shared = &self.shared;
+        // Whoever must not notice the cache begins with the newest state.
+        let any = if self.is_read_cached() { Freshness::Any } else { Freshness::Consistent };
         match options.start {
             WatchStart::After(revision) => self.watch_after(revision, options).await,
             WatchStart::Now(Freshness::NotOlderThan(revision)) => self.watch_after(revision, options).await,
@@ -87,13 +89,14 @@ impl Cacher {
                 self.watch_after(revision, options).await
             }
             WatchStart::Now(Freshness::Any) => {
-                shared.snapshot_from_cache(Freshness::Any).await?;
+                shared.snapshot_from_cache(any).await?;
                 self.register(options, |state| Some((state.log.end(), state.snapshot.revision())))
                     .ok_or(CacherError::Stopped)
             }
-            WatchStart::State => self.watch_with_state(Freshness::Any, false, options).await,
+            WatchStart::State => self.watch_with_state(any, false, options).await,
             WatchStart::InitialEvents(freshness) => {
                 let bookmark = options.bookmarks;
+                let freshness = if freshness == Freshness::Any { any } else { freshness };
                 self.watch_with_state(freshness, bookmark, options).await
             }
         }
@@ -101,6 +104,10 @@ impl Cacher {
 
     async fn watch_after(&self, revision: Revision, options: WatchOptions) -> Result<Watcher, CacherError> {
         self.shared.snapshot_from_cache(Freshness::Any).await?;
+        let oldest = self.shared.storage.compacted_revision();
+        if !self.is_read_cached() && revision < oldest {
+            return Err(CacherError::Expired { requested: revision, oldest });
+        }
         let after = |state: &State| Some((state.log.position_after(revision)?, revision));
         loop {
             if let Some(watcher) = self.register(options.clone(), after) {

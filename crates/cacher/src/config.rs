@@ -3,6 +3,18 @@
 use crate::ObjectDecoder;
 use std::{sync::Arc, time::Duration};
 
+/// Where reads are answered from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadSource {
+    /// The cache, as fresh as asked.
+    #[default]
+    Cache,
+    /// The cache as well, but never an older state than the store's newest: nobody can tell it from the store.
+    NewestOfCache,
+    /// The store. The cache still follows the resource, for watches and for [`crate::Cacher::current`].
+    Storage,
+}
+
 /// How to cache one resource.
 #[derive(Clone)]
 pub struct CacherConfig {
@@ -13,6 +25,8 @@ pub struct CacherConfig {
     pub prefix: Arc<str>,
     /// Turns stored bytes into objects.
     pub decoder: Arc<dyn ObjectDecoder>,
+    /// Where reads are answered from.
+    pub read_source: ReadSource,
     /// The selectable fields by whose value watchers are indexed, besides `metadata.name` and `metadata.namespace`,
     /// which always are.
     pub triggers: Vec<TriggerField>,
@@ -50,6 +64,7 @@ impl CacherConfig {
             resource: resource.into(),
             prefix: prefix.into(),
             decoder,
+            read_source: ReadSource::default(),
             triggers: Vec::new(),
             history: Duration::from_secs(75),
             log_capacity_min: 100,

@@ -47,6 +47,7 @@ mod event_log;
 mod history;
 mod lazy_map;
 mod reflector;
+mod second_look;
 mod shared;
 mod ticker;
 mod watch_target;
@@ -58,7 +59,7 @@ mod testing;
 mod tests;
 
 pub use cacher::Cacher;
-pub use config::{CacherConfig, TriggerField};
+pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use metrics::{CacherMetrics, Histogram};

@@ -1,7 +1,7 @@
 //! Reads: the newest state, as fresh as asked, and past states.
 
 use crate::{
-    CachedObject, Cacher, CacherError, Snapshot,
+    CachedObject, Cacher, CacherError, ReadSource, Snapshot,
     shared::{Phase, Shared},
 };
 use pintle_storage::{Key, Revision, StorageError};
@@ -28,13 +28,40 @@ impl Cacher {
         self.shared.load()
     }
 
+    /// Whether reads may be answered from the cache as it is. When not, they see the store's newest state whatever
+    /// freshness is enough, and a revision that the store has not reached is refused at once.
+    pub fn is_read_cached(&self) -> bool {
+        self.shared.config.read_source == ReadSource::Cache
+    }
+
     /// The state of a resource, as fresh as asked.
     ///
     /// # Errors
     /// [`CacherError::TooLargeResourceVersion`] when [`Freshness::NotOlderThan`] was not reached in time. A consistent
     /// read that the cache cannot serve in time is read from the store.
     pub async fn snapshot(&self, freshness: Freshness) -> Result<Snapshot, CacherError> {
-        self.shared.snapshot(freshness).await
+        self.list(&self.shared.config.prefix, freshness).await
+    }
+
+    /// The state of the keys with a prefix, as fresh as asked. The snapshot may have others as well.
+    ///
+    /// # Errors
+    /// As [`Cacher::snapshot`].
+    pub async fn list(&self, prefix: &str, freshness: Freshness) -> Result<Snapshot, CacherError> {
+        let shared = &self.shared;
+        match shared.config.read_source {
+            ReadSource::Cache => shared.snapshot(freshness).await,
+            ReadSource::NewestOfCache => {
+                shared.refuse_future(freshness).await?;
+                shared.snapshot(Freshness::Consistent).await
+            }
+            ReadSource::Storage => {
+                shared.refuse_stopped()?;
+                let snapshot = shared.list_prefix_from_storage(prefix, None).await?;
+                refuse_older(freshness, snapshot.revision())?;
+                Ok(snapshot)
+            }
+        }
     }
 
     /// One object, with the revision of the state in which it was looked up.
@@ -46,8 +73,27 @@ impl Cacher {
         key: &Key,
         freshness: Freshness,
     ) -> Result<(Option<Arc<CachedObject>>, Revision), CacherError> {
-        let snapshot = self.snapshot(freshness).await?;
+        let snapshot = self.snapshot_of(key, freshness).await?;
         Ok((snapshot.get(key).cloned(), snapshot.revision()))
+    }
+
+    /// The state of one key, as fresh as asked. The snapshot may have others as well.
+    ///
+    /// # Errors
+    /// As [`Cacher::snapshot`].
+    pub async fn snapshot_of(&self, key: &Key, freshness: Freshness) -> Result<Snapshot, CacherError> {
+        let shared = &self.shared;
+        if shared.config.read_source != ReadSource::Storage {
+            return self.list(key.as_str(), freshness).await;
+        }
+        shared.refuse_stopped()?;
+        let answer = shared.storage.get(key).await?;
+        refuse_older(freshness, answer.revision)?;
+        let mut snapshot = Snapshot::default().at_least(answer.revision);
+        if let Some(kv) = answer.kv {
+            snapshot.put(kv.key.clone(), shared.decode(&kv));
+        }
+        Ok(snapshot)
     }
 
     /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the cache as far as its
@@ -56,7 +102,36 @@ impl Cacher {
     /// # Errors
     /// [`CacherError::Expired`], [`CacherError::TooLargeResourceVersion`].
     pub async fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, CacherError> {
-        self.shared.snapshot_at(revision).await
+        self.list_at(&self.shared.config.prefix, revision).await
+    }
+
+    /// As [`Cacher::snapshot_at`], of the keys with a prefix. The snapshot may have others as well.
+    ///
+    /// # Errors
+    /// As [`Cacher::snapshot_at`].
+    pub async fn list_at(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
+        let shared = &self.shared;
+        match shared.config.read_source {
+            ReadSource::Cache => shared.snapshot_at(revision).await,
+            ReadSource::NewestOfCache => {
+                shared.refuse_future(Freshness::NotOlderThan(revision)).await?;
+                shared.snapshot_at(revision).await
+            }
+            ReadSource::Storage => {
+                shared.refuse_stopped()?;
+                shared.past_from_storage(prefix, revision).await
+            }
+        }
+    }
+}
+
+/// An answer of the store that is older than asked: the revision has not happened, and nobody waits for it.
+fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageError> {
+    match freshness {
+        Freshness::NotOlderThan(requested) if requested > current => {
+            Err(StorageError::FutureRevision { requested, current })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -161,10 +236,13 @@ impl Shared {
         if newest.revision() == revision {
             return Ok(newest);
         }
-        let past = {
+        // What is compacted is gone for everybody, also for those whose cache could still tell.
+        let is_kept = revision >= self.storage.compacted_revision();
+        let past = is_kept.then(|| {
             let state = self.state.lock();
             state.log.past(revision, state.snapshot.objects())
-        };
+        });
+        let past = past.flatten();
         if let Some(past) = past {
             // What is unreadable now and was written before was unreadable then.
             let unreadable = newest.unreadable_objects().iter();
@@ -172,12 +250,30 @@ impl Shared {
             let unreadable = unreadable.map(|(key, object)| (key.clone(), object.clone())).collect();
             return Ok(Snapshot::new(past.rebuild(), unreadable, revision));
         }
-        match self.list_from_storage(Some(revision)).await {
+        self.past_from_storage(&self.config.prefix, revision).await
+    }
+
+    async fn past_from_storage(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
+        match self.list_prefix_from_storage(prefix, Some(revision)).await {
             Ok(snapshot) => Ok(snapshot),
             Err(StorageError::Compacted { compacted }) => {
                 Err(CacherError::Expired { requested: revision, oldest: compacted })
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn refuse_future(&self, freshness: Freshness) -> Result<(), CacherError> {
+        if let Freshness::NotOlderThan(_) = freshness {
+            refuse_older(freshness, self.storage.current_revision().await?)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_stopped(&self) -> Result<(), CacherError> {
+        match self.progress.borrow().phase {
+            Phase::Stopped => Err(CacherError::Stopped),
+            Phase::Pending | Phase::Ready => Ok(()),
         }
     }
 }

@@ -8,12 +8,14 @@
 //! ```
 //!
 //! After a watch that ended the next one starts where the last event was, so watchers notice nothing. Only when the
-//! store no longer has what happened since is everything listed anew, and the watchers end.
+//! store no longer has what happened since is everything listed anew, and the watchers end; and when an object can be
+//! read again although nobody wrote it ([`SecondLook`]), of which no event could tell them.
 
 use crate::{
     CachedObject, Snapshot, UnreadableObject,
     event::Change,
     metrics,
+    second_look::SecondLook,
     shared::Shared,
     snapshot::{ObjectMap, UnreadableMap},
 };
@@ -41,7 +43,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                     "cacher initialized"
                 );
                 let mut reflector = Reflector::new(&shared, snapshot);
-                if let StorageError::Closed = reflector.watch(&mut backoff).await {
+                if let Ended::Storage(StorageError::Closed) = reflector.watch(&mut backoff).await {
                     break;
                 }
             }
@@ -67,6 +69,21 @@ struct Reflector<'a> {
     objects: ObjectMap,
     unreadable: UnreadableMap,
     revision: Revision,
+    second_look: SecondLook,
+}
+
+/// Why the store is not watched any more.
+enum Ended {
+    /// The watch failed.
+    Storage(StorageError),
+    /// An object can be read that could not be.
+    Readable,
+}
+
+impl From<StorageError> for Ended {
+    fn from(error: StorageError) -> Ended {
+        Ended::Storage(error)
+    }
 }
 
 impl<'a> Reflector<'a> {
@@ -76,24 +93,29 @@ impl<'a> Reflector<'a> {
             objects: snapshot.objects().clone(),
             unreadable: snapshot.unreadable_objects().clone(),
             revision: snapshot.revision(),
+            second_look: SecondLook::default(),
         };
         shared.replace(snapshot);
         reflector
     }
 
-    /// Follows the store for as long as it has what comes next. Returns [`StorageError::Closed`] or
-    /// [`StorageError::Compacted`].
-    async fn watch(&mut self, backoff: &mut Backoff) -> StorageError {
+    /// Follows the store for as long as it has what comes next. Returns [`StorageError::Closed`],
+    /// [`StorageError::Compacted`] or [`Ended::Readable`].
+    async fn watch(&mut self, backoff: &mut Backoff) -> Ended {
         loop {
             let ended = self.watch_once(backoff).await;
             self.shared.set_queued(None);
             let error = match ended {
                 Ok(()) => None,
-                Err(error @ (StorageError::Closed | StorageError::Compacted { .. })) => {
+                Err(Ended::Storage(error @ (StorageError::Closed | StorageError::Compacted { .. }))) => {
                     tracing::debug!(resource = %self.shared.config.resource, %error, "cannot go on watching");
-                    return error;
+                    return Ended::Storage(error);
                 }
-                Err(error) => Some(error),
+                Err(Ended::Readable) => {
+                    tracing::info!(resource = %self.shared.config.resource, "objects can be read again");
+                    return Ended::Readable;
+                }
+                Err(Ended::Storage(error)) => Some(error),
             };
             tracing::warn!(
                 resource = %self.shared.config.resource, revision = %self.revision,
@@ -104,7 +126,7 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    async fn watch_once(&mut self, backoff: &mut Backoff) -> Result<(), StorageError> {
+    async fn watch_once(&mut self, backoff: &mut Backoff) -> Result<(), Ended> {
         let storage = &self.shared.storage;
         let prefix = self.shared.config.prefix.to_string();
         let mut stream = storage.watch(WatchRequest { prefix, after: self.revision }).await?;
@@ -119,12 +141,15 @@ impl<'a> Reflector<'a> {
         self.follow(stream.as_mut(), backoff).await
     }
 
-    async fn follow(
-        &mut self,
-        stream: &mut dyn WatchReceiver,
-        backoff: &mut Backoff,
-    ) -> Result<(), StorageError> {
-        while let Some(batch) = stream.next_batch().await {
+    async fn follow(&mut self, stream: &mut dyn WatchReceiver, backoff: &mut Backoff) -> Result<(), Ended> {
+        loop {
+            let batch = tokio::select! {
+                batch = stream.next_batch() => batch,
+                () = self.second_look.is_readable(&self.shared.storage, &self.unreadable) => {
+                    return Err(Ended::Readable);
+                }
+            };
+            let Some(batch) = batch else { return Ok(()) };
             backoff.reset();
             let mut batch = batch.into_iter().peekable();
             while batch.peek().is_some() {
@@ -134,7 +159,6 @@ impl<'a> Reflector<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Publishes some events; what precedes an error is published, too.

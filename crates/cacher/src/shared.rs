@@ -258,6 +258,15 @@ impl Shared {
         &self,
         revision: Option<Revision>,
     ) -> Result<Snapshot, StorageError> {
+        self.list_prefix_from_storage(&self.config.prefix, revision).await
+    }
+
+    /// Reads the keys with a prefix from the store, at a revision or as they are.
+    pub(crate) async fn list_prefix_from_storage(
+        &self,
+        prefix: &str,
+        revision: Option<Revision>,
+    ) -> Result<Snapshot, StorageError> {
         let mut objects = ObjectMap::new();
         let mut unreadable = UnreadableMap::new();
         let mut revision = revision;
@@ -266,7 +275,7 @@ impl Shared {
             let page = self
                 .storage
                 .get_list(ListRequest {
-                    prefix: self.config.prefix.to_string(),
+                    prefix: prefix.to_owned(),
                     start_after: start_after.take(),
                     limit: self.config.page_size,
                     revision,

@@ -29,6 +29,14 @@ impl Snapshot {
         &self.unreadable
     }
 
+    /// Puts in what was read of one key.
+    pub(crate) fn put(&mut self, key: Key, read: Result<Arc<CachedObject>, UnreadableObject>) {
+        match read {
+            Ok(object) => drop(self.objects.insert(key, object)),
+            Err(object) => drop(self.unreadable.insert(key, Arc::new(object))),
+        }
+    }
+
     /// The same objects at a later revision, for a caller that knows that nothing was written in between.
     pub(crate) fn at_least(mut self, revision: Revision) -> Snapshot {
         self.revision = self.revision.max(revision);

@@ -207,6 +207,10 @@ impl Storage for TestStorage {
         self.inner.health()
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.inner.compacted_revision()
+    }
+
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         self.inner.size()
     }
@@ -274,7 +278,7 @@ pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
 
 /// As [`ready`], once the cacher has everything that was written.
 pub(crate) async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
-    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    cacher.shared.snapshot_from_cache(Freshness::Consistent).await.unwrap();
     ready(watcher)
 }
 

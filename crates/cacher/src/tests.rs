@@ -5,5 +5,7 @@ mod concurrency;
 mod dispatch;
 mod follow;
 mod history;
+mod read_source;
 mod reads;
+mod second_look;
 mod watch;

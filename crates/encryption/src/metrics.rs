@@ -30,6 +30,7 @@ pub struct EncryptionMetrics {
     key_ids: KeyIdSeries,
     key_id_status: StatusSeries,
     invalid_key_ids: IntCounterVec,
+    data_key_cache_fill: Gauge,
     data_key_cache_size: GaugeVec,
     reloads: IntCounterVec,
     last_reload: GaugeVec,
@@ -124,6 +125,10 @@ impl EncryptionMetrics {
                 ),
                 &["provider_name", "error"],
             )?,
+            data_key_cache_fill: Gauge::with_opts(opts(
+                "apiserver_envelope_encryption_dek_cache_fill_percent",
+                "How full the cache of data keys of KMS v1 is, of which there are none here.",
+            ))?,
             data_key_cache_size: GaugeVec::new(
                 opts(
                     "apiserver_envelope_encryption_dek_source_cache_size",
@@ -168,6 +173,7 @@ impl EncryptionMetrics {
             Box::new(self.key_ids.last.clone()),
             Box::new(self.key_id_status.last.clone()),
             Box::new(self.invalid_key_ids.clone()),
+            Box::new(self.data_key_cache_fill.clone()),
             Box::new(self.data_key_cache_size.clone()),
             Box::new(self.reloads.clone()),
             Box::new(self.last_reload.clone()),

@@ -12,13 +12,13 @@ use pintle_apiserver::{
     discovery::Discovery,
     endpoints::ApiEndpoints,
     health::{CheckScope, Health},
-    metrics::Metrics,
+    metrics::{Metrics, StorageSizes},
     registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer},
 };
 use pintle_openapi::OpenApi;
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::AtomicU64};
+use std::sync::Arc;
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -30,7 +30,7 @@ pub(crate) struct Chain {
     pub(crate) health: Arc<Health>,
     pub(crate) network: Arc<ServiceNetwork>,
     /// The bytes that the stored data takes, for the metrics.
-    pub(crate) storage_bytes: Arc<AtomicU64>,
+    pub(crate) storage_sizes: Arc<StorageSizes>,
 }
 
 /// Builds aggregator → kube API server → API extensions over one store.
@@ -94,19 +94,20 @@ pub(crate) fn build(
     let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
     let open_api = OpenApi::new(declared, server_version);
-    let storage_bytes = Arc::new(AtomicU64::new(0));
+    let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
         discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
         health: health.clone(),
         metrics: metrics.clone(),
         stores: all_stores.clone(),
-        storage_bytes: storage_bytes.clone(),
+        storage_sizes: storage_sizes.clone(),
+        count_objects: !options.etcd_count_metric_poll_period.is_zero(),
         documents: vec![Arc::new(OpenApiEndpoints(open_api))],
     };
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, storage_bytes })
+    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, storage_sizes })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -5,11 +5,17 @@ use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, servi
 use pintle_encryption::{Encryption, EncryptionMetrics, EncryptionOptions, identity};
 use pintle_machinery::GroupResource;
 use pintle_storage::ValueTransformer;
-use std::sync::Arc;
-use tokio::{sync::watch, task::JoinHandle};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 /// The name of the health check. It is one for all key services, however many there are.
 const HEALTH_CHECK: &str = "kms-providers";
+
+/// How long, and how often, the start is tried while key services are not well.
+const START_PATIENCE: Duration = Duration::from_secs(90);
+const START_RETRY: Duration = Duration::from_millis(500);
+/// Within what time after the services are well again everything is readable again.
+const SETTLING: Duration = Duration::from_secs(40);
 
 /// What the process has of encryption at rest, whether or not it is asked for.
 pub(crate) struct EncryptionAtRest {
@@ -56,6 +62,31 @@ impl EncryptionAtRest {
             chain.health.add(HEALTH_CHECK, CheckScope::NotLive, Arc::new(move || encryption.health()));
         }
         Ok(())
+    }
+
+    /// Does what reads and writes objects at the start. It is tried again while a key service is not well, which may start
+    /// together with the server, and for some time after, until what could not be read is read again.
+    pub(crate) async fn once_usable<T, F>(&self, start: impl Fn() -> F) -> Result<T, RunError>
+    where
+        F: Future<Output = Result<T, RunError>>,
+    {
+        let deadline = Instant::now() + START_PATIENCE;
+        let mut unwell_at: Option<Instant> = None;
+        loop {
+            if self.encryption.as_ref().is_some_and(|encryption| encryption.health().is_err()) {
+                unwell_at = Some(Instant::now());
+            }
+            let error = match start().await {
+                Err(RunError::Bootstrap(error)) => error,
+                outcome => return outcome,
+            };
+            let was_unwell = unwell_at.is_some_and(|at| at.elapsed() < SETTLING);
+            if !was_unwell || Instant::now() >= deadline {
+                return Err(RunError::Bootstrap(error));
+            }
+            tracing::warn!(error = error.message, "waiting for the key services");
+            tokio::time::sleep(START_RETRY).await;
+        }
     }
 
     /// Puts changes of the configuration in force until the server stops.

@@ -1,25 +1,16 @@
-//! The engine that keeps everything: opened, looked after, counted.
+//! An engine: opened by the options, its requests counted.
 
 use crate::{Options, StorageBackend, StorageMediaType, chain::Chain, run::RunError};
-use pintle_apiserver::{health::CheckScope, registry::Engine, serving::stopped};
+use pintle_apiserver::registry::Engine;
 use pintle_machinery::GroupResource;
-use pintle_storage::{
-    CompactionRound, EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage,
-};
+use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage};
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use std::{
     collections::BTreeMap,
     ops::Bound,
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
-
-/// How often an engine in this process is asked for its size, which costs next to nothing.
-const LOCAL_SIZE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Opens the engine that the options choose.
 pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
@@ -44,88 +35,6 @@ pub(crate) fn media_type(options: &Options) -> StorageMediaType {
         StorageBackend::Etcd3 => StorageMediaType::Protobuf,
         StorageBackend::Embedded | StorageBackend::Memory => StorageMediaType::Json,
     })
-}
-
-/// Forgets history that is older than the interval, once an interval.
-pub(crate) async fn compact(
-    storage: Arc<dyn Storage>,
-    interval: Duration,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let mut round = CompactionRound::default();
-    loop {
-        tokio::select! {
-            () = sleep(interval) => {}
-            () = stopped(&mut stopping) => return,
-        }
-        match storage.compact_periodically(round).await {
-            Ok(next) => round = next,
-            Err(error) => tracing::error!(%error, "compaction failed"),
-        }
-    }
-}
-
-/// Keeps the checks `etcd` and `etcd-readiness` true as long as the store can serve.
-pub(crate) fn watch_health(
-    options: &Options,
-    chain: &Chain,
-    storage: &Arc<dyn Storage>,
-    stopping: &watch::Receiver<bool>,
-) {
-    let checks = [
-        ("etcd", CheckScope::Always, options.etcd_healthcheck_timeout),
-        ("etcd-readiness", CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
-    ];
-    for (name, scope, patience) in checks {
-        let (failure, failed) = watch::channel(None::<String>);
-        let (storage, mut stopping) = (storage.clone(), stopping.clone());
-        tokio::spawn(async move {
-            loop {
-                let health = match timeout(patience, storage.health()).await {
-                    Ok(health) => health.err().map(|error| error.to_string()),
-                    Err(_) => Some("error getting data from etcd: context deadline exceeded".to_owned()),
-                };
-                failure.send_replace(health);
-                tokio::select! {
-                    () = sleep((patience / 2).max(Duration::from_millis(100))) => {}
-                    () = stopped(&mut stopping) => return,
-                }
-            }
-        });
-        let check = move || match &*failed.borrow() {
-            None => Ok(()),
-            Some(why) => Err(why.clone()),
-        };
-        chain.health.add(name, scope, Arc::new(check));
-    }
-}
-
-/// Notes how large the data is, for the metrics.
-pub(crate) fn watch_size(
-    options: &Options,
-    chain: &Chain,
-    storage: &Arc<dyn Storage>,
-    stopping: &watch::Receiver<bool>,
-) {
-    let interval = match options.storage_backend {
-        StorageBackend::Etcd3 => options.etcd_db_metric_poll_interval,
-        StorageBackend::Embedded | StorageBackend::Memory => LOCAL_SIZE_INTERVAL,
-    };
-    if interval.is_zero() {
-        return;
-    }
-    let (bytes, storage, mut stopping) = (chain.storage_bytes.clone(), storage.clone(), stopping.clone());
-    tokio::spawn(async move {
-        loop {
-            if let Ok(size) = storage.size().await {
-                bytes.store(size, Ordering::Relaxed);
-            }
-            tokio::select! {
-                () = sleep(interval) => {}
-                () = stopped(&mut stopping) => return,
-            }
-        }
-    });
 }
 
 /// What is counted of requests to etcd. Keys are counted by resource as soon as the resources are known.

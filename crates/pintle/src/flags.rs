@@ -2,7 +2,7 @@
 
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use pintle::{Options, StorageBackend};
+use pintle::{EtcdServersOverrides, Options, StorageBackend, StorageMediaType, WatchCache};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
@@ -17,6 +17,8 @@ pub(crate) enum Invocation {
 /// The server's flags, read.
 pub(crate) struct Flags {
     pub(crate) options: Options,
+    /// What is to be told once there is a log.
+    pub(crate) warnings: Vec<String>,
     verbosity: u8,
 }
 
@@ -97,6 +99,33 @@ fn command() -> Command {
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
+            flag("storage-media-type", "TYPE", "how built-in kinds are stored")
+                .value_parser(str::parse::<StorageMediaType>),
+            flag(
+                "etcd-servers-overrides",
+                "GROUP/RESOURCE#SERVER;…",
+                "resources that are stored in another etcd",
+            )
+            .action(ArgAction::Append)
+            .value_parser(str::parse::<EtcdServersOverrides>),
+            switch("watch-cache", "whether reads may come from the watch cache"),
+            flag(
+                "watch-cache-sizes",
+                "RESOURCE[.GROUP]#SIZE,…",
+                "resources without a watch cache have the size 0",
+            )
+            .action(ArgAction::Append)
+            .value_parser(watch_cache_sizes),
+            flag("default-watch-cache-size", "N", "deprecated: it has no effect")
+                .value_parser(value_parser!(i64)),
+            flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
+                .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often the store is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
@@ -117,8 +146,21 @@ fn command() -> Command {
         ])
 }
 
+/// A flag that is on or off, and on when it has no value.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name("BOOL")
+        .help(help)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .value_parser(boolean)
+}
+
 fn read(matches: &ArgMatches) -> Flags {
     let mut options = Options::default();
+    let mut warnings = Vec::new();
     let paths: [(&str, &mut Option<PathBuf>); 9] = [
         ("etcd-cafile", &mut options.etcd_cafile),
         ("etcd-certfile", &mut options.etcd_certfile),
@@ -152,6 +194,21 @@ fn read(matches: &ArgMatches) -> Flags {
         &mut options.encryption_provider_config_automatic_reload,
     );
     set(matches, "event-ttl", &mut options.event_ttl);
+    options.storage_media_type = matches.get_one("storage-media-type").copied();
+    let overrides = matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
+    options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));
+    set(matches, "watch-cache", &mut options.watch_cache.enabled);
+    for sizes in matches.get_many::<WatchCache>("watch-cache-sizes").into_iter().flatten() {
+        options.watch_cache.sizes.extend(sizes.sizes.clone());
+    }
+    if matches.contains_id("default-watch-cache-size") {
+        warnings.push(
+            "Flag --default-watch-cache-size has been deprecated, watch caches are sized automatically and this flag \
+             will be removed in a future version"
+                .to_owned(),
+        );
+    }
+    set(matches, "etcd-count-metric-poll-period", &mut options.etcd_count_metric_poll_period);
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
@@ -166,13 +223,27 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
-    Flags { options, verbosity: matches.get_one("v").copied().unwrap_or_default() }
+    Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 
 fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str, option: &mut T) {
     if let Some(value) = matches.get_one::<T>(name) {
         *option = value.clone();
     }
+}
+
+/// A boolean as Go reads it.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
+    }
+}
+
+fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {
+    let mut watch_cache = WatchCache::default();
+    watch_cache.add_sizes(text).map(|()| watch_cache)
 }
 
 /// A duration as Go writes it.
@@ -215,6 +286,51 @@ mod tests {
             &command().get_matches_from(["pintle", "--encryption-provider-config-automatic-reload=false"]),
         );
         assert!(!flags.options.encryption_provider_config_automatic_reload);
+    }
+
+    #[test]
+    fn storage_is_told_for_each_resource() {
+        let parse = |arguments: &[&str]| read(&command().get_matches_from([&["pintle"], arguments].concat()));
+        let options = parse(&[]).options;
+        assert!(options.watch_cache.enabled && options.storage_media_type.is_none());
+        let flags = parse(&[
+            "--watch-cache=F",
+            "--watch-cache-sizes=pods#0,nodes#10",
+            "--watch-cache-sizes",
+            "pods#7",
+            "--storage-media-type=application/yaml",
+            "--etcd-servers-overrides=/events#http://a:1,/pods#http://b:2",
+            "--etcd-servers-overrides=/nodes#http://c:3",
+            "--default-watch-cache-size=0",
+            "--etcd-count-metric-poll-period=0",
+            "--etcd-db-metric-poll-interval=1m",
+        ]);
+        let options = flags.options;
+        assert!(!options.watch_cache.enabled);
+        let sizes: std::collections::BTreeMap<_, _> =
+            options.watch_cache.sizes.iter().map(|(resource, size)| (resource.to_string(), *size)).collect();
+        assert_eq!(sizes, [("nodes".to_owned(), 10), ("pods".to_owned(), 7)].into());
+        assert_eq!(options.storage_media_type, Some(StorageMediaType::Yaml));
+        assert_eq!(options.etcd_servers_overrides.0.len(), 3);
+        assert_eq!(options.etcd_count_metric_poll_period, Duration::ZERO);
+        assert_eq!(options.etcd_db_metric_poll_interval, Duration::from_secs(60));
+        assert_eq!(flags.warnings.len(), 1);
+        assert!(parse(&["--watch-cache"]).options.watch_cache.enabled);
+    }
+
+    #[test]
+    fn mistakes_in_flags_are_told_in_the_reference_s_words() {
+        let check = |argument: &str, expected: &str| {
+            let error = command().try_get_matches_from(["pintle", argument]).expect_err(argument).to_string();
+            assert!(error.contains(expected), "{argument}: {error}");
+        };
+        check(
+            "--storage-media-type=text/plain",
+            "--storage-media-type \"text/plain\" invalid, allowed values: ",
+        );
+        check("--watch-cache-sizes=pods", "invalid value of watch cache size: pods");
+        check("--etcd-servers-overrides=pods", "--etcd-servers-overrides invalid, must be of format: ");
+        check("--watch-cache=perhaps", "strconv.ParseBool: parsing \"perhaps\": invalid syntax");
     }
 
     #[test]

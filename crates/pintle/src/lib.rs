@@ -9,12 +9,14 @@ mod chain;
 mod enablement;
 mod encryption;
 mod engine;
+mod engines;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
+mod storage_options;
 
 pub use options::{Options, StorageBackend};
-pub use pintle_apiserver::registry::StorageMediaType;
-pub use pintle_apiserver::resource_config::RuntimeConfig;
+pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
+pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -24,6 +24,9 @@ fn main() -> ExitCode {
         .with_env_filter(EnvFilter::new(flags.log_filter()))
         .with_writer(std::io::stderr)
         .init();
+    for warning in &flags.warnings {
+        tracing::warn!("{warning}");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

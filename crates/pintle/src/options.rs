@@ -1,6 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
+use crate::{EtcdServersOverrides, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -42,7 +43,7 @@ pub struct Options {
     pub etcd_healthcheck_timeout: Duration,
     /// How long etcd may take to answer the check `etcd-readiness`.
     pub etcd_readycheck_timeout: Duration,
-    /// How often etcd is asked for the size of its data; zero is never.
+    /// How often the store is asked for its size; zero is never.
     pub etcd_db_metric_poll_interval: Duration,
     /// For how long an etcd lease is given to further keys.
     pub lease_reuse: Duration,
@@ -51,6 +52,13 @@ pub struct Options {
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
+    /// Resources that are stored in another etcd.
+    pub etcd_servers_overrides: EtcdServersOverrides,
+    /// Whether resources have a watch cache.
+    pub watch_cache: WatchCache,
+    /// Whether and how often stored objects are counted for the metrics; zero is never. Counting costs nothing here: the
+    /// count is always that of the moment.
+    pub etcd_count_metric_poll_period: Duration,
     /// Which resources are encrypted at rest, and how; `None` is none.
     pub encryption_provider_config: Option<PathBuf>,
     /// Whether that file is read again when it changes.
@@ -108,6 +116,9 @@ impl Default for Options {
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
             storage_media_type: None,
+            etcd_servers_overrides: EtcdServersOverrides::default(),
+            watch_cache: WatchCache::default(),
+            etcd_count_metric_poll_period: Duration::from_secs(60),
             encryption_provider_config: None,
             encryption_provider_config_automatic_reload: false,
             encryption_provider_config_poll_interval: Duration::from_secs(60),

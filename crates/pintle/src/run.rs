@@ -6,11 +6,12 @@ use crate::{
     chain,
     encryption::EncryptionAtRest,
     engine::{self, EngineMetrics},
+    engines::Engines,
     kubeconfig::kubeconfig,
+    storage_options::storage_factory,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
-    registry::StorageFactory,
     serving::{ServingConfig, serve},
 };
 use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
@@ -79,7 +80,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
-    storage: Arc<dyn Storage>,
+    engines: Engines,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
 }
 
@@ -101,7 +102,7 @@ impl Running {
 
     /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        &self.engines.default.storage
     }
 
     /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
@@ -130,7 +131,7 @@ impl Running {
         for stores in &self.stores {
             stores.stop();
         }
-        self.storage.close().await
+        self.engines.close().await
     }
 }
 
@@ -148,19 +149,17 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let engine = engine::open(&options, &engine_metrics).await?;
-    let storage = engine.storage.clone();
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let factory = StorageFactory::new(engine, options.etcd_prefix.clone()).encryption(encryption.resources());
-    let factory = Arc::new(factory.media_type(engine::media_type(&options)));
-    let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
+    let engines = Engines { default: engine, overridden: Vec::new() };
+    let factory = storage_factory(&options, &engines).encryption(encryption.resources());
+    let chain = chain::build(&options, address.port(), network, &Arc::new(factory), &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
-    engine::watch_health(&options, &chain, &storage, &stopping);
-    engine::watch_size(&options, &chain, &storage, &stopping);
+    engines.watch(&chain, &options, &stopping);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -172,14 +171,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
-    let controllers =
-        crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping).await?;
+    let controllers = encryption
+        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .await?;
     let mut background = vec![controllers];
+    background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
-    if !options.etcd_compaction_interval.is_zero() {
-        let interval = options.etcd_compaction_interval;
-        background.push(tokio::spawn(engine::compact(storage.clone(), interval, stopping.clone())));
-    }
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),
@@ -202,7 +199,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         stop,
         serving,
         background,
-        storage,
+        engines,
         stores: chain.all_stores,
     })
 }

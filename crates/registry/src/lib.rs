@@ -17,7 +17,9 @@ pub mod testing;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
 pub use context::RequestContext;
-pub use resource::{Backing, Conversion, Resource, Scope, StorageLocation, StoredVersion, Verb};
+pub use resource::{
+    Backing, Conversion, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion, Verb,
+};
 pub use selectable::SelectableField;
 pub use strategy::{DefaultStrategy, FinishFn, Strategy};
 pub use subresource::{NamedCreater, ScalePaths, Subresource, SubresourceKind};

@@ -57,14 +57,30 @@ impl Verb {
     }
 }
 
-/// Where objects are stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where and as what objects are stored.
+#[derive(Debug, Clone)]
 pub struct StorageLocation {
     /// The path below the storage prefix, as kube-apiserver lays it out: `pods`, `services/specs`, `minions`.
     pub path: String,
     /// The kind that stored bytes are in. Differs from the resource's own for versions that are not stored and for
-    /// cohabiting resources (`events.k8s.io` events are stored as core events).
+    /// cohabiting resources (`events.k8s.io` events are stored as core events); and for a resource whose newest version is
+    /// too new to be stored, since the server before this one must be able to read it. That one is then read by one of
+    /// [`Resource::stored_versions`].
     pub kind: GroupVersionKind,
+    /// How the stored bytes are made.
+    pub encoding: StorageEncoding,
+}
+
+/// How stored bytes are made of an object.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum StorageEncoding {
+    /// In the media type that is configured, by the schema of the storage kind.
+    #[default]
+    Configured,
+    /// As JSON, whatever is configured.
+    Json,
+    /// As JSON that this function makes, whatever is configured.
+    JsonBy(fn(&Value) -> Vec<u8>),
 }
 
 /// What answers for the objects of a resource.
@@ -95,9 +111,9 @@ pub struct Conversion {
 pub struct StoredVersion {
     /// What such an object says it is.
     pub kind: GroupVersionKind,
-    /// The type in the schema that it is read by.
+    /// The type in the schema that it is read by. Empty when the schema has none: then it is read from JSON as it is.
     pub type_name: String,
-    /// From this version to the storage kind; `kind` and `apiVersion` are set afterwards.
+    /// From this version to the resource's own; `kind` and `apiVersion` are set afterwards.
     pub to_storage: fn(Value) -> Value,
 }
 
@@ -170,6 +186,7 @@ impl Resource {
             storage: StorageLocation {
                 path: plural.to_owned(),
                 kind: GroupVersionKind::new(group, version, kind),
+                encoding: StorageEncoding::Configured,
             },
             conversion: None,
             stored_versions: Vec::new(),

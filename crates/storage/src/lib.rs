@@ -25,7 +25,7 @@ mod watch;
 
 pub use embedded::{EmbeddedOptions, EmbeddedSnapshot, EmbeddedStorage, OpenError, restore_embedded};
 pub use error::{StorageError, WriteError};
-pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdStorage};
+pub use etcd::{EtcdObserver, EtcdOpenError, EtcdOptions, EtcdSnapshotStore, EtcdStorage};
 pub use key::{Key, Revision};
 pub use memory::MemoryStorage;
 pub use transform::{ReadError, TransformError, Transformed, ValueState, ValueTransformer};
@@ -174,6 +174,12 @@ pub trait Storage: Send + Sync + 'static {
     /// # Errors
     /// [`StorageError::FutureRevision`] when `revision` has not happened yet.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// The oldest revision that can be read, as far as this engine knows: others may have compacted a shared store
+    /// meanwhile. Zero when it knows of no compaction.
+    fn compacted_revision(&self) -> Revision {
+        Revision(0)
+    }
 
     /// One round of the periodic compaction: forgets the history before the round that the caller made last, an interval
     /// ago, and returns what to hand to the next one. Where several servers share a store, one of them compacts.

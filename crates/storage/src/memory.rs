@@ -343,6 +343,10 @@ impl Storage for MemoryStorage {
         Box::pin(async move { self.shared.state.lock().open() })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.lock().compacted
+    }
+
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         Box::pin(async move {
             let state = self.shared.state.lock();

@@ -166,6 +166,10 @@ impl Storage for TransformedStorage {
         self.engine.health()
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.engine.compacted_revision()
+    }
+
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         self.engine.size()
     }

@@ -1,8 +1,6 @@
 //! Autoscalers of replicas. Both versions are served, the second is stored.
 
 mod conversion;
-
-pub(crate) use conversion::to_v2 as to_storage;
 mod strategy;
 mod validation;
 

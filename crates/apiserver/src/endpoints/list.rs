@@ -116,19 +116,19 @@ pub(super) async fn select(
     let mut after = None;
     let cacher = store.cacher();
     let snapshot = match &start {
-        ListStart::Latest => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-        ListStart::Any => cacher.snapshot(Freshness::Any).await.map_err(errors::cacher)?,
+        ListStart::Latest => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
+        ListStart::Any => cacher.list(&prefix, Freshness::Any).await.map_err(errors::cacher)?,
         ListStart::NotOlderThan(revision) => {
             let freshness = Freshness::NotOlderThan(Revision(*revision));
-            cacher.snapshot(freshness).await.map_err(errors::cacher)?
+            cacher.list(&prefix, freshness).await.map_err(errors::cacher)?
         }
-        ListStart::Exact(revision) => exact(store, Revision(*revision)).await?,
+        ListStart::Exact(revision) => exact(store, &prefix, Revision(*revision)).await?,
         ListStart::Continue(token) => {
             after = Some(Key::new(token.start_key.trim_end_matches('\0')));
             match token.resource_version {
                 // Begun again after the history was gone: the newest state, from the same place on.
-                None => cacher.snapshot(Freshness::Consistent).await.map_err(errors::cacher)?,
-                Some(revision) => match cacher.snapshot_at(Revision(revision)).await {
+                None => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
+                Some(revision) => match cacher.list_at(&prefix, Revision(revision)).await {
                     Err(CacherError::Expired { .. }) => return Err(expired_token(&base, &token.start_key)),
                     snapshot => snapshot.map_err(errors::cacher)?,
                 },
@@ -144,16 +144,16 @@ pub(super) async fn select(
         last: None,
     };
     // The reference serves a list from its cache whole, whatever the limit.
-    if options.limit > 0 && start != ListStart::Any {
+    if options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached()) {
         limit(store, exchange, &mut page, options.limit);
     }
     Ok(page)
 }
 
-async fn exact(store: &Store, revision: Revision) -> Result<Snapshot, Status> {
-    store.cacher().snapshot_at(revision).await.map_err(|error| match error {
-        CacherError::Expired { requested, oldest } => {
-            Status::expired(format!("too old resource version: {requested} ({oldest})"))
+async fn exact(store: &Store, prefix: &str, revision: Revision) -> Result<Snapshot, Status> {
+    store.cacher().list_at(prefix, revision).await.map_err(|error| match error {
+        CacherError::Expired { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
         }
         error => errors::cacher(error),
     })

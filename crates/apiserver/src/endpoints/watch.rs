@@ -93,6 +93,10 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     match store.cacher().watch(watch_options).await {
         Ok(watcher) => stream.watcher = Some(watcher),
         Err(CacherError::Stopped) => return Err(Status::service_unavailable("apiserver is shutting down")),
+        Err(CacherError::Expired { .. }) if !store.cacher().is_read_cached() => {
+            let message = "The resourceVersion for the provided watch is too old.";
+            stream.failed = Some(Status::expired(message));
+        }
         Err(error) => stream.failed = Some(crate::errors::cacher(error)),
     }
     let body = Body::stream(futures_util::stream::unfold(stream, |mut stream| async move {

@@ -3,10 +3,24 @@
 use crate::registry::Stores;
 use pintle_cacher::CacherMetrics;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+/// The bytes that data takes in each engine, as last seen.
+#[derive(Debug, Default)]
+pub struct StorageSizes(parking_lot::Mutex<BTreeMap<usize, u64>>);
+
+impl StorageSizes {
+    /// Notes the size of one engine, the default one being the first.
+    pub fn set(&self, engine: usize, bytes: u64) {
+        self.0.lock().insert(engine, bytes);
+    }
+}
 
 /// One counter of the caches and where it is read.
 struct CacheCounter {
@@ -103,8 +117,10 @@ impl StoreMetrics {
     }
 
     /// Brings the counters up to date.
-    pub(super) fn collect(&self, stores: &[Arc<Stores>], storage_bytes: u64) {
-        self.size.with_label_values(&["etcd-0"]).set(signed(storage_bytes));
+    pub(super) fn collect(&self, stores: &[Arc<Stores>], sizes: &StorageSizes, count_objects: bool) {
+        for (at, bytes) in sizes.0.lock().iter() {
+            self.size.with_label_values(&[format!("etcd-{at}").as_str()]).set(signed(*bytes));
+        }
         for store in stores.iter().flat_map(|stores| stores.all()) {
             let resource = store.group_resource();
             let labels = [resource.group.as_str(), resource.resource.as_str()];
@@ -122,8 +138,10 @@ impl StoreMetrics {
             self.capacity
                 .with_label_values(&labels)
                 .set(signed(metrics.capacity.load(Ordering::Relaxed) as u64));
-            let objects = cacher.current().map_or(0, |snapshot| snapshot.len());
-            self.objects.with_label_values(&labels).set(signed(objects as u64));
+            if count_objects {
+                let objects = cacher.current().map_or(0, |snapshot| snapshot.len());
+                self.objects.with_label_values(&labels).set(signed(objects as u64));
+            }
         }
     }
 }

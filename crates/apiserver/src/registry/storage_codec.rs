@@ -18,10 +18,10 @@ use pintle_machinery::{
     codec::{json, protobuf, yaml},
     error_list::quote,
 };
-use pintle_registry::{Resource, StoredVersion};
+use pintle_registry::{Resource, StorageEncoding, StoredVersion};
 use pintle_schema::{Schema, default_by_schema};
 use pintle_storage::{BoxFuture, Key, ReadError, TransformError, Transformed, ValueTransformer};
-use std::{collections::VecDeque, str::FromStr, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, str::FromStr, sync::Arc};
 
 /// The media type of stored objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,8 +65,12 @@ const PREPARED_KEPT: usize = 64;
 pub struct StorageCodec {
     media_type: StorageMediaType,
     resource: Arc<Resource>,
+    /// What the registry's values say they are.
     api_version: String,
     schema: TypeSchema,
+    /// What the stored ones say.
+    stored_api_version: String,
+    stored_schema: TypeSchema,
     codec: Arc<ObjectCodec>,
     /// How JSON begins that this server alone can have written.
     own: Option<Vec<u8>>,
@@ -84,19 +88,27 @@ impl StorageCodec {
         schema: TypeSchema,
         codec: Arc<ObjectCodec>,
     ) -> StorageCodec {
-        let media_type = match &schema {
-            TypeSchema::Builtin(_) => media_type,
-            TypeSchema::Custom(_) => StorageMediaType::Json,
+        let media_type = match (&schema, resource.storage.encoding) {
+            (TypeSchema::Builtin(_), StorageEncoding::Configured) => media_type,
+            _ => StorageMediaType::Json,
         };
         let kind = &resource.storage.kind;
-        let api_version = kind.group_version().to_string();
-        let own = (exclusive && media_type == StorageMediaType::Json)
+        let api_version = resource.group_version_kind().group_version().to_string();
+        let stored_api_version = kind.group_version().to_string();
+        let same = api_version == stored_api_version;
+        let stored_schema = match Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind) {
+            Some(stored) if !same => TypeSchema::Builtin(stored),
+            _ => schema.clone(),
+        };
+        let own = (exclusive && same && media_type == StorageMediaType::Json)
             .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
         StorageCodec {
             media_type,
             resource,
             api_version,
             schema,
+            stored_api_version,
+            stored_schema,
             codec,
             own,
             prepared: parking_lot::Mutex::default(),
@@ -105,15 +117,15 @@ impl StorageCodec {
 
     /// Makes the stored form of a value from its tree, for the write that is about to come.
     pub fn prepare(&self, value: &Bytes, object: &Value) {
-        if self.media_type != StorageMediaType::Protobuf {
+        if self.stores_values_as_they_are() {
             return;
         }
-        let Some(stored) = protobuf::encode(object, self.schema.get()) else { return };
+        let Ok(stored) = self.encode_tree(object) else { return };
         let mut prepared = self.prepared.lock();
         if prepared.len() >= PREPARED_KEPT {
             prepared.pop_front();
         }
-        prepared.push_back((value.clone(), stored.into()));
+        prepared.push_back((value.clone(), stored));
     }
 
     fn take_prepared(&self, value: &Bytes) -> Option<Bytes> {
@@ -125,41 +137,63 @@ impl StorageCodec {
     }
 
     fn encode(&self, value: Bytes) -> Result<Bytes, String> {
-        match self.media_type {
-            StorageMediaType::Json => Ok(value),
-            StorageMediaType::Yaml => {
-                yaml::from_json(&value).map(Bytes::from).map_err(|error| error.to_string())
-            }
-            StorageMediaType::Protobuf => {
-                if let Some(stored) = self.take_prepared(&value) {
-                    return Ok(stored);
-                }
-                let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
-                self.encode_protobuf(&object)
-            }
+        if self.stores_values_as_they_are() {
+            return Ok(value);
         }
+        if let Some(stored) = self.take_prepared(&value) {
+            return Ok(stored);
+        }
+        let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
+        self.encode_tree(&object)
     }
 
-    fn encode_protobuf(&self, object: &Value) -> Result<Bytes, String> {
-        protobuf::encode(object, self.schema.get()).map(Bytes::from).ok_or_else(|| {
-            let name = &self.resource.type_name;
-            format!(
-                "object *{name} does not implement the protobuf marshalling interface and cannot be encoded to a \
-                 protobuf message"
-            )
-        })
+    fn encode_tree(&self, object: &Value) -> Result<Bytes, String> {
+        let kind = &self.resource.storage.kind.kind;
+        let schema = self.stored_schema.get();
+        let in_version = || match self.api_version == self.stored_api_version {
+            true => Cow::Borrowed(object),
+            false => {
+                let mut object = object.clone();
+                object.set("apiVersion", self.stored_api_version.as_str());
+                Cow::Owned(object)
+            }
+        };
+        let mut stored = match (self.resource.storage.encoding, self.media_type) {
+            (StorageEncoding::JsonBy(encode), _) => encode(object),
+            (_, StorageMediaType::Json) => json::encode(&in_version(), schema),
+            (_, StorageMediaType::Yaml) => return Ok(yaml::encode(&in_version(), schema).into()),
+            (_, StorageMediaType::Protobuf) => {
+                let message = protobuf::encode_message(object, schema).ok_or_else(|| {
+                    let name = &self.resource.type_name;
+                    format!(
+                        "object *{name} does not implement the protobuf marshalling interface and cannot be \
+                         encoded to a protobuf message"
+                    )
+                })?;
+                return Ok(protobuf::seal(&self.stored_api_version, kind, &message).into());
+            }
+        };
+        stored.push(b'\n');
+        Ok(stored.into())
     }
 
     fn decode(&self, stored: &Bytes) -> Result<Transformed, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let (form, mut object, older) = if stored.starts_with(protobuf::PREFIX) {
+        let (form, mut object) = if stored.starts_with(protobuf::PREFIX) {
             let unknown = protobuf::open(stored).map_err(|error| text(&error))?;
             let (schema, older) = self.version(&unknown.api_version, &unknown.kind)?;
-            let mut object =
-                protobuf::decode_message(unknown.raw, schema.get()).map_err(|error| text(&error))?;
-            object.set("kind", unknown.kind);
-            object.set("apiVersion", unknown.api_version);
-            (StorageMediaType::Protobuf, object, older)
+            let object = protobuf::decode_message(unknown.raw, schema.get()).map_err(|error| text(&error))?;
+            let object = match older {
+                Some(older) if older.type_name.is_empty() => {
+                    return Err(format!(
+                        "{} {} is not stored as protobuf",
+                        unknown.api_version, unknown.kind
+                    ));
+                }
+                Some(older) => (older.to_storage)(object),
+                None => object,
+            };
+            (StorageMediaType::Protobuf, object)
         } else {
             // What is no JSON may be YAML, as everything may.
             let is_json = stored.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
@@ -174,14 +208,20 @@ impl StorageCodec {
             let type_meta = json::type_meta(body)
                 .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
             let (schema, older) = self.version(&type_meta.api_version, &type_meta.kind)?;
-            let object = json::decode(body, schema.get()).map_err(|error| text(&error))?.value;
-            (form, object, older)
+            let object = match older {
+                Some(older) if older.type_name.is_empty() => {
+                    let object = (older.to_storage)(json::decode_any(body).map_err(|error| text(&error))?);
+                    json::from_value(&object, schema.get()).map_err(|error| text(&error))?.value
+                }
+                Some(older) => {
+                    (older.to_storage)(json::decode(body, schema.get()).map_err(|error| text(&error))?.value)
+                }
+                None => json::decode(body, schema.get()).map_err(|error| text(&error))?.value,
+            };
+            (form, object)
         };
-        if let Some(older) = older {
-            object = (older.to_storage)(object);
-            object.set("kind", self.resource.storage.kind.kind.clone());
-            object.set("apiVersion", self.api_version.clone());
-        }
+        object.set("kind", self.resource.kind.as_str());
+        object.set("apiVersion", self.api_version.as_str());
         // What the server alone knows is not stored; a resourceVersion that is, is another object's.
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
@@ -189,11 +229,10 @@ impl StorageCodec {
         default_by_schema(&mut object, self.schema.get());
         self.resource.strategy.set_defaults(&mut object);
         let value = self.codec.encode(&object);
-        let again = match self.media_type {
-            _ if form != self.media_type => None,
-            StorageMediaType::Json => Some(value.clone()),
-            StorageMediaType::Yaml => self.encode(value.clone()).ok(),
-            StorageMediaType::Protobuf => self.encode_protobuf(&object).ok(),
+        let again = match form == self.media_type {
+            true if self.stores_values_as_they_are() => Some(value.clone()),
+            true => self.encode_tree(&object).ok(),
+            false => None,
         };
         self.codec.announce_read(&value, &object);
         Ok(Transformed { value, stale: again.is_none_or(|again| again != *stored) })
@@ -201,8 +240,7 @@ impl StorageCodec {
 
     /// The schema by which an object of this version is read, and how it gets into the storage version.
     fn version(&self, api_version: &str, kind: &str) -> Result<(TypeSchema, Option<&StoredVersion>), String> {
-        let storage = &self.resource.storage.kind;
-        if kind == storage.kind && api_version == self.api_version {
+        if kind == self.resource.kind && api_version == self.api_version {
             return Ok((self.schema.clone(), None));
         }
         if kind.is_empty() {
@@ -211,10 +249,9 @@ impl StorageCodec {
         let version = GroupVersion::parse(api_version)
             .ok_or_else(|| format!("unexpected GroupVersion string: {api_version}"))?;
         let of_kind = version.with_kind(kind.to_owned());
-        if let Some(older) = self.resource.stored_versions.iter().find(|older| older.kind == of_kind)
-            && let Some(schema) = TypeSchema::builtin(&older.type_name)
-        {
-            return Ok((schema, Some(older)));
+        if let Some(older) = self.resource.stored_versions.iter().find(|older| older.kind == of_kind) {
+            let schema = TypeSchema::builtin(&older.type_name);
+            return Ok((schema.unwrap_or_else(|| self.schema.clone()), Some(older)));
         }
         Err(match Schema::builtin().by_kind(&version.group, &version.version, kind) {
             Some(other) => {
@@ -255,6 +292,8 @@ impl ValueTransformer for StorageCodec {
 
     fn stores_values_as_they_are(&self) -> bool {
         self.media_type == StorageMediaType::Json
+            && self.api_version == self.stored_api_version
+            && !matches!(self.resource.storage.encoding, StorageEncoding::JsonBy(_))
     }
 
     fn is_plain(&self, stored: &[u8]) -> bool {

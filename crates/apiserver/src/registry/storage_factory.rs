@@ -4,6 +4,7 @@ use super::{
     ObjectCodec, TypeSchema,
     storage_codec::{StorageCodec, StorageMediaType},
 };
+use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
 use pintle_registry::Resource;
 use pintle_storage::{Storage, TransformedStorage, ValueTransformer};
@@ -33,6 +34,8 @@ pub struct StorageFactory {
     media_type: StorageMediaType,
     media_types: HashMap<GroupResource, StorageMediaType>,
     encryption: Option<Arc<dyn ResourceTransformers>>,
+    read_source: ReadSource,
+    read_sources: HashMap<GroupResource, ReadSource>,
 }
 
 impl StorageFactory {
@@ -45,6 +48,8 @@ impl StorageFactory {
             media_type: StorageMediaType::Json,
             media_types: HashMap::new(),
             encryption: None,
+            read_source: ReadSource::default(),
+            read_sources: HashMap::new(),
         }
     }
 
@@ -70,6 +75,22 @@ impl StorageFactory {
         self
     }
 
+    /// Where reads are answered from: whether there is a watch cache, as far as clients can tell.
+    pub fn read_source(mut self, read_source: ReadSource) -> StorageFactory {
+        self.read_source = read_source;
+        self
+    }
+
+    /// Another answer to that for one resource.
+    pub fn resource_read_source(
+        mut self,
+        resource: GroupResource,
+        read_source: ReadSource,
+    ) -> StorageFactory {
+        self.read_sources.insert(resource, read_source);
+        self
+    }
+
     /// Encrypts.
     pub fn encryption(mut self, encryption: Arc<dyn ResourceTransformers>) -> StorageFactory {
         self.encryption = Some(encryption);
@@ -92,6 +113,11 @@ impl StorageFactory {
         engines
     }
 
+    /// Where reads of a resource are answered from.
+    pub(super) fn read_source_of(&self, resource: &Resource) -> ReadSource {
+        *configured(&self.read_sources, &stored_as(resource)).unwrap_or(&self.read_source)
+    }
+
     /// The storage of a resource, which speaks the registry's JSON, and what stands between that and the stored bytes.
     pub(super) fn storage(
         &self,
@@ -99,8 +125,7 @@ impl StorageFactory {
         schema: &TypeSchema,
         codec: &Arc<ObjectCodec>,
     ) -> (Arc<dyn Storage>, Arc<StorageCodec>) {
-        let stored =
-            GroupResource::new(resource.storage.kind.group.clone(), resource.resource.resource.clone());
+        let stored = stored_as(resource);
         let Engine { storage, exclusive } =
             configured(&self.engines, &stored).unwrap_or(&self.engine).clone();
         let media_type = *configured(&self.media_types, &stored).unwrap_or(&self.media_type);
@@ -116,6 +141,11 @@ impl StorageFactory {
         transformers.extend(encryption);
         (Arc::new(TransformedStorage::new(storage, transformers)), codec)
     }
+}
+
+/// The name of a resource as it is stored.
+fn stored_as(resource: &Resource) -> GroupResource {
+    GroupResource::new(resource.storage.kind.group.clone(), resource.resource.resource.clone())
 }
 
 /// What is configured for the resource, or else for its group.

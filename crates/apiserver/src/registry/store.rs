@@ -61,9 +61,11 @@ impl Store {
         })?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
+        let read_source = storage.read_source_of(&resource);
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
+        cacher.read_source = read_source;
         cacher.triggers = resource
             .selectable_fields
             .iter()
@@ -72,7 +74,7 @@ impl Store {
             .map(|(index, field)| TriggerField { name: field.name.as_str().into(), index })
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, runtime);
-        let kind = &resource.storage.kind;
+        let kind = resource.group_version_kind();
         let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
@@ -162,7 +164,7 @@ impl Store {
     /// # Errors
     /// 500 when there is one that cannot be read, besides the failures of the cache.
     pub async fn find(&self, key: &Key, freshness: Freshness) -> Result<Option<Arc<CachedObject>>, Status> {
-        let snapshot = self.cacher.snapshot(freshness).await.map_err(errors::cacher)?;
+        let snapshot = self.cacher.snapshot_of(key, freshness).await.map_err(errors::cacher)?;
         match (snapshot.get(key), snapshot.unreadable(key)) {
             (None, Some(unreadable)) => Err(self.unreadable(&unreadable.error)),
             (object, _) => Ok(object.cloned()),

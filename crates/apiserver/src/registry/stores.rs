@@ -248,8 +248,9 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let snapshot = store.cacher().snapshot(Freshness::Consistent).await.map_err(errors::cacher)?;
             let prefix = store.key_prefix(namespace);
+            let read = store.cacher().list(&prefix, Freshness::Consistent).await;
+            let snapshot = read.map_err(errors::cacher)?;
             // Code inside the server concludes from what is not there.
             store.require_readable(&snapshot, &prefix)?;
             snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
@@ -266,7 +267,7 @@ impl Registry for Stores {
         Box::pin(async move {
             let store = self.store(resource)?;
             store.set_defaults(&mut object);
-            let version = store.resource().storage.kind.group_version();
+            let version = store.resource().resource.group_version();
             let inner = Inner { options: &options, namespace, name: "", version };
             self.manage(store, &options, None, &mut object);
             let warnings = Warnings::default();
@@ -285,7 +286,7 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let version = store.resource().storage.kind.group_version();
+            let version = store.resource().resource.group_version();
             let inner = Inner { options: &options, namespace, name, version };
             let strategy = store.strategy(options.subresource)?;
             let mut transform = Change { change, store, stores: self, options: &options };
@@ -312,7 +313,7 @@ impl Registry for Stores {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let store = self.store(resource)?;
-            let version = store.resource().storage.kind.group_version();
+            let version = store.resource().resource.group_version();
             let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
             let inner = Inner { options: &write, namespace, name, version };
             let deleted = store.delete(&inner.context(self), &options, &AcceptAll).await?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod known_answers;
 mod properties;
+mod reference;
 mod reload;
 mod rules;
 
@@ -9,7 +10,6 @@ use crate::{Encryption, EncryptionConfigError, EncryptionMetrics, EncryptionOpti
 use bytes::Bytes;
 use pintle_machinery::GroupResource;
 use pintle_storage::{Key, TransformError, Transformed};
-use prometheus::core::Collector;
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 
@@ -71,8 +71,7 @@ impl Fixture {
 }
 
 pub(crate) fn metric(metrics: &EncryptionMetrics, name: &str, labels: &[&str]) -> f64 {
-    let families: Vec<_> =
-        metrics.collectors().iter().flat_map(|collector: &Box<dyn Collector>| collector.collect()).collect();
+    let families: Vec<_> = metrics.collectors().iter().flat_map(|collector| collector.collect()).collect();
     let family = families.iter().find(|family| family.name() == name).unwrap();
     let series = family.get_metric().iter().filter(|metric| {
         labels.iter().all(|label| metric.get_label().iter().any(|pair| pair.value() == *label))

@@ -3,6 +3,7 @@
 use super::{Bump, SnapshotCommand, Store, default_prefix, key_prefix, print::Output};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::Options;
+use pintle_storage::EtcdOptions;
 use std::path::PathBuf;
 
 pub(crate) fn command() -> Command {
@@ -53,11 +54,36 @@ fn output() -> Arg {
     flag("output", "table or json").short('o').value_name("FORMAT").value_parser(["table", "json"])
 }
 
-fn store(data_dir: &'static str) -> [Arg; 2] {
+fn store(data_dir: &'static str) -> [Arg; 6] {
+    let path =
+        |arg: Arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf)).requires("etcd-servers");
     [
-        flag("data-dir", data_dir).value_name("DIR").value_parser(value_parser!(PathBuf)),
+        flag("data-dir", data_dir)
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .conflicts_with("etcd-servers"),
         flag("etcd-prefix", "the prefix of all storage keys").value_name("PREFIX"),
+        flag("etcd-servers", "the etcd cluster, in place of an embedded store")
+            .value_name("URL,…")
+            .value_delimiter(',')
+            .action(ArgAction::Append),
+        path(flag("etcd-cafile", "the authority of the etcd servers' certificates")),
+        path(flag("etcd-certfile", "the certificate shown to the etcd servers")),
+        path(flag("etcd-keyfile", "the key of that certificate")),
     ]
+}
+
+/// Which store is meant.
+fn read_store(matches: &ArgMatches) -> Store {
+    let Some(servers) = matches.get_many::<String>("etcd-servers") else {
+        let data_dir = matches.get_one("data-dir").cloned();
+        return Store::Embedded(data_dir.unwrap_or_else(|| Options::default().data_dir));
+    };
+    let mut options = EtcdOptions::new(servers, "");
+    options.ca_file = matches.get_one("etcd-cafile").cloned();
+    options.cert_file = matches.get_one("etcd-certfile").cloned();
+    options.key_file = matches.get_one("etcd-keyfile").cloned();
+    Store::Etcd(Box::new(options))
 }
 
 fn bump(text: &str) -> Result<Bump, String> {
@@ -78,8 +104,7 @@ pub(crate) fn read(matches: &ArgMatches) -> Option<SnapshotCommand> {
     if name == "status" {
         return Some(SnapshotCommand::Status { file, output });
     }
-    let data_dir = matches.get_one("data-dir").cloned();
-    let store = Store::Embedded(data_dir.unwrap_or_else(|| Options::default().data_dir));
+    let store = read_store(matches);
     let prefix = matches.get_one::<String>("etcd-prefix").map(|prefix| key_prefix(prefix));
     match name {
         "save" => Some(SnapshotCommand::Save {
@@ -114,9 +139,26 @@ mod tests {
             panic!("not a save");
         };
         assert_eq!(file, PathBuf::from("a.snap"));
-        let Store::Embedded(directory) = store;
+        let Store::Embedded(directory) = store else { panic!("not embedded") };
         assert_eq!(directory, PathBuf::from("/d"));
         assert_eq!((prefix.as_str(), overwrite, output), ("/other/", false, Output::Json));
+    }
+
+    #[test]
+    fn a_cluster_is_named_as_the_server_names_it() {
+        let servers = ["--etcd-servers=https://a:1,https://b:2", "--etcd-servers", "https://c:3"];
+        let files = ["--etcd-cafile=ca", "--etcd-certfile=cert", "--etcd-keyfile=key"];
+        let Ok(SnapshotCommand::Restore { store: Store::Etcd(options), .. }) =
+            parse(&[&["restore", "f"], &servers[..], &files[..]].concat())
+        else {
+            panic!("not etcd");
+        };
+        assert_eq!(options.endpoints, ["https://a:1", "https://b:2", "https://c:3"]);
+        assert_eq!(options.ca_file, Some(PathBuf::from("ca")));
+        assert_eq!(options.cert_file, Some(PathBuf::from("cert")));
+        assert_eq!(options.key_file, Some(PathBuf::from("key")));
+        assert!(parse(&["save", "f", "--etcd-servers=http://a:1", "--data-dir=d"]).is_err());
+        assert!(parse(&["save", "f", "--etcd-cafile=ca"]).is_err());
     }
 
     #[test]

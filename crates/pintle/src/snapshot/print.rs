@@ -20,39 +20,30 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Progress for who watches a terminal; nothing for a log.
 pub(super) struct Progress {
-    what: &'static str,
     terminal: bool,
-    told: Option<Instant>,
-    started: Instant,
+    last: Instant,
+    told: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        Progress { terminal: io::stderr().is_terminal(), last: Instant::now(), told: false }
+    }
 }
 
 impl Progress {
-    pub(super) fn new(what: &'static str) -> Progress {
-        let started = Instant::now();
-        Progress { what, terminal: io::stderr().is_terminal(), told: None, started }
-    }
-
-    pub(super) fn keys(&mut self, keys: u64) {
-        let what = self.what;
-        self.tell(|| format!("{keys} keys {what}"));
-    }
-
-    pub(super) fn keys_of(&mut self, keys: u64, of: u64) {
-        let what = self.what;
-        self.tell(|| format!("{keys} of {of} keys {what}"));
+    /// Replaces what was told last, every so often.
+    pub(super) fn tell(&mut self, text: impl FnOnce() -> String) {
+        if self.terminal && self.last.elapsed() >= INTERVAL {
+            (self.last, self.told) = (Instant::now(), true);
+            eprint!("\r\x1b[K{}", text());
+        }
     }
 
     /// Makes room for what is printed next.
     pub(super) fn end(&self) {
-        if self.told.is_some() {
+        if self.told {
             eprint!("\r\x1b[K");
-        }
-    }
-
-    fn tell(&mut self, text: impl FnOnce() -> String) {
-        if self.terminal && self.told.unwrap_or(self.started).elapsed() >= INTERVAL {
-            self.told = Some(Instant::now());
-            eprint!("\r\x1b[K{}", text());
         }
     }
 }
@@ -89,6 +80,9 @@ pub(super) fn print_restored(
         Output::Table => {
             let mut rows = summary_rows(file, &restored.summary);
             rows.push(("RESTORED KEYS", restored.keys.to_string()));
+            if restored.resumed {
+                rows.push(("", "an interrupted restore of this snapshot was finished".to_owned()));
+            }
             if restored.expired > 0 {
                 rows.push(("EXPIRED KEYS", restored.expired.to_string()));
             }

@@ -98,6 +98,33 @@ async fn claims_of_devices_convert_between_versions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn everything_can_be_on_at_once() {
+    let server = server("api/all=true").await;
+    let candidates =
+        |version: &str| format!("/apis/coordination.k8s.io/{version}/namespaces/default/leasecandidates");
+    let body =
+        r#"{"metadata":{"name":"c"},"spec":{"leaseName":"l","binaryVersion":"1.36.0","strategy":"a.b/c"}}"#;
+    let made = server.send(&format!("POST {}\n\n{body}", candidates("v1alpha2"))).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let protobuf = [("accept", "application/vnd.kubernetes.protobuf")];
+    let read = server.exchange("GET", &format!("{}/c", candidates("v1beta1")), &protobuf, "").await;
+    assert!(read.body.windows(7).any(|bytes| bytes == b"v1beta1"));
+    let by_lease =
+        server.send(&format!("GET {}?fieldSelector=spec.leaseName%3Dl", candidates("v1beta1"))).await;
+    assert_eq!(by_lease.json()["items"].as_array().map(Vec::len), Some(1), "{}", by_lease.text());
+    let paths = server.send("GET /openapi/v3").await.json();
+    let paths: Vec<&String> =
+        paths["paths"].as_object().unwrap().keys().filter(|path| path.contains("v1beta1")).collect();
+    assert_eq!(paths.len(), 5, "{paths:?}");
+    for path in paths {
+        let document = server.send(&format!("GET /openapi/v3/{path}")).await;
+        assert_eq!(document.status, 200, "{path}");
+        assert!(!document.json()["components"]["schemas"].as_object().unwrap().is_empty(), "{path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_bad_configuration_is_told_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     for (text, expected) in [

@@ -2,8 +2,10 @@
 
 use crate::harness::{Server, options};
 use pintle::{Options, StorageBackend, StorageMediaType};
-use pintle_storage::{Key, KeyValue, ListRequest, Storage};
-use std::path::Path;
+use pintle_apiserver::registry::{Engine, StorageFactory, Stores};
+use pintle_storage::{Key, KeyValue, ListRequest, MemoryStorage, Storage};
+use std::{path::Path, sync::Arc};
+use tokio::runtime::Handle;
 
 /// Everything that is stored below a prefix.
 async fn stored(storage: &dyn Storage, prefix: &str) -> Vec<KeyValue> {
@@ -50,9 +52,14 @@ async fn protobuf_at_rest_is_the_envelope_and_the_message() {
     );
     // Data{k: v}, and the envelope's empty content encoding and type.
     assert!(value.ends_with(b"\x12\x06\x0a\x01k\x12\x01v\x1a\0\"\0"), "{}", value.escape_ascii());
-    // All built-in kinds, and none twice.
     for kv in stored(&*storage, "/registry/").await {
-        assert!(kv.value.starts_with(b"k8s\0"), "{}: {}", kv.key, kv.value.escape_ascii());
+        // The aggregator and the API extensions server have always written JSON.
+        let json = ["/registry/apiregistration.k8s.io/", "/registry/apiextensions.k8s.io/"];
+        let head: &[u8] = match json.iter().any(|prefix| kv.key.as_str().starts_with(prefix)) {
+            true => b"{\"kind\":",
+            false => b"k8s\0",
+        };
+        assert!(kv.value.starts_with(head), "{}: {}", kv.key, kv.value.escape_ascii());
     }
     server.stop().await;
 }
@@ -176,4 +183,235 @@ async fn an_object_stored_in_an_older_version_is_served_in_the_newest_and_rewrit
         assert_eq!(again.resource_version(), patched.resource_version(), "{path} is not stale any more");
     }
     server.stop().await;
+}
+
+/// Every resource that is served by default: its group and version, its name, the key of an object, and the version in
+/// which kube-apiserver v1.36 stores it. The versions follow from the storage version hashes of its discovery, the keys
+/// from the prefixes compiled into it.
+const KEYS: &[(&str, &str, &str, &str)] = &[
+    ("v1", "configmaps", "/registry/configmaps/ns/name", "v1"),
+    ("v1", "endpoints", "/registry/services/endpoints/ns/name", "v1"),
+    ("v1", "events", "/registry/events/ns/name", "v1"),
+    ("v1", "limitranges", "/registry/limitranges/ns/name", "v1"),
+    ("v1", "namespaces", "/registry/namespaces/name", "v1"),
+    ("v1", "nodes", "/registry/minions/name", "v1"),
+    ("v1", "persistentvolumeclaims", "/registry/persistentvolumeclaims/ns/name", "v1"),
+    ("v1", "persistentvolumes", "/registry/persistentvolumes/name", "v1"),
+    ("v1", "pods", "/registry/pods/ns/name", "v1"),
+    ("v1", "podtemplates", "/registry/podtemplates/ns/name", "v1"),
+    ("v1", "replicationcontrollers", "/registry/controllers/ns/name", "v1"),
+    ("v1", "resourcequotas", "/registry/resourcequotas/ns/name", "v1"),
+    ("v1", "secrets", "/registry/secrets/ns/name", "v1"),
+    ("v1", "serviceaccounts", "/registry/serviceaccounts/ns/name", "v1"),
+    ("v1", "services", "/registry/services/specs/ns/name", "v1"),
+    (
+        "admissionregistration.k8s.io/v1",
+        "mutatingadmissionpolicies",
+        "/registry/mutatingadmissionpolicies/name",
+        "admissionregistration.k8s.io/v1beta1",
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "mutatingadmissionpolicybindings",
+        "/registry/mutatingadmissionpolicybindings/name",
+        "admissionregistration.k8s.io/v1beta1",
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "mutatingwebhookconfigurations",
+        "/registry/mutatingwebhookconfigurations/name",
+        "admissionregistration.k8s.io/v1",
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicies",
+        "/registry/validatingadmissionpolicies/name",
+        "admissionregistration.k8s.io/v1",
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "validatingadmissionpolicybindings",
+        "/registry/validatingadmissionpolicybindings/name",
+        "admissionregistration.k8s.io/v1",
+    ),
+    (
+        "admissionregistration.k8s.io/v1",
+        "validatingwebhookconfigurations",
+        "/registry/validatingwebhookconfigurations/name",
+        "admissionregistration.k8s.io/v1",
+    ),
+    (
+        "apiextensions.k8s.io/v1",
+        "customresourcedefinitions",
+        "/registry/apiextensions.k8s.io/customresourcedefinitions/name",
+        "apiextensions.k8s.io/v1beta1",
+    ),
+    (
+        "apiregistration.k8s.io/v1",
+        "apiservices",
+        "/registry/apiregistration.k8s.io/apiservices/name",
+        "apiregistration.k8s.io/v1",
+    ),
+    ("apps/v1", "controllerrevisions", "/registry/controllerrevisions/ns/name", "apps/v1"),
+    ("apps/v1", "daemonsets", "/registry/daemonsets/ns/name", "apps/v1"),
+    ("apps/v1", "deployments", "/registry/deployments/ns/name", "apps/v1"),
+    ("apps/v1", "replicasets", "/registry/replicasets/ns/name", "apps/v1"),
+    ("apps/v1", "statefulsets", "/registry/statefulsets/ns/name", "apps/v1"),
+    (
+        "autoscaling/v1",
+        "horizontalpodautoscalers",
+        "/registry/horizontalpodautoscalers/ns/name",
+        "autoscaling/v2",
+    ),
+    (
+        "autoscaling/v2",
+        "horizontalpodautoscalers",
+        "/registry/horizontalpodautoscalers/ns/name",
+        "autoscaling/v2",
+    ),
+    ("batch/v1", "cronjobs", "/registry/cronjobs/ns/name", "batch/v1"),
+    ("batch/v1", "jobs", "/registry/jobs/ns/name", "batch/v1"),
+    (
+        "certificates.k8s.io/v1",
+        "certificatesigningrequests",
+        "/registry/certificatesigningrequests/name",
+        "certificates.k8s.io/v1",
+    ),
+    ("coordination.k8s.io/v1", "leases", "/registry/leases/ns/name", "coordination.k8s.io/v1"),
+    ("discovery.k8s.io/v1", "endpointslices", "/registry/endpointslices/ns/name", "discovery.k8s.io/v1"),
+    ("events.k8s.io/v1", "events", "/registry/events/ns/name", "v1"),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "flowschemas",
+        "/registry/flowschemas/name",
+        "flowcontrol.apiserver.k8s.io/v1",
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "prioritylevelconfigurations",
+        "/registry/prioritylevelconfigurations/name",
+        "flowcontrol.apiserver.k8s.io/v1",
+    ),
+    ("networking.k8s.io/v1", "ingressclasses", "/registry/ingressclasses/name", "networking.k8s.io/v1"),
+    ("networking.k8s.io/v1", "ingresses", "/registry/ingress/ns/name", "networking.k8s.io/v1"),
+    ("networking.k8s.io/v1", "ipaddresses", "/registry/ipaddresses/name", "networking.k8s.io/v1"),
+    ("networking.k8s.io/v1", "networkpolicies", "/registry/networkpolicies/ns/name", "networking.k8s.io/v1"),
+    ("networking.k8s.io/v1", "servicecidrs", "/registry/servicecidrs/name", "networking.k8s.io/v1"),
+    ("node.k8s.io/v1", "runtimeclasses", "/registry/runtimeclasses/name", "node.k8s.io/v1"),
+    ("policy/v1", "poddisruptionbudgets", "/registry/poddisruptionbudgets/ns/name", "policy/v1"),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "clusterrolebindings",
+        "/registry/clusterrolebindings/name",
+        "rbac.authorization.k8s.io/v1",
+    ),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "clusterroles",
+        "/registry/clusterroles/name",
+        "rbac.authorization.k8s.io/v1",
+    ),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "rolebindings",
+        "/registry/rolebindings/ns/name",
+        "rbac.authorization.k8s.io/v1",
+    ),
+    ("rbac.authorization.k8s.io/v1", "roles", "/registry/roles/ns/name", "rbac.authorization.k8s.io/v1"),
+    ("resource.k8s.io/v1", "deviceclasses", "/registry/deviceclasses/name", "resource.k8s.io/v1"),
+    ("resource.k8s.io/v1", "resourceclaims", "/registry/resourceclaims/ns/name", "resource.k8s.io/v1"),
+    (
+        "resource.k8s.io/v1",
+        "resourceclaimtemplates",
+        "/registry/resourceclaimtemplates/ns/name",
+        "resource.k8s.io/v1",
+    ),
+    ("resource.k8s.io/v1", "resourceslices", "/registry/resourceslices/name", "resource.k8s.io/v1"),
+    ("scheduling.k8s.io/v1", "priorityclasses", "/registry/priorityclasses/name", "scheduling.k8s.io/v1"),
+    ("storage.k8s.io/v1", "csidrivers", "/registry/csidrivers/name", "storage.k8s.io/v1"),
+    ("storage.k8s.io/v1", "csinodes", "/registry/csinodes/name", "storage.k8s.io/v1"),
+    (
+        "storage.k8s.io/v1",
+        "csistoragecapacities",
+        "/registry/csistoragecapacities/ns/name",
+        "storage.k8s.io/v1",
+    ),
+    ("storage.k8s.io/v1", "storageclasses", "/registry/storageclasses/name", "storage.k8s.io/v1"),
+    ("storage.k8s.io/v1", "volumeattachments", "/registry/volumeattachments/name", "storage.k8s.io/v1"),
+    (
+        "storage.k8s.io/v1",
+        "volumeattributesclasses",
+        "/registry/volumeattributesclasses/name",
+        "storage.k8s.io/v1",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_resource_lies_where_and_as_kube_apiserver_has_it() {
+    let factory = |prefix: &str| {
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        Arc::new(StorageFactory::new(Engine { storage, exclusive: true }, prefix))
+    };
+    let declared = [
+        pintle_aggregator::resources(),
+        pintle_api::resources(&pintle_api::Config::default()),
+        pintle_apiextensions::resources(),
+    ];
+    let mut found = Vec::new();
+    for resources in declared {
+        let stores = Stores::start(resources, Vec::new(), &factory("/registry"), &Handle::current()).unwrap();
+        for versioned in stores.resources() {
+            let Some(store) = &versioned.store else { continue };
+            let resource = &versioned.resource;
+            let key = store.key("ns", "name").to_string();
+            let version = resource.resource.group_version().to_string();
+            let stored = resource.storage.kind.group_version().to_string();
+            found.push((version, resource.resource.resource.clone(), key, stored));
+        }
+        stores.stop();
+    }
+    found.sort();
+    let mut expected: Vec<_> = KEYS
+        .iter()
+        .map(|(version, name, key, stored)| {
+            ((*version).to_owned(), (*name).to_owned(), (*key).to_owned(), (*stored).to_owned())
+        })
+        .collect();
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_too_new_to_be_stored_is_stored_in_the_one_before() {
+    for media_type in [StorageMediaType::Json, StorageMediaType::Protobuf] {
+        let server = Server::start_with(|options| options.storage_media_type = Some(media_type)).await;
+        let rows = [
+            (
+                "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
+                r#"{"metadata":{"name":"a.example.com"},"spec":{"policyName":"p"}}"#,
+                "/registry/mutatingadmissionpolicybindings/a.example.com",
+                "admissionregistration.k8s.io/v1beta1",
+            ),
+            (
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                r#"{"metadata":{"name":"things.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#,
+                "/registry/apiextensions.k8s.io/customresourcedefinitions/things.example.com",
+                "apiextensions.k8s.io/v1beta1",
+            ),
+        ];
+        for (path, object, key, version) in rows {
+            let created = server.send(&format!("POST {path}\n\n{object}")).await;
+            assert_eq!(created.status, 201, "{}", created.text());
+            let stored = value(&*server.storage(), key).await;
+            let stored = String::from_utf8_lossy(&stored).into_owned();
+            assert!(stored.contains(version), "{stored}");
+            let list = server.send(&format!("GET {path}")).await;
+            assert_eq!(list.json()["items"][0]["metadata"]["uid"], created.json()["metadata"]["uid"]);
+            let item = format!("{}/{}", path, created.str_at("/metadata/name"));
+            assert_eq!(server.send(&format!("GET {item}")).await.text(), created.text());
+            let same = server.send(&format!("PUT {item}\n\n{}", created.text())).await;
+            assert_eq!(same.resource_version(), created.resource_version(), "{}", same.text());
+        }
+        server.stop().await;
+    }
 }

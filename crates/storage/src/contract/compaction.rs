@@ -19,6 +19,7 @@ pub async fn compaction_rejects_older_reads_and_watches(factory: &dyn StorageFac
     let last = history(&*storage).await;
     let compacted = Revision(last.0 - 1);
     storage.compact(compacted).await.expect("compact");
+    assert_eq!(storage.compacted_revision(), compacted);
     for older in [Revision(0), Revision(1), Revision(compacted.0 - 2)] {
         assert_compacted(storage.get_list(request_at("/r/", older)).await, compacted, "list");
         let request = WatchRequest { prefix: "/r/".to_owned(), after: older };

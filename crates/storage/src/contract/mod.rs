@@ -76,7 +76,7 @@ pub fn durable_storage_contract() -> Vec<ContractTest> {
 #[macro_export]
 macro_rules! with_storage_contract {
     ($then:ident { $($argument:tt)* }) => {
-        $crate::$then!(
+        $crate::$then! {
             $($argument)*;
             revisions_grow_by_one_from_above_one,
             create_sets_both_revisions,
@@ -120,7 +120,7 @@ macro_rules! with_storage_contract {
             close_ends_watches_and_rejects_calls,
             close_twice_is_fine,
             an_open_store_is_healthy_and_has_a_size,
-        )
+        }
     };
 }
 
@@ -128,7 +128,7 @@ macro_rules! with_storage_contract {
 #[macro_export]
 macro_rules! with_durable_storage_contract {
     ($then:ident { $($argument:tt)* }) => {
-        $crate::$then!(
+        $crate::$then! {
             $($argument)*;
             reopen_keeps_values_and_revisions,
             reopen_keeps_history,
@@ -136,7 +136,7 @@ macro_rules! with_durable_storage_contract {
             reopen_never_reuses_a_revision,
             reopen_keeps_ttls,
             reopen_resumes_watches_without_gap_or_duplicate,
-        )
+        }
     };
 }
 

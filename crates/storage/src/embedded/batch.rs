@@ -128,8 +128,7 @@ impl<'connection> Batch<'connection> {
 
     /// The value of a key's newest write, of this batch or before.
     fn value(&self, revision: Revision) -> Result<Bytes, StorageError> {
-        row::value(self.connection, revision)?
-            .ok_or_else(|| StorageError::Corrupt(format!("the value of revision {revision} is missing")))
+        row::value(self.connection, revision)?.ok_or_else(|| row::missing_value(self.connection, revision))
     }
 
     fn insert(&mut self, write: &Write, previous: Revision, created: Revision) -> rusqlite::Result<Outcome> {
@@ -149,12 +148,12 @@ impl<'connection> Batch<'connection> {
         let entry = Entry { revision, kind, key, create_revision, previous, expires };
         let (version, mod_revision) = match kind {
             EventKind::Create | EventKind::Update => {
-                self.inserts.insert(&entry, Some(&value))?;
+                self.inserts.insert(&entry, &value)?;
                 self.bytes += value.len() as u64;
                 (Version::live(revision, create_revision), revision)
             }
             EventKind::Delete => {
-                self.inserts.insert(&entry, None)?;
+                self.inserts.insert(&entry, &[])?;
                 (Version::tombstone(revision), previous)
             }
         };

@@ -9,9 +9,10 @@
 //! process is restarted and reads what is there.
 
 use super::{
-    Shared,
+    EmbeddedOptions, Shared,
     batch::{Batch, Outcome, Write, WriteKind, commit_error, is_disk_full, milliseconds},
     inbox::{Command, Reply, Taken},
+    meta::Meta,
     row,
 };
 use crate::{Key, Revision, StorageError};
@@ -23,6 +24,8 @@ const MAX_BATCH_WRITES: usize = 1024;
 const MAX_BATCH_BYTES: usize = 16 << 20;
 /// So many compacted rows are deleted between two commits.
 const GARBAGE_ROWS: usize = 256;
+/// So many free pages are given back between two commits.
+const VACUUM_PAGES: u64 = 64;
 /// So long at most until the clock is looked at again, which may have been set.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 /// An expired key whose deletion failed is tried again after this.
@@ -35,12 +38,18 @@ pub(super) struct Committer {
     connection: Connection,
     /// Held until the connection is closed.
     lock: File,
+    /// What the table of that name says.
+    meta: Meta,
     expirations: Expirations,
     /// Revisions that are compacted away but whose rows are still there, descending: rows go oldest first, so that a
     /// tombstone outlives what it deleted, and a restart in between sees no key rise from the dead.
     garbage: Vec<Revision>,
     /// Who waits for the rows to go.
     compactions: Vec<Reply>,
+    /// So many free pages are never given back.
+    spare_pages: u64,
+    /// Rows went, and nobody has looked since whether there are too many free pages.
+    vacuuming: bool,
     log_bytes: u64,
     /// About what has been written to the log since it was copied.
     logged: u64,
@@ -52,20 +61,24 @@ impl Committer {
         shared: Arc<Shared>,
         connection: Connection,
         lock: File,
+        meta: Meta,
         expirations: Expirations,
         garbage: Vec<Revision>,
-        log_bytes: u64,
+        options: &EmbeddedOptions,
     ) -> Committer {
         Committer {
             shared,
             connection,
             lock,
+            meta,
             expirations,
             garbage: descending(garbage),
             compactions: Vec::new(),
-            log_bytes,
+            spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
+            vacuuming: true,
+            log_bytes: options.log_bytes,
             // What an earlier process left in the log is copied soon.
-            logged: log_bytes / 2,
+            logged: options.log_bytes / 2,
             poisoned: None,
         }
     }
@@ -94,6 +107,7 @@ impl Committer {
                 self.probe(probes);
             }
             self.collect_garbage();
+            self.vacuum();
             if self.logged >= self.log_bytes {
                 self.checkpoint();
             }
@@ -108,7 +122,7 @@ impl Committer {
         if self.poisoned.is_some() {
             return None;
         }
-        if !self.garbage.is_empty() {
+        if !self.garbage.is_empty() || self.vacuuming {
             return Some(Duration::ZERO);
         }
         let (at, ..) = self.expirations.first()?;
@@ -231,7 +245,7 @@ impl Committer {
             let _ = reply.send(Err(StorageError::FutureRevision { requested: revision, current }));
         } else if revision <= compacted {
             let _ = reply.send(Ok(()));
-        } else if let Err(error) = self.record_compaction(revision, current) {
+        } else if let Err(error) = self.record(self.meta.compacted_at(revision, current)) {
             let error = self.failed(error);
             let _ = reply.send(Err(error));
         } else {
@@ -260,22 +274,23 @@ impl Committer {
 
     fn try_space(&self) -> rusqlite::Result<()> {
         execute(&self.connection, "BEGIN IMMEDIATE")?;
-        execute(&self.connection, "CREATE TABLE probe (space BLOB)")?;
-        let space = "INSERT INTO probe VALUES (zeroblob(65536))";
-        execute(&self.connection, space)?;
-        execute(&self.connection, "DROP TABLE probe")?;
+        // No write has revision 0.
+        execute(
+            &self.connection,
+            "INSERT INTO vals (revision, checksum, value) VALUES (0, 0, zeroblob(65536))",
+        )?;
+        execute(&self.connection, "DELETE FROM vals WHERE revision = 0")?;
         execute(&self.connection, "COMMIT")
     }
 
     /// The compaction is decided when this is on the disk; the rows go afterwards, after a restart if need be. The
     /// current revision is recorded too, since the row that tells it may go.
-    fn record_compaction(&self, compacted: Revision, current: Revision) -> rusqlite::Result<()> {
+    fn record(&mut self, meta: Meta) -> rusqlite::Result<()> {
         execute(&self.connection, "BEGIN IMMEDIATE")?;
-        for (name, revision) in [("compacted", compacted), ("revision", current)] {
-            let update = "UPDATE meta SET number = ? WHERE name = ?";
-            self.connection.prepare_cached(update)?.execute((row::integer(revision), name))?;
-        }
-        execute(&self.connection, "COMMIT")
+        meta.write(&self.connection)?;
+        execute(&self.connection, "COMMIT")?;
+        self.meta = meta;
+        Ok(())
     }
 
     /// Deletes some of the rows that were compacted away.
@@ -299,7 +314,10 @@ impl Committer {
     }
 
     fn delete_rows(&mut self, descending: &[Revision]) -> rusqlite::Result<()> {
+        let mut meta = self.meta;
+        descending.iter().for_each(|revision| meta.kept.remove(*revision));
         execute(&self.connection, "BEGIN IMMEDIATE")?;
+        meta.write(&self.connection)?;
         // Runs of revisions go with one statement.
         for run in descending.chunk_by(|later, earlier| later.0 == earlier.0 + 1) {
             if let [last, .., first] | [first @ last] = run {
@@ -307,8 +325,46 @@ impl Committer {
             }
         }
         execute(&self.connection, "COMMIT")?;
+        self.meta = meta;
+        self.vacuuming = true;
         self.logged += descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2;
         Ok(())
+    }
+
+    /// Gives some free pages back to the file system when most of the database is free: after a burst, that is. What
+    /// every compaction frees is used again soon, and moving pages is not for nothing.
+    fn vacuum(&mut self) {
+        if !self.vacuuming || !self.garbage.is_empty() || self.poisoned.is_some() {
+            return;
+        }
+        match self.free_pages() {
+            Ok((pages, free)) if free > self.spare_pages && free > pages / 2 => {
+                if let Err(error) = give_back(&self.connection) {
+                    self.vacuuming = false;
+                    self.failed(error);
+                }
+                // Each of them moves another and changes what leads to that one.
+                self.logged += VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE);
+            }
+            Ok(_) => self.vacuuming = false,
+            Err(error) => {
+                self.vacuuming = false;
+                self.failed(error);
+            }
+        }
+    }
+
+    /// How many pages the database has, and how many of them nobody uses. None are free in a store that was made when
+    /// they were never given back.
+    fn free_pages(&self) -> rusqlite::Result<(u64, u64)> {
+        let pragma = |statement: &str| {
+            let mut statement = self.connection.prepare_cached(statement)?;
+            statement.query_row((), |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+        };
+        if pragma("PRAGMA auto_vacuum")? == 0 {
+            return Ok((0, 0));
+        }
+        Ok((pragma("PRAGMA page_count")?, pragma("PRAGMA freelist_count")?))
     }
 
     /// Copies the log into the database, so that it can be used again from its start.
@@ -394,6 +450,14 @@ fn descending(mut revisions: Vec<Revision>) -> Vec<Revision> {
 
 fn execute(connection: &Connection, statement: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(statement)?.execute(()).map(drop)
+}
+
+fn give_back(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+    let mut rows = statement.query(())?;
+    // It frees a page a step.
+    while rows.next()?.is_some() {}
+    Ok(())
 }
 
 /// Whether all of the log was copied.

@@ -6,8 +6,11 @@
 use super::{
     EmbeddedOptions,
     committer::Expirations,
+    locate::{self, Place},
     log,
-    row::{self, Entry},
+    meta::Meta,
+    row::{self, Inserts},
+    scan::scan,
 };
 use crate::{
     EventKind, Revision,
@@ -19,12 +22,19 @@ use std::{
     fs::{self, File, TryLockError},
     io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 1;
+pub(super) const FORMAT_VERSION: i64 = 2;
+/// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
+const OLDEST_FORMAT_VERSION: i64 = 1;
+
+/// A process that was killed a moment ago may still have its files, and so may one between being forked and becoming
+/// another program.
+const LOCK_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where a database says how it is written and read
 const MODE_OFFSET: u64 = 18;
@@ -42,7 +52,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Written by a program that this one does not understand.
-    #[error("{path}: the store has format version {found}, this program knows {FORMAT_VERSION}")]
+    #[error(
+        "{path}: the store has format version {found}, this program knows {OLDEST_FORMAT_VERSION} to {FORMAT_VERSION}"
+    )]
     UnknownFormat {
         /// The database file.
         path: PathBuf,
@@ -80,8 +92,7 @@ pub(super) struct Opened {
     pub(super) lock: File,
     pub(super) connection: Connection,
     pub(super) index: KeyIndex,
-    pub(super) revision: Revision,
-    pub(super) compacted: Revision,
+    pub(super) meta: Meta,
     pub(super) expirations: Expirations,
     /// Rows that an earlier process compacted away but did not get to delete.
     pub(super) garbage: Vec<Revision>,
@@ -104,9 +115,9 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened
         checked => checked?,
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
-    check_format(&path, &connection)?;
+    let version = check_format(&path, &connection)?;
     check_log(directory, &connection)?;
-    load(&path, connection, lock)
+    load(&path, connection, version, lock)
 }
 
 /// Makes the directory, durably, for its owner alone: what is stored may be secret.
@@ -133,10 +144,16 @@ fn sync_directory(directory: &Path) -> Result<(), OpenError> {
 fn lock(path: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(LOCK_PATIENCE / 50);
+            }
+            Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
     }
 }
 
@@ -189,12 +206,13 @@ fn make<E: From<OpenError>>(
     let failed = |source| database_error(&new, source);
     let connection = Connection::open(&new).map_err(failed)?;
     let begin = format!(
-        "PRAGMA page_size = {}; PRAGMA synchronous = EXTRA; BEGIN; {}
+        "PRAGMA page_size = {}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = EXTRA; BEGIN; {}
          PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; COMMIT;",
         row::PAGE_SIZE,
         row::SCHEMA,
     );
     connection.execute_batch(&begin).map_err(failed)?;
+    Meta { revision: Revision(1), ..Meta::default() }.write(&connection).map_err(failed)?;
     if let Err(error) = fill(&new, &connection) {
         drop(connection);
         // It is no store, and the next one begins with removing it, should this fail.
@@ -262,7 +280,10 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     // Copying the log is the commit thread's decision: it must not happen behind a failed sync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    connection.execute_batch(&format!("PRAGMA cache_size = -{};", cache_bytes / 1024))?;
+    connection.execute_batch(&format!(
+        "PRAGMA cache_size = -{}; PRAGMA cell_size_check = ON;",
+        cache_bytes / 1024
+    ))?;
     Ok(connection)
 }
 
@@ -272,10 +293,12 @@ fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection
         let pages = bytes / u64::from(row::PAGE_SIZE);
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
     }
-    connection.execute_batch(
+    // A log that grew while somebody read for long is cut when it is begun again.
+    let log_limit = options.log_bytes.saturating_mul(2);
+    connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;",
-    )?;
+         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {log_limit};",
+    ))?;
     Ok(connection)
 }
 
@@ -285,32 +308,82 @@ pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Con
 }
 
 pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
-    let path = path.to_owned();
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            OpenError::Damaged { path, detail: source.to_string() }
+        // It says so of the first page only.
+        Some(ErrorCode::NotADatabase) => {
+            damaged(path, Some(Place { path: path.to_owned(), offset: 0 }), &source.to_string())
         }
-        _ => OpenError::Database { path, source },
+        Some(ErrorCode::DatabaseCorrupt) => damaged(path, None, &source.to_string()),
+        _ => OpenError::Database { path: path.to_owned(), source },
     }
 }
 
-pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+/// An error of SQLite on an open database, with what its own check says if it is of damage.
+pub(super) fn connection_error(path: &Path, connection: &Connection, source: rusqlite::Error) -> OpenError {
+    match database_error(path, source) {
+        OpenError::Damaged { path, detail } => match locate::complaint(connection) {
+            Some((place, complaint)) => damaged(&path, place, &format!("{detail}: {complaint}")),
+            None => OpenError::Damaged { path, detail },
+        },
+        error => error,
+    }
+}
+
+/// Damage, at a place in the database or its log if that is known.
+pub(super) fn damaged(path: &Path, place: Option<Place>, what: &str) -> OpenError {
+    match place {
+        Some(Place { path, offset }) => {
+            OpenError::Damaged { path, detail: format!("at offset {offset}: {what}") }
+        }
+        None => OpenError::Damaged { path: path.to_owned(), detail: what.to_owned() },
+    }
+}
+
+/// Checks what the first page says, and returns the format version.
+pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<i64, OpenError> {
+    let failed = |source| connection_error(path, connection, source);
+    let header = |offset, what: &str| damaged(path, Some(Place { path: path.to_owned(), offset }), what);
     let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0));
-    let application = pragma("application_id").map_err(|source| database_error(path, source))?;
+    let application = pragma("application_id").map_err(failed)?;
     if application != APPLICATION_ID {
-        let detail = format!("its application id is {application:#x}, not {APPLICATION_ID:#x}");
-        return Err(OpenError::Damaged { path: path.to_owned(), detail });
+        return Err(header(68, &format!("its application id is {application:#x}, not {APPLICATION_ID:#x}")));
     }
     let mode = connection.query_row("PRAGMA journal_mode", (), |row| row.get::<_, String>(0));
-    if mode.map_err(|source| database_error(path, source))? != "wal" {
-        let detail = "at offset 18: the database does not name its log".to_owned();
-        return Err(OpenError::Damaged { path: path.to_owned(), detail });
+    if mode.map_err(failed)? != "wal" {
+        return Err(header(MODE_OFFSET, "the database does not name its log"));
     }
-    let found = pragma("user_version").map_err(|source| database_error(path, source))?;
-    if found != FORMAT_VERSION {
+    let found = pragma("user_version").map_err(failed)?;
+    if !(OLDEST_FORMAT_VERSION..=FORMAT_VERSION).contains(&found) {
         return Err(OpenError::UnknownFormat { path: path.to_owned(), found });
     }
-    Ok(())
+    if pragma("page_size").map_err(failed)? != i64::from(row::PAGE_SIZE) {
+        return Err(header(16, "its pages have another size"));
+    }
+    if schema(connection).map_err(failed)? != words(row::SCHEMA) {
+        return Err(header(100, "its tables are not those of a store"));
+    }
+    Ok(found)
+}
+
+/// The statements that made the tables, in their order.
+fn schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT sql, rootpage FROM sqlite_schema ORDER BY rowid")?;
+    let mut rows = statement.query(())?;
+    let (mut found, mut roots) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        let sql = row.get_ref(0)?.as_str().unwrap_or_default();
+        found.extend(words(&format!("{sql};")));
+        let root: i64 = row.get(1)?;
+        if roots.contains(&root) {
+            found.push("two tables in one place".to_owned());
+        }
+        roots.push(root);
+    }
+    Ok(found)
+}
+
+fn words(sql: &str) -> Vec<String> {
+    sql.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Looks for damage in the log, which SQLite has read by now.
@@ -320,36 +393,41 @@ fn check_log(directory: &Path, connection: &Connection) -> Result<(), OpenError>
     log::check(&log_path(directory), u64::try_from(frames).unwrap_or_default())
 }
 
-/// Reads the index.
-fn load(path: &Path, connection: Connection, lock: File) -> Result<Opened, OpenError> {
-    let failed = |source| database_error(path, source);
-    let damaged = |detail: String| OpenError::Damaged { path: path.to_owned(), detail };
-    let meta = |name: &str| {
-        let number = "SELECT number FROM meta WHERE name = ?";
-        connection.query_row(number, (name,), |row| row.get(0)).map(row::revision).map_err(failed)
-    };
-    let compacted = meta("compacted")?;
-    let mut revision = meta("revision")?;
+/// Reads the index, and makes a store of an older version one of the newest.
+fn load(path: &Path, connection: Connection, version: i64, lock: File) -> Result<Opened, OpenError> {
     let mut index = KeyIndex::default();
     let mut expirations = Expirations::new();
-    let mut entries = connection.prepare(row::SELECT_ENTRIES).map_err(failed)?;
-    for entry in entries.query_map((), Entry::from_row).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let entry = entry.map_err(|at| damaged(format!("the row of revision {at} fails its checksum")))?;
+    let mut tombstones = Vec::new();
+    let meta = scan(path, &connection, version, |entry| {
         let version = match entry.kind {
             EventKind::Create | EventKind::Update => Version::live(entry.revision, entry.create_revision),
-            EventKind::Delete => Version::tombstone(entry.revision),
+            EventKind::Delete => {
+                tombstones.push(entry.revision);
+                Version::tombstone(entry.revision)
+            }
         };
         index.insert(&entry.key, version);
-        revision = revision.max(entry.revision);
         if entry.expires != 0 {
             expirations.insert((entry.expires, entry.key, entry.revision));
         }
+    })?;
+    if version < FORMAT_VERSION {
+        upgrade(&connection, meta, &tombstones)
+            .map_err(|source| connection_error(path, &connection, source))?;
     }
-    drop(entries);
-    if compacted > revision {
-        return Err(damaged(format!("it is compacted at {compacted}, after its newest revision {revision}")));
+    let garbage = index.compact(meta.compacted);
+    Ok(Opened { lock, connection, index, meta, expirations, garbage })
+}
+
+/// From version 1, whose deletes have no row among the values, and whose numbers have no checksum: in one transaction,
+/// so that there is either version or the other.
+fn upgrade(connection: &Connection, meta: Meta, tombstones: &[Revision]) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let mut inserts = Inserts::new(connection)?;
+    for revision in tombstones {
+        inserts.value(*revision, &[])?;
     }
-    let garbage = index.compact(compacted);
-    Ok(Opened { lock, connection, index, revision, compacted, expirations, garbage })
+    drop(inserts);
+    meta.write(connection)?;
+    connection.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}; COMMIT"))
 }

@@ -10,6 +10,7 @@
 
 use super::file::OpenError;
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::Path,
@@ -45,6 +46,19 @@ pub(super) fn check(path: &Path, frames: u64) -> Result<(), OpenError> {
         file.set_len(end).and_then(|()| file.sync_all()).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Where in a log the newest committed copies of pages begin.
+pub(super) fn pages(file: &File) -> io::Result<HashMap<u32, u64>> {
+    let Some(header) = Header::read(file)? else { return Ok(HashMap::new()) };
+    let (mut pages, mut uncommitted) = (HashMap::new(), Vec::new());
+    header.frames(file, HEADER as u64, |offset, [page, pages_after_commit, ..]| {
+        uncommitted.push((page, offset + FRAME_HEADER as u64));
+        if pages_after_commit != 0 {
+            pages.extend(uncommitted.drain(..));
+        }
+    })?;
+    Ok(pages)
 }
 
 struct Header {
@@ -90,23 +104,36 @@ impl Header {
     }
 
     /// Looks at the frames from `offset` on. Those of an earlier round have other salts.
-    fn rest(&self, mut file: &File, mut offset: u64) -> io::Result<Rest> {
+    fn rest(&self, file: &File, offset: u64) -> io::Result<Rest> {
+        let mut rest = Rest::default();
+        self.frames(file, offset, |_, [_, pages_after_commit, ..]| {
+            rest.frames += 1;
+            rest.transactions += u64::from(pages_after_commit != 0);
+        })?;
+        Ok(rest)
+    }
+
+    /// Shows the frames of this round from `offset` on: where they begin, and their headers.
+    fn frames(
+        &self,
+        mut file: &File,
+        mut offset: u64,
+        mut each: impl FnMut(u64, [u32; FRAME_HEADER / 4]),
+    ) -> io::Result<()> {
         let [_, _, _, _, salt_1, salt_2, ..] = self.words;
         let length = file.metadata()?.len();
-        let mut rest = Rest::default();
         while offset + FRAME_HEADER as u64 <= length {
             let mut bytes = [0; FRAME_HEADER];
             file.seek(SeekFrom::Start(offset))?;
             file.read_exact(&mut bytes)?;
             let words: [u32; FRAME_HEADER / 4] = big_endian_words(&bytes);
-            let [_, pages_after_commit, frame_salt_1, frame_salt_2, ..] = words;
+            let [_, _, frame_salt_1, frame_salt_2, ..] = words;
             if (frame_salt_1, frame_salt_2) == (salt_1, salt_2) {
-                rest.frames += 1;
-                rest.transactions += u64::from(pages_after_commit != 0);
+                each(offset, words);
             }
             offset += self.frame_length();
         }
-        Ok(rest)
+        Ok(())
     }
 }
 

@@ -9,7 +9,8 @@
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
 //! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
-//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums.
+//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums; [`meta`] and [`scan`]: that none is
+//!   missing; [`locate`]: where damage is.
 //! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
 //!
 //! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
@@ -19,9 +20,12 @@ mod batch;
 mod committer;
 mod file;
 mod inbox;
+mod locate;
 mod log;
+mod meta;
 mod read;
 mod row;
+mod scan;
 mod snapshot;
 mod watch;
 
@@ -68,11 +72,18 @@ pub struct EmbeddedOptions {
     pub cache_bytes: u64,
     /// The database refuses to grow beyond this, as if the disk were full.
     pub quota_bytes: Option<u64>,
+    /// Unused pages of the database beyond this, and beyond half of it, are given back to the file system.
+    pub spare_bytes: u64,
 }
 
 impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
-        EmbeddedOptions { log_bytes: 16 << 20, cache_bytes: 2 << 20, quota_bytes: None }
+        EmbeddedOptions {
+            log_bytes: 16 << 20,
+            cache_bytes: 2 << 20,
+            quota_bytes: None,
+            spare_bytes: 16 << 20,
+        }
     }
 }
 
@@ -117,8 +128,9 @@ impl EmbeddedStorage {
     /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
     /// says no. An existing store is never replaced by an empty one.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
-        let file::Opened { lock, connection, index, revision, compacted, expirations, garbage } =
+        let file::Opened { lock, connection, index, meta, expirations, garbage } =
             file::open(directory.as_ref(), &options)?;
+        let (revision, compacted) = (meta.revision, meta.compacted);
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted }),
@@ -130,7 +142,7 @@ impl EmbeddedStorage {
             failure: Mutex::new(None),
         });
         let committer =
-            Committer::new(Arc::clone(&shared), connection, lock, expirations, garbage, options.log_bytes);
+            Committer::new(Arc::clone(&shared), connection, lock, meta, expirations, garbage, &options);
         let thread = std::thread::Builder::new().name("storage-commit".to_owned());
         let committer = thread
             .spawn(move || committer.run())
@@ -277,6 +289,10 @@ impl Storage for EmbeddedStorage {
                 }
             }
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.shared.state.read().compacted
     }
 
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {

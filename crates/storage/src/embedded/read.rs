@@ -87,8 +87,7 @@ fn snapshot<'connection>(
 }
 
 fn value(connection: &Connection, revision: Revision) -> Result<Bytes, StorageError> {
-    row::value(connection, revision)?
-        .ok_or_else(|| StorageError::Corrupt(format!("the value of revision {revision} is missing")))
+    row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
 }
 
 fn pair(connection: &Connection, key: Key, version: Version) -> Result<Option<KeyValue>, StorageError> {
@@ -150,8 +149,15 @@ pub(super) fn history(
         let entries = entries.query_map(between, row::Entry::from_row).map_err(row::storage_error)?;
         let mut events = Vec::new();
         let mut bytes = 0;
+        // Nothing is left out after the compaction, and revision 1 is the empty store.
+        let mut expected = after.0.max(1) + 1;
         for (looked_at, entry) in entries.enumerate() {
-            let entry = entry.map_err(row::storage_error)?.map_err(corrupt_entry)?;
+            let entry = entry.map_err(row::storage_error)?;
+            let entry = entry.map_err(|at| corrupt_entry(&transaction, at, "fails its checksum"))?;
+            if entry.revision.0 != expected {
+                return Err(corrupt_entry(&transaction, Revision(expected), "is missing"));
+            }
+            expected += 1;
             if entry.key.as_str().starts_with(prefix) {
                 let revision = entry.revision;
                 let mod_revision = if entry.kind == EventKind::Delete { entry.previous } else { revision };
@@ -174,11 +180,14 @@ pub(super) fn history(
                 return Ok((events, entry.revision));
             }
         }
+        if expected <= until.0 {
+            return Err(corrupt_entry(&transaction, Revision(expected), "is missing"));
+        }
         Ok((events, until))
     })
 }
 
-/// A row of history that cannot be what was written.
-pub(super) fn corrupt_entry(revision: Revision) -> StorageError {
-    StorageError::Corrupt(format!("the row of revision {revision} fails its checksum"))
+/// A row of history that is not what was written.
+fn corrupt_entry(connection: &Connection, revision: Revision, how: &str) -> StorageError {
+    row::corrupt(connection, "writes", revision, "the row of revision", how)
 }

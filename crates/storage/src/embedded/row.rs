@@ -3,6 +3,7 @@
 //! SQLite checks its log but not its pages, so every row carries a CRC-32 of what it says, revision included: a bit
 //! that flips on the disk is an error and never another value.
 
+use super::locate;
 use crate::{EventKind, Key, Revision, StorageError};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
@@ -30,7 +31,6 @@ pub(super) const SCHEMA: &str = "
         revision INTEGER PRIMARY KEY, kind INTEGER NOT NULL, create_revision INTEGER NOT NULL,
         previous INTEGER NOT NULL, expires INTEGER NOT NULL, checksum INTEGER NOT NULL, key TEXT NOT NULL);
     CREATE TABLE vals (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
-    INSERT INTO meta VALUES ('compacted', 0), ('revision', 1);
 ";
 
 /// The columns in the order [`Entry::from_row`] reads them.
@@ -67,8 +67,9 @@ impl Inserts<'_> {
         })
     }
 
-    /// Inserts a write; `value` is `None` for a delete.
-    pub(super) fn insert(&mut self, entry: &Entry, value: Option<&Bytes>) -> rusqlite::Result<()> {
+    /// Inserts a write. A delete has an empty value, which nobody reads: that there is a row for every write tells
+    /// whether the newest ones are all there.
+    pub(super) fn insert(&mut self, entry: &Entry, value: &[u8]) -> rusqlite::Result<()> {
         let revision = integer(entry.revision);
         self.entry.execute((
             revision,
@@ -79,11 +80,19 @@ impl Inserts<'_> {
             entry.checksum(),
             entry.key.as_str(),
         ))?;
-        if let Some(value) = value {
-            self.value.execute((revision, value_checksum(entry.revision, value), &**value))?;
-        }
-        Ok(())
+        self.value(entry.revision, value)
     }
+
+    /// Inserts only the row among the values.
+    pub(super) fn value(&mut self, revision: Revision, value: &[u8]) -> rusqlite::Result<()> {
+        self.value.execute((integer(revision), value_checksum(revision, value), value)).map(drop)
+    }
+}
+
+/// The newest revision that has a row among the values; zero when there is none.
+pub(super) fn newest_value(connection: &Connection) -> rusqlite::Result<Revision> {
+    let newest = "SELECT max(revision) FROM vals";
+    connection.query_row(newest, (), |row| row.get::<_, Option<i64>>(0)).map(|at| revision(at.unwrap_or(0)))
 }
 
 /// Deletes the rows of the revisions from `first` to `last`.
@@ -99,33 +108,55 @@ pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Optio
     let mut statement = connection.prepare_cached(SELECT_VALUE).map_err(storage_error)?;
     let read = |row: &Row<'_>| {
         let value = row.get_ref(1)?.as_blob().map(Bytes::copy_from_slice);
-        Ok((row.get::<_, i64>(0)?, value.ok()))
+        Ok((row.get_ref(0)?.as_i64().ok(), value.ok()))
     };
     let row = statement.query_row((integer(revision),), read).optional().map_err(storage_error)?;
     match row {
         None => Ok(None),
-        Some((checksum, Some(value))) if checksum == value_checksum(revision, &value) => Ok(Some(value)),
-        Some(_) => Err(StorageError::Corrupt(format!("the value of revision {revision} fails its checksum"))),
+        Some((Some(checksum), Some(value))) if checksum == value_checksum(revision, &value) => {
+            Ok(Some(value))
+        }
+        Some(_) => Err(corrupt(connection, "vals", revision, "the value of revision", "fails its checksum")),
     }
+}
+
+/// The error for a value that has to be there and is not.
+pub(super) fn missing_value(connection: &Connection, revision: Revision) -> StorageError {
+    corrupt(connection, "vals", revision, "the value of revision", "is missing")
+}
+
+/// Damage to what is there of a revision in a table, with the place in the files.
+pub(super) fn corrupt(
+    connection: &Connection,
+    table: &str,
+    revision: Revision,
+    what: &str,
+    how: &str,
+) -> StorageError {
+    let place =
+        locate::row(connection, table, revision).map_or_else(String::new, |place| format!("{place}: "));
+    StorageError::Corrupt(format!("{place}{what} {revision} {how}"))
 }
 
 impl Entry {
     /// The write a row of the `select_entries` statements tells of; `Err` has the row's revision.
     pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Revision>> {
         let revision = revision(row.get(0)?);
-        let (Some(kind), Ok(key)) = (kind(row.get(1)?), row.get_ref(6)?.as_str()) else {
-            return Ok(Err(revision));
-        };
+        Ok(Entry::intact(revision, row).ok_or(revision))
+    }
+
+    /// A damaged row may have anything in its columns.
+    fn intact(revision: Revision, row: &Row<'_>) -> Option<Entry> {
+        let number = |column| row.get_ref(column).ok()?.as_i64().ok();
         let entry = Entry {
             revision,
-            kind,
-            key: Key::new(key),
-            create_revision: self::revision(row.get(2)?),
-            previous: self::revision(row.get(3)?),
-            expires: row.get::<_, i64>(4)?.cast_unsigned(),
+            kind: kind(number(1)?)?,
+            key: Key::new(row.get_ref(6).ok()?.as_str().ok()?),
+            create_revision: self::revision(number(2)?),
+            previous: self::revision(number(3)?),
+            expires: number(4)?.cast_unsigned(),
         };
-        let intact = row.get::<_, i64>(5)? == entry.checksum();
-        Ok(if intact { Ok(entry) } else { Err(revision) })
+        (number(5)? == entry.checksum()).then_some(entry)
     }
 
     fn checksum(&self) -> i64 {

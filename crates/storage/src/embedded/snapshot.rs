@@ -10,7 +10,9 @@
 use super::{
     EmbeddedOptions,
     file::{self, OpenError},
+    meta::{Kept, Meta},
     row::{self, Entry, Inserts},
+    scan::scan,
 };
 use crate::{
     EventKind, Key, Revision,
@@ -59,8 +61,8 @@ impl EmbeddedSnapshot {
         let failed = |source| file::database_error(&path, source);
         let connection = file::reader(directory, options.cache_bytes).map_err(failed)?;
         connection.execute_batch("BEGIN").map_err(failed)?;
-        file::check_format(&path, &connection)?;
-        let (revision, live) = index(&path, &connection)?;
+        let version = file::check_format(&path, &connection)?;
+        let (revision, live) = index(&path, &connection, version)?;
         Ok(EmbeddedSnapshot { path, connection, revision, live })
     }
 
@@ -119,19 +121,13 @@ impl EmbeddedSnapshot {
 }
 
 /// The keys that exist, and the newest revision.
-fn index(path: &Path, connection: &Connection) -> Result<(Revision, BTreeMap<Key, Live>), OpenError> {
-    let failed = |source| file::database_error(path, source);
-    let revision = "SELECT number FROM meta WHERE name = 'revision'";
-    let mut revision =
-        connection.query_row(revision, (), |row| row.get(0)).map(row::revision).map_err(failed)?;
+fn index(
+    path: &Path,
+    connection: &Connection,
+    version: i64,
+) -> Result<(Revision, BTreeMap<Key, Live>), OpenError> {
     let mut live = BTreeMap::new();
-    let mut entries = connection.prepare(row::SELECT_ENTRIES).map_err(failed)?;
-    for entry in entries.query_map((), Entry::from_row).map_err(failed)? {
-        let entry = entry.map_err(failed)?.map_err(|at| OpenError::Damaged {
-            path: path.to_owned(),
-            detail: format!("the row of revision {at} fails its checksum"),
-        })?;
-        revision = revision.max(entry.revision);
+    let meta = scan(path, connection, version, |entry| {
         let Entry { revision: mod_revision, create_revision, expires, .. } = entry;
         match entry.kind {
             EventKind::Create | EventKind::Update => {
@@ -141,8 +137,8 @@ fn index(path: &Path, connection: &Connection) -> Result<(Revision, BTreeMap<Key
                 live.remove(&entry.key);
             }
         }
-    }
-    Ok((revision, live))
+    })?;
+    Ok((meta.revision, live))
 }
 
 /// Makes a store in `directory` out of the snapshot at `path`. Keys keep their revisions. The store's own revision is
@@ -176,12 +172,13 @@ pub fn restore_embedded(
         let pragmas = format!("PRAGMA synchronous = OFF; PRAGMA cache_size = -{};", FILL_CACHE_BYTES / 1024);
         connection.execute_batch(&format!("{pragmas} BEGIN;")).map_err(failed)?;
         let mut inserts = Inserts::new(connection).map_err(failed)?;
+        let mut kept = Kept::default();
         while let Some(record) = reader.next_record()? {
             if record.expires != 0 && record.expires <= now {
                 restored.expired += 1;
                 continue;
             }
-            insert(&mut inserts, record, &mut restored.revision).map_err(failed)?;
+            kept.add(insert(&mut inserts, record, &mut restored.revision).map_err(failed)?);
             restored.keys += 1;
             if restored.keys.is_multiple_of(1000) {
                 progress(restored.keys, total);
@@ -192,8 +189,8 @@ pub fn restore_embedded(
             let source = io::Error::other("the file was changed while it was read");
             return Err(SnapshotError::Io { path: path.to_owned(), source }.into());
         }
-        let update = "UPDATE meta SET number = ? WHERE name IN ('compacted', 'revision')";
-        connection.execute(update, (row::integer(restored.revision),)).map_err(failed)?;
+        let meta = Meta { compacted: restored.revision, revision: restored.revision, kept };
+        meta.write(connection).map_err(failed)?;
         connection.execute_batch("COMMIT").map_err(failed)
     })?;
     progress(total, total);
@@ -201,19 +198,24 @@ pub fn restore_embedded(
 }
 
 /// Writes a record's rows. A revision has one write here, but may have had several where the snapshot is from (a
-/// transaction of etcd): all but one of them become new writes, behind `newest`.
-fn insert(inserts: &mut Inserts<'_>, record: SnapshotRecord, newest: &mut Revision) -> rusqlite::Result<()> {
+/// transaction of etcd): all but one of them become new writes, behind `newest`. Returns the revision of the rows.
+fn insert(
+    inserts: &mut Inserts<'_>,
+    record: SnapshotRecord,
+    newest: &mut Revision,
+) -> rusqlite::Result<Revision> {
     let SnapshotRecord { key, value, create_revision, mod_revision, expires } = record;
     let kind = if create_revision == mod_revision { EventKind::Create } else { EventKind::Update };
     let mut entry =
         Entry { revision: mod_revision, kind, key, create_revision, previous: Revision(0), expires };
-    match inserts.insert(&entry, Some(&value)) {
+    match inserts.insert(&entry, &value) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
             *newest = Revision(newest.0 + 1);
             entry.revision = *newest;
             entry.kind = EventKind::Update;
-            inserts.insert(&entry, Some(&value))
+            inserts.insert(&entry, &value)?;
         }
-        inserted => inserted,
+        inserted => inserted?,
     }
+    Ok(entry.revision)
 }

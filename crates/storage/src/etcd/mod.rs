@@ -7,6 +7,7 @@
 //! - [`revision`]: the newest revision, read once for all who ask at the same time. A consistent read from a cache costs
 //!   no more than that.
 //! - [`compaction`]: who compacts, when several servers could.
+//! - [`mod@snapshot`]: the cluster as what snapshots are saved from and restored into.
 
 mod client;
 mod compaction;
@@ -19,10 +20,12 @@ mod metrics;
 mod options;
 mod proto;
 mod revision;
+mod snapshot;
 mod watch;
 
 pub use metrics::EtcdObserver;
 pub use options::{EtcdOpenError, EtcdOptions};
+pub use snapshot::EtcdSnapshotStore;
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
@@ -423,6 +426,10 @@ impl Storage for EtcdStorage {
             self.check_open()?;
             compaction::compact(&self.client, &self.feed, revision).await
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
     }
 
     fn compact_periodically(

@@ -12,6 +12,7 @@ pub(super) mod path {
     pub(crate) const COMPACT: &str = "/etcdserverpb.KV/Compact";
     pub(crate) const WATCH: &str = "/etcdserverpb.Watch/Watch";
     pub(crate) const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
+    pub(crate) const LEASE_TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive";
     pub(crate) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 }
 
@@ -35,6 +36,8 @@ pub(super) struct KeyValue {
     pub(super) version: i64,
     #[prost(bytes = "bytes", tag = "5")]
     pub(super) value: Bytes,
+    #[prost(int64, tag = "6")]
+    pub(super) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -179,6 +182,19 @@ pub(super) struct LeaseGrantResponse {
     pub(super) id: i64,
     #[prost(string, tag = "4")]
     pub(super) error: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveRequest {
+    #[prost(int64, tag = "1")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveResponse {
+    /// In seconds; negative when there is no such lease any more.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

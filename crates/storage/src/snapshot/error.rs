@@ -96,6 +96,14 @@ pub enum RestoreError {
     /// The store.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The store refused a key, such as one whose value is too large for it.
+    #[error("writing {key}: {source}")]
+    Write {
+        /// The key.
+        key: Key,
+        /// What the store said.
+        source: StorageError,
+    },
     /// There is a store already. Nothing was changed.
     #[error("{path}: there is a store already; a snapshot is restored where there is none")]
     StoreExists {

@@ -6,7 +6,8 @@
 //!
 //! - [`SnapshotWriter`] and [`SnapshotReader`]: the format, streamed; a reader trusts nothing. [`verify`] reads all of it.
 //! - [`SnapshotFile`]: a file that has its name only when it is whole.
-//! - [`save_snapshot`] and [`restore_snapshot`]: from and into any engine, through [`Storage`](crate::Storage).
+//! - [`save_snapshot`] and [`restore_snapshot`]: from and into any engine that is a [`SnapshotSource`] and a
+//!   [`RestoreTarget`].
 //!   The embedded engine has its own ways, [`EmbeddedSnapshot`](crate::EmbeddedSnapshot), which need no running server
 //!   and disturb none, and which keep revisions as they are.
 //!
@@ -20,6 +21,7 @@ mod format;
 mod reader;
 mod restore;
 mod save;
+mod target;
 mod writer;
 
 #[cfg(test)]
@@ -31,6 +33,7 @@ pub use format::{FORMAT_VERSION, SnapshotHeader, SnapshotRecord, SnapshotSummary
 pub use reader::{SnapshotReader, open_verified, verify};
 pub use restore::{RestoreOptions, RestorePhase, Restored, restore_snapshot, unfinished_restore};
 pub use save::{SnapshotPage, SnapshotSource, save_snapshot};
+pub use target::RestoreTarget;
 pub use writer::SnapshotWriter;
 
 pub(crate) use format::now_milliseconds;

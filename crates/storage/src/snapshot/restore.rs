@@ -11,8 +11,11 @@
 //! 5. All keys are read back and compared.
 //! 6. History is compacted, so that who asks for a revision of the old store is told that it is gone. The marker goes.
 
-use super::{RestoreError, SnapshotError, SnapshotReader, SnapshotRecord, SnapshotSummary, now_milliseconds};
-use crate::{Key, KeyValue, ListRequest, Revision, Storage, StorageError, WriteError, snapshot};
+use super::{
+    RestoreError, RestoreTarget, SnapshotError, SnapshotReader, SnapshotRecord, SnapshotSummary,
+    now_milliseconds,
+};
+use crate::{Key, KeyValue, ListRequest, Revision, StorageError, snapshot};
 use bytes::Bytes;
 use std::{
     fs::File,
@@ -22,7 +25,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
 };
 use tokio::task::JoinSet;
 
@@ -32,8 +34,6 @@ const REVISION_KEYS: &str = "pintle/snapshot-revision/";
 /// So many writes raise the revision before their history is compacted.
 const COMPACT_AFTER: u64 = 200_000;
 const PAGE_KEYS: usize = 500;
-/// The shortest time to live that etcd knows.
-const SHORTEST: Duration = Duration::from_secs(1);
 
 /// How a snapshot is restored.
 #[derive(Debug, Clone)]
@@ -81,8 +81,11 @@ pub struct Restored {
 ///
 /// # Errors
 /// Those of the store.
-pub async fn unfinished_restore(storage: &dyn Storage, prefix: &str) -> Result<Option<String>, StorageError> {
-    let marker = storage.get(&marker(prefix)).await?.kv;
+pub async fn unfinished_restore<T: RestoreTarget + ?Sized>(
+    target: &T,
+    prefix: &str,
+) -> Result<Option<String>, StorageError> {
+    let marker = target.read(&marker(prefix)).await?;
     Ok(marker.map(|kv| String::from_utf8_lossy(&kv.value).into_owned()))
 }
 
@@ -93,25 +96,25 @@ pub async fn unfinished_restore(storage: &dyn Storage, prefix: &str) -> Result<O
 /// When the snapshot is damaged or there are keys already, before anything is written. When the store fails, after which
 /// the same restore can be repeated and goes on.
 pub async fn restore_snapshot(
-    storage: Arc<dyn Storage>,
+    target: Arc<dyn RestoreTarget>,
     path: &Path,
     options: &RestoreOptions,
     progress: &mut (dyn FnMut(RestorePhase, u64, u64) + Send),
 ) -> Result<Restored, RestoreError> {
     let (mut reader, summary) = snapshot::open_verified(path)?;
     let prefix = summary.header.prefix.clone();
-    let resumed = begin(&*storage, &prefix, &summary.sha256).await?;
+    let resumed = begin(&*target, &prefix, &summary.sha256).await?;
     if let Some(beyond) = options.bump_revision {
-        let target = Revision(summary.header.revision.0.saturating_add(beyond));
-        raise_revision(&storage, target, options.writers.max(1), progress).await?;
+        let wanted = Revision(summary.header.revision.0.saturating_add(beyond));
+        raise_revision(&target, wanted, options.writers.max(1), progress).await?;
     }
     let now = now_milliseconds();
-    write_keys(&storage, &mut reader, &summary, options.writers.max(1), resumed, now, progress).await?;
-    let keys = compare(&*storage, path, &summary, now, progress).await?;
-    let revision = storage.current_revision().await?;
-    storage.compact(revision).await?;
-    finish(&*storage, &prefix).await?;
-    let revision = storage.current_revision().await?;
+    write_keys(&target, &mut reader, &summary, options.writers.max(1), now, progress).await?;
+    let keys = compare(&*target, path, &summary, now, progress).await?;
+    let revision = target.revision().await?;
+    target.compact_history(revision).await?;
+    target.remove(&marker(&prefix)).await?;
+    let revision = target.revision().await?;
     Ok(Restored { keys, expired: summary.keys - keys, summary, revision, resumed })
 }
 
@@ -120,8 +123,8 @@ fn marker(prefix: &str) -> Key {
 }
 
 /// Takes the prefix for this snapshot. Returns whether a restore of it had been begun.
-async fn begin(storage: &dyn Storage, prefix: &str, sha256: &str) -> Result<bool, RestoreError> {
-    match unfinished_restore(storage, prefix).await? {
+async fn begin(target: &dyn RestoreTarget, prefix: &str, sha256: &str) -> Result<bool, RestoreError> {
+    match unfinished_restore(target, prefix).await? {
         Some(same) if same == sha256 => return Ok(true),
         Some(other) => {
             let prefix = prefix.to_owned();
@@ -130,89 +133,72 @@ async fn begin(storage: &dyn Storage, prefix: &str, sha256: &str) -> Result<bool
         None => {}
     }
     let any = ListRequest { prefix: prefix.to_owned(), start_after: None, limit: 1, revision: None };
-    if let Some(kv) = storage.get_list(any).await?.items.into_iter().next() {
+    if let Some(kv) = target.list(any).await?.items.into_iter().next() {
         return Err(RestoreError::KeysExist { prefix: prefix.to_owned(), key: kv.key });
     }
     let marker = marker(prefix);
-    match storage.create(&marker, Bytes::copy_from_slice(sha256.as_bytes()), None).await {
-        Ok(_) => Ok(false),
-        Err(error) => Err(write_error(&marker, error)),
-    }
-}
-
-async fn finish(storage: &dyn Storage, prefix: &str) -> Result<(), RestoreError> {
-    remove(storage, &marker(prefix)).await
-}
-
-/// Deletes a key of our own, whatever it is.
-async fn remove(storage: &dyn Storage, key: &Key) -> Result<(), RestoreError> {
-    while let Some(kv) = storage.get(key).await?.kv {
-        match storage.delete(key, kv.mod_revision).await {
-            Ok(_) | Err(WriteError::Conflict { .. }) => {}
-            Err(error) => return Err(write_error(key, error)),
+    target.create_key(&marker, Bytes::copy_from_slice(sha256.as_bytes()), 0).await?;
+    match target.read(&marker).await? {
+        Some(kv) if kv.value == sha256 => Ok(false),
+        _ => {
+            let detail = "another restore has begun".to_owned();
+            Err(RestoreError::Differs { key: marker, detail })
         }
     }
-    Ok(())
 }
 
-/// Writes until the store's revision is `target` or more.
+/// Writes until the store's revision is `wanted` or more.
 async fn raise_revision(
-    storage: &Arc<dyn Storage>,
-    target: Revision,
+    target: &Arc<dyn RestoreTarget>,
+    wanted: Revision,
     writers: usize,
     progress: &mut (dyn FnMut(RestorePhase, u64, u64) + Send),
 ) -> Result<(), RestoreError> {
-    let from = storage.current_revision().await?;
-    let total = target.0.saturating_sub(from.0);
+    let from = target.revision().await?;
+    let total = wanted.0.saturating_sub(from.0);
     let keys: Vec<Key> = (0..writers as u64)
         .take_while(|n| *n < total)
         .map(|n| Key::new(format!("{REVISION_KEYS}{n}")))
         .collect();
     let mut current = from;
-    while current < target {
+    while current < wanted {
         progress(RestorePhase::Revision, current.0.saturating_sub(from.0), total);
-        let left = Arc::new(AtomicU64::new((target.0 - current.0).min(COMPACT_AFTER)));
+        let left = Arc::new(AtomicU64::new((wanted.0 - current.0).min(COMPACT_AFTER)));
         let mut tasks = JoinSet::new();
         for key in keys.clone() {
-            let (storage, left) = (Arc::clone(storage), Arc::clone(&left));
-            tasks.spawn(async move { rewrite(&*storage, &key, &left).await });
+            let (target, left) = (Arc::clone(target), Arc::clone(&left));
+            tasks.spawn(async move { rewrite(&*target, &key, &left).await });
         }
         join(&mut tasks).await?;
-        let reached = storage.current_revision().await?;
+        let reached = target.revision().await?;
         if reached <= current {
-            return Err(RestoreError::Revision { reached, wanted: target });
+            return Err(RestoreError::Revision { reached, wanted });
         }
         current = reached;
         // Nobody needs the history of these keys, and it would fill the disk.
-        storage.compact(current).await?;
+        target.compact_history(current).await?;
     }
     for key in &keys {
-        remove(&**storage, key).await?;
+        target.remove(key).await?;
     }
     progress(RestorePhase::Revision, total, total);
     Ok(())
 }
 
 /// Writes a key of our own as long as writes are left.
-async fn rewrite(storage: &dyn Storage, key: &Key, left: &AtomicU64) -> Result<(), RestoreError> {
-    let mut last = storage.get(key).await?.kv.map(|kv| kv.mod_revision);
+async fn rewrite(target: &dyn RestoreTarget, key: &Key, left: &AtomicU64) -> Result<(), RestoreError> {
     let take = |left: u64| left.checked_sub(1);
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-        let written = match last {
-            None => storage.create(key, Bytes::new(), None).await,
-            Some(expected) => storage.update(key, Bytes::new(), expected, None).await,
-        };
-        last = Some(written.map_err(|error| write_error(key, error))?);
+        target.touch(key).await?;
     }
     Ok(())
 }
 
 async fn write_keys(
-    storage: &Arc<dyn Storage>,
+    target: &Arc<dyn RestoreTarget>,
     reader: &mut SnapshotReader<BufReader<File>>,
     summary: &SnapshotSummary,
     writers: usize,
-    resumed: bool,
     now: u64,
     progress: &mut (dyn FnMut(RestorePhase, u64, u64) + Send),
 ) -> Result<(), RestoreError> {
@@ -229,21 +215,20 @@ async fn write_keys(
                 progress(RestorePhase::Keys, written, summary.keys);
             }
         }
-        let Some(ttl) = time_left(&record, now) else { continue };
-        let (storage, failed) = (Arc::clone(storage), Arc::clone(&failed));
+        if is_expired(&record, now) {
+            continue;
+        }
+        let (target, failed) = (Arc::clone(target), Arc::clone(&failed));
         tasks.spawn(async move {
             if failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            match storage.create(&record.key, record.value, ttl).await {
-                Ok(_) => Ok(()),
-                // Whether it is the one that was written before the interruption is looked at in the end.
-                Err(WriteError::KeyExists) if resumed => Ok(()),
-                Err(error) => {
-                    failed.store(true, Ordering::Relaxed);
-                    Err(write_error(&record.key, error))
-                }
-            }
+            // One that exists may be from before an interruption. What it holds is looked at in the end.
+            let created = target.create_key(&record.key, record.value, record.expires).await;
+            created.map_err(|error| {
+                failed.store(true, Ordering::Relaxed);
+                RestoreError::Write { key: record.key.clone(), source: error }
+            })
         });
     }
     join(&mut tasks).await?;
@@ -258,19 +243,13 @@ async fn write_keys(
     }
 }
 
-/// For how long the key is to live; the inner `None` is for ever, the outer one not at all.
-#[expect(clippy::option_option, reason = "no time and no end of time are different things")]
-fn time_left(record: &SnapshotRecord, now: u64) -> Option<Option<Duration>> {
-    match record.expires {
-        0 => Some(None),
-        expires if expires <= now => None,
-        expires => Some(Some(Duration::from_millis(expires - now).max(SHORTEST))),
-    }
+fn is_expired(record: &SnapshotRecord, now: u64) -> bool {
+    record.expires != 0 && record.expires <= now
 }
 
 /// Reads the keys back and compares them with the snapshot. Returns how many there are.
 async fn compare(
-    storage: &dyn Storage,
+    target: &dyn RestoreTarget,
     path: &Path,
     summary: &SnapshotSummary,
     now: u64,
@@ -278,7 +257,7 @@ async fn compare(
 ) -> Result<u64, RestoreError> {
     let input = File::open(path).map_err(|source| SnapshotError::Io { path: path.to_owned(), source })?;
     let mut reader = SnapshotReader::new(path, BufReader::with_capacity(1 << 18, input))?;
-    let mut stored = Stored::new(storage, &summary.header.prefix);
+    let mut stored = Stored::new(target, &summary.header.prefix);
     let differs = |key: Key, detail: &str| RestoreError::Differs { key, detail: detail.to_owned() };
     let (mut keys, mut looked_at) = (0, 0);
     while let Some(record) = reader.next_record()? {
@@ -310,7 +289,7 @@ async fn compare(
 
 /// The keys of a prefix at one revision, read page by page.
 struct Stored<'a> {
-    storage: &'a dyn Storage,
+    target: &'a dyn RestoreTarget,
     request: ListRequest,
     page: std::vec::IntoIter<KeyValue>,
     next: Option<KeyValue>,
@@ -318,10 +297,10 @@ struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    fn new(storage: &'a dyn Storage, prefix: &str) -> Stored<'a> {
+    fn new(target: &'a dyn RestoreTarget, prefix: &str) -> Stored<'a> {
         let request =
             ListRequest { prefix: prefix.to_owned(), start_after: None, limit: PAGE_KEYS, revision: None };
-        Stored { storage, request, page: Vec::new().into_iter(), next: None, more: true }
+        Stored { target, request, page: Vec::new().into_iter(), next: None, more: true }
     }
 
     async fn peek(&mut self) -> Result<Option<&KeyValue>, StorageError> {
@@ -329,10 +308,17 @@ impl<'a> Stored<'a> {
             self.next = self.page.next();
         }
         if self.next.is_none() && self.more {
-            let response = self.storage.get_list(self.request.clone()).await?;
+            let response = self.target.list(self.request.clone()).await?;
             self.request.revision = Some(response.revision);
-            self.request.start_after = response.items.last().map(|kv| kv.key.clone());
             self.more = response.more;
+            match response.items.last() {
+                Some(last) => self.request.start_after = Some(last.key.clone()),
+                None if self.more => {
+                    let what = format!("there are keys under {} that are no text", self.request.prefix);
+                    return Err(StorageError::Corrupt(what));
+                }
+                None => {}
+            }
             self.page = response.items.into_iter();
             self.next = self.page.next();
         }
@@ -353,14 +339,4 @@ async fn join(tasks: &mut JoinSet<Result<(), RestoreError>>) -> Result<(), Resto
 
 fn finished(result: Result<Result<(), RestoreError>, tokio::task::JoinError>) -> Result<(), RestoreError> {
     result.unwrap_or_else(|error| Err(StorageError::Engine(error.to_string()).into()))
-}
-
-fn write_error(key: &Key, error: WriteError) -> RestoreError {
-    match error {
-        WriteError::Storage(error) => error.into(),
-        WriteError::KeyExists => {
-            RestoreError::Differs { key: key.clone(), detail: "somebody has made it".to_owned() }
-        }
-        error => RestoreError::Differs { key: key.clone(), detail: error.to_string() },
-    }
 }

@@ -95,7 +95,14 @@ async fn save_once(
             file.write(record)?;
         }
         progress(file.keys());
-        let Some(last) = page.records.last().filter(|_| page.more) else { break };
+        if !page.more {
+            break;
+        }
+        let Some(last) = page.records.last() else {
+            // Otherwise the rest would be left out in silence.
+            let what = format!("there are keys under {prefix} that are no text, and too many to pass over");
+            return Err(StorageError::Corrupt(what).into());
+        };
         let bytes: usize = page.records.iter().map(|record| record.value.len()).sum();
         limit = (PAGE_BYTES / (bytes / page.records.len()).max(1))
             .min(limit * 4)

@@ -243,8 +243,8 @@ async fn save(source: &dyn SnapshotSource, path: &Path) -> Result<SnapshotSummar
     save_snapshot(source, "/r/", "a test", path, true, &mut |_| {}).await
 }
 
-async fn restore(storage: &Arc<dyn Storage>, path: &Path) -> Result<Restored, RestoreError> {
-    restore_snapshot(Arc::clone(storage), path, &RestoreOptions::default(), &mut |_, _, _| {}).await
+async fn restore(storage: &Arc<MemoryStorage>, path: &Path) -> Result<Restored, RestoreError> {
+    restore_snapshot(storage.clone(), path, &RestoreOptions::default(), &mut |_, _, _| {}).await
 }
 
 fn everything(prefix: &str) -> ListRequest {
@@ -380,7 +380,7 @@ async fn a_restore_has_the_keys_and_no_revision_that_a_client_has_seen() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.snap");
     let (source, summary) = snapshot(&path).await;
-    let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let target = Arc::new(MemoryStorage::new());
     put(&*target, "/other/key", "of somebody else").await;
     let restored = restore(&target, &path).await.unwrap();
     assert_eq!((restored.keys, restored.expired, restored.resumed), (41, 0, false));
@@ -410,9 +410,9 @@ async fn the_revision_is_raised_as_told() {
     for (bump_revision, least, most) in
         [(None, 2, old), (Some(0), old + 1, old + 200), (Some(1000), old + 1001, old + 1300)]
     {
-        let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let target = Arc::new(MemoryStorage::new());
         let options = RestoreOptions { bump_revision, writers: 8 };
-        restore_snapshot(Arc::clone(&target), &path, &options, &mut |_, _, _| {}).await.unwrap();
+        restore_snapshot(target.clone(), &path, &options, &mut |_, _, _| {}).await.unwrap();
         let revisions = target.get_list(everything("/r/")).await.unwrap().items;
         let revisions = revisions.iter().map(|kv| kv.mod_revision.0);
         let (low, high) = (revisions.clone().min().unwrap(), revisions.max().unwrap());
@@ -430,7 +430,7 @@ async fn an_interrupted_restore_is_finished_by_the_same_snapshot_only() {
     save(&source, &other).await.unwrap();
 
     // As an interrupted restore leaves it: the marker, a key of our own, and some of the keys.
-    let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let target = Arc::new(MemoryStorage::new());
     put(&*target, "pintle/snapshot-restore/r/", &summary.sha256).await;
     put(&*target, "pintle/snapshot-revision/0", "").await;
     put(&*target, "/r/03", "{\"of\":3}").await;
@@ -463,7 +463,7 @@ async fn somebody_elses_writes_are_noticed() {
     for (name, value) in
         [("/r/03", "another"), ("/r/031", "one more"), ("/r/zzz", "one more"), ("/r/!", "one more")]
     {
-        let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let target = Arc::new(MemoryStorage::new());
         put(&*target, "pintle/snapshot-restore/r/", &summary.sha256).await;
         put(&*target, name, value).await;
         let refused = restore(&target, &path).await;
@@ -484,7 +484,7 @@ async fn a_damaged_snapshot_writes_nothing() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let target = Arc::new(MemoryStorage::new());
     let refused = restore(&target, &path).await;
     assert!(matches!(&refused, Err(RestoreError::Snapshot(SnapshotError::Damaged { .. }))), "{refused:?}");
     assert_eq!(target.current_revision().await.unwrap(), Revision(1));
@@ -500,7 +500,7 @@ async fn what_expires_is_restored_with_the_time_it_has_left() {
         file.write(&SnapshotRecord { expires, ..record(name, b"{}", 3, 3) }).unwrap();
     }
     file.finish().unwrap();
-    let target: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+    let target = Arc::new(MemoryStorage::new());
     let restored = restore(&target, &path).await.unwrap();
     assert_eq!((restored.keys, restored.expired), (2, 1));
     let request = WatchRequest { prefix: "/r/".to_owned(), after: restored.revision };

@@ -6,3 +6,4 @@ mod contract;
 mod engine;
 mod faults;
 mod setup;
+mod snapshot;

@@ -33,7 +33,7 @@ const CONDITION_FIELDS: [&str; 5] = ["type", "status", "lastTransitionTime", "re
 pub(super) const CONVERSION: Conversion = Conversion { to_storage: to_v2, from_storage: from_v2 };
 
 /// A second-version autoscaler from a first-version one.
-pub(crate) fn to_v2(mut autoscaler: Value) -> Value {
+fn to_v2(mut autoscaler: Value) -> Value {
     autoscaler.set("apiVersion", "autoscaling/v2");
     let target = autoscaler.at_mut("spec").and_then(|spec| spec.remove_at("targetCPUUtilizationPercentage"));
     let mut metrics =

@@ -1,6 +1,10 @@
 //! Files that are not as they were left: refused with their path, and never replaced by something empty.
 
-use super::*;
+use super::{
+    history::{History, value},
+    *,
+};
+use pintle_fault_vfs::{Image, Random};
 use std::io::{Seek, SeekFrom, Write};
 
 /// A closed store with a few objects.
@@ -30,10 +34,10 @@ async fn an_unknown_format_is_refused_with_its_path() {
     let factory = store().await;
     let path = file::database_path(factory.0.path());
     let connection = rusqlite::Connection::open(&path).unwrap();
-    connection.execute_batch("PRAGMA user_version = 2").unwrap();
+    connection.execute_batch("PRAGMA user_version = 3").unwrap();
     drop(connection);
     let error = refused(factory.0.path());
-    assert!(matches!(&error, OpenError::UnknownFormat { found: 2, .. }), "{error}");
+    assert!(matches!(&error, OpenError::UnknownFormat { found: 3, .. }), "{error}");
     assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
 }
 
@@ -116,4 +120,202 @@ async fn a_flipped_bit_in_the_index_is_refused() {
     overwrite(&path, offset as u64 + 3, b"b");
     let error = refused(factory.0.path());
     assert!(matches!(&error, OpenError::Damaged { detail, .. } if detail.contains("revision 2")), "{error}");
+}
+
+/// A store with some of everything: trees of several levels, free pages, kept rows, a compaction, and a log of the
+/// newest writes where it is to have one. What it holds, and the files.
+async fn original(with_log: bool) -> (History, Image) {
+    let factory = Embedded::fast();
+    let storage = open(factory.0.path());
+    let mut history = History::default();
+    let mut current = std::collections::BTreeMap::new();
+    let mut random = Random::new(5);
+    for number in 0..700_u64 {
+        if number == 550 {
+            let compacted = Revision(400);
+            storage.compact(compacted).await.unwrap();
+            if with_log {
+                // What follows is in the log only.
+                storage.close().await.unwrap();
+                return Box::pin(newest_in_log(factory, history)).await;
+            }
+        }
+        let key = Key::new(format!("/registry/things/{}", random.below(300)));
+        let size = [20, 900, 3_000, 12_000][random.below(4) as usize];
+        let value = value(7, number, size);
+        let revision = match current.get(&key) {
+            None => storage.create(&key, value, None).await,
+            Some(expected) if random.below(3) == 0 => storage.delete(&key, *expected).await,
+            Some(expected) => storage.update(&key, value, *expected, None).await,
+        };
+        let exists = storage.get(&key).await.unwrap().kv.is_some();
+        current.remove(&key);
+        if exists {
+            current.insert(key, revision.unwrap());
+        }
+        if number % 50 == 49 && number < 550 {
+            history.resume(&storage).await;
+        }
+    }
+    history.resume(&storage).await;
+    storage.close().await.unwrap();
+    (history, Image::read(factory.0.path()).unwrap())
+}
+
+async fn newest_in_log(factory: Embedded, mut history: History) -> (History, Image) {
+    let storage = open(factory.0.path());
+    for number in 0..40 {
+        let key = Key::new(format!("/registry/new/{number}"));
+        storage.create(&key, value(8, number, 2_000), None).await.unwrap();
+    }
+    history.resume(&storage).await;
+    (history, Image::read(factory.0.path()).unwrap())
+}
+
+/// Reads all there is, one piece after the other; damage is no failure, a wrong answer is. How many reads failed.
+async fn read_all(storage: &EmbeddedStorage, history: &History, what: &str) -> u32 {
+    let newest = storage.current_revision().await.unwrap();
+    assert!(newest <= history.newest(), "{what}: {newest} was never written");
+    let corrupt = |error: StorageError| match error {
+        StorageError::Corrupt(_) | StorageError::Engine(_) => 1,
+        error => panic!("{what}: {error}"),
+    };
+    let mut failed = 0;
+    let mut found = 0;
+    let right = history.at(newest);
+    for (key, kv) in &right {
+        match storage.get(key).await {
+            Ok(response) => {
+                assert!(response.kv.as_ref() == Some(kv), "{what}: {key} is not what was written");
+                found += 1;
+            }
+            Err(error) => failed += corrupt(error),
+        }
+    }
+    match storage.get_list(list_all()).await {
+        Ok(list) => {
+            assert_eq!((list.items.len(), found), (right.len(), right.len()), "{what}: the list");
+            assert!(list.items.iter().eq(right.values()), "{what}: the list");
+        }
+        Err(error) => failed += corrupt(error),
+    }
+    let after = storage.shared.state.read().compacted;
+    let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
+    let mut reached = after;
+    'history: while reached < newest {
+        for event in stream.next_batch().await.unwrap() {
+            match event {
+                crate::StorageEvent::Write { kind, revision, kv } => {
+                    assert_eq!(revision.0, reached.0 + 1, "{what}: a hole in history");
+                    assert!(
+                        history.events.get(&revision) == Some(&(kind, kv)),
+                        "{what}: history at {revision}"
+                    );
+                    reached = revision;
+                }
+                crate::StorageEvent::Error(error) => {
+                    failed += corrupt(error);
+                    break 'history;
+                }
+                crate::StorageEvent::Progress(_) => {}
+            }
+        }
+    }
+    failed
+}
+
+/// How a file is damaged: at an offset in it.
+const DAMAGES: &[(&str, fn(&mut Vec<u8>, usize, u64))] = &[
+    ("a flipped bit", |bytes, at, random| bytes[at] ^= 1 << (random % 8)),
+    ("another byte", |bytes, at, random| bytes[at] = (random >> 8) as u8),
+    ("a sector of zeros", |bytes, at, _| {
+        let start = at / 512 * 512;
+        let end = bytes.len().min(start + 512);
+        bytes[start..end].fill(0);
+    }),
+    ("a page of another place", |bytes, at, random| {
+        let pages = bytes.len() / 8192;
+        let (to, from) = (at / 8192, random as usize % pages.max(1));
+        if to < pages {
+            let page = bytes[from * 8192..][..8192].to_vec();
+            bytes[to * 8192..][..8192].copy_from_slice(&page);
+        }
+    }),
+    ("cut", |bytes, at, _| bytes.truncate(at)),
+];
+
+/// Damages files at many places; `PINTLE_DAMAGES` says how many.
+async fn damage_everywhere(with_log: bool, file: &str) {
+    let (history, image) = original(with_log).await;
+    assert!(image.files["pintle.db"].len() > 1 << 20, "trees of several levels");
+    let factory = Embedded::fast();
+    let count = std::env::var("PINTLE_DAMAGES").map_or(400, |count| count.parse().unwrap());
+    let (mut refused, mut told, mut harmless) = (0, 0, 0);
+    for seed in 0..count {
+        let mut random = Random::new(seed);
+        let (damage, apply) = DAMAGES[random.below(9) as usize % DAMAGES.len()];
+        let mut damaged = image.clone();
+        let bytes = damaged.files.get_mut(file).unwrap();
+        // The beginnings of pages lead to everything else, so half of the damage is there.
+        let mut at = random.below(bytes.len() as u64);
+        if random.below(2) == 0 {
+            at = at / 8192 * 8192 + random.below(32).min(bytes.len() as u64 - at / 8192 * 8192 - 1);
+        }
+        let what = format!("{damage} at {at} of {file}, seed {seed}");
+        apply(bytes, at as usize, random.number());
+        if damaged == image {
+            continue;
+        }
+        damaged.write(factory.0.path()).unwrap();
+        match EmbeddedStorage::open(factory.0.path(), EmbeddedOptions::default()) {
+            Err(error) => {
+                refused += 1;
+                let error = error.to_string();
+                assert!(error.contains("pintle.db"), "{what}: {error}");
+                assert!(error.contains(" offset ") || damage == "cut", "{what}: {error}");
+                // Nothing was emptied, cut or repaired.
+                let left = Image::read(factory.0.path()).unwrap();
+                assert!(
+                    left.files["pintle.db"] == damaged.files["pintle.db"],
+                    "{what}: the database was changed"
+                );
+            }
+            Ok(storage) => {
+                let newest = storage.current_revision().await.unwrap();
+                if file == "pintle.db" {
+                    assert_eq!(newest, history.newest(), "{what}");
+                }
+                let failed = read_all(&storage, &history, &what).await;
+                told += usize::from(failed > 0);
+                harmless += usize::from(failed == 0);
+                // Whatever writing to it does, what is read stays right or is told to be damaged.
+                let _ = create(&storage, "/registry/other", 9_000).await;
+                let mut history = history.clone();
+                if storage.current_revision().await.unwrap() > newest {
+                    history.events.retain(|at, _| *at <= newest);
+                    let mut stream =
+                        storage.watch(WatchRequest { prefix: String::new(), after: newest }).await.unwrap();
+                    history.follow(&mut stream, Revision(newest.0 + 1)).await;
+                }
+                read_all(&storage, &history, &what).await;
+            }
+        }
+    }
+    eprintln!("{file}: of {count} damages {refused} refused, {told} told by a read, {harmless} harmless");
+    assert!(refused > count as usize / 20);
+}
+
+#[tokio::test]
+async fn damage_to_the_database_is_refused_or_told_and_never_read() {
+    damage_everywhere(false, "pintle.db").await;
+}
+
+#[tokio::test]
+async fn damage_to_a_database_with_a_log_is_refused_or_told_and_never_read() {
+    damage_everywhere(true, "pintle.db").await;
+}
+
+#[tokio::test]
+async fn damage_to_a_log_is_refused_or_told_and_never_read() {
+    damage_everywhere(true, "pintle.db-wal").await;
 }

@@ -9,7 +9,12 @@ use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk, Image};
 
 /// So that every kind of call comes soon: checkpoints, a log begun again, pages that leave the cache early.
 fn small() -> EmbeddedOptions {
-    EmbeddedOptions { log_bytes: 64 << 10, cache_bytes: 64 << 10, ..EmbeddedOptions::default() }
+    EmbeddedOptions {
+        log_bytes: 64 << 10,
+        cache_bytes: 64 << 10,
+        spare_bytes: 128 << 10,
+        ..EmbeddedOptions::default()
+    }
 }
 
 /// Writes until an error or so many writes; the history of what was acknowledged, and the error.

@@ -47,7 +47,8 @@ impl History {
         newest.max(Revision(1))
     }
 
-    fn state_map(&self, at: Revision) -> BTreeMap<Key, KeyValue> {
+    /// The state at a revision.
+    pub(super) fn at(&self, at: Revision) -> BTreeMap<Key, KeyValue> {
         let mut state = self.base.clone();
         for (kind, kv) in self.events.range(..=at).map(|(_, event)| event) {
             match kind {
@@ -59,18 +60,18 @@ impl History {
     }
 
     fn state(&self, at: Revision) -> Vec<KeyValue> {
-        self.state_map(at).into_values().collect()
+        self.at(at).into_values().collect()
     }
 
     /// How many keys of a prefix there are in the end.
     pub(super) fn alive(&self, prefix: &str) -> usize {
-        self.state_map(self.newest()).keys().filter(|key| key.as_str().starts_with(prefix)).count()
+        self.at(self.newest()).keys().filter(|key| key.as_str().starts_with(prefix)).count()
     }
 
     /// Keeps only the state at a revision and what came after it. Whether that is less than before.
     pub(super) fn forget(&mut self, compacted: Revision) -> bool {
         let less = compacted > self.base_at;
-        self.base = self.state_map(compacted);
+        self.base = self.at(compacted);
         self.base_at = compacted;
         self.events.retain(|at, _| *at > compacted);
         less

@@ -18,7 +18,12 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// So small that the run has checkpoints, begins the log again, and writes pages of large transactions early.
 fn small() -> EmbeddedOptions {
-    EmbeddedOptions { log_bytes: 200 << 10, cache_bytes: 64 << 10, ..EmbeddedOptions::default() }
+    EmbeddedOptions {
+        log_bytes: 200 << 10,
+        cache_bytes: 64 << 10,
+        spare_bytes: 128 << 10,
+        ..EmbeddedOptions::default()
+    }
 }
 
 /// Writers on their own keys, which they create, update and delete; each acknowledged revision becomes a mark.

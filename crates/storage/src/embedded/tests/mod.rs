@@ -2,6 +2,7 @@ use super::*;
 use crate::{contract::StorageFactory, contract_tests};
 use std::fs;
 
+mod churn;
 mod crash;
 mod damage;
 mod faults;
@@ -133,8 +134,10 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
 
     // As if the process had died after it had decided to compact, and after it had deleted the oldest row.
     let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
-    connection.execute("UPDATE meta SET number = ? WHERE name = 'compacted'", (row::integer(last),)).unwrap();
+    let mut meta = meta::Meta::read(&connection).unwrap().unwrap().compacted_at(last, last);
     row::delete(&connection, first, first).unwrap();
+    meta.kept.remove(first);
+    meta.write(&connection).unwrap();
     drop(connection);
 
     let storage = open(directory);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    KeyValue, MemoryStorage, StorageEvent,
+    KeyValue, MemoryStorage, StorageEvent, ValueState,
     snapshot::{
         RestoreError, RestoreOptions, Restored, SaveError, SnapshotError, SnapshotFile, SnapshotHeader,
         SnapshotRecord, SnapshotSummary, now_milliseconds, open_verified, restore_snapshot, save_snapshot,
@@ -186,8 +186,10 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
             .map(|SnapshotRecord { key, value, create_revision, mod_revision, .. }| KeyValue {
                 key,
                 value,
+                state: crate::ValueState::Current,
                 create_revision,
                 mod_revision,
+                state: ValueState::Current,
             })
             .collect();
         assert!(!saved.is_empty());

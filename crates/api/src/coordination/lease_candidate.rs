@@ -1,0 +1,53 @@
+//! Who would take a lease, and with which version.
+
+mod strategy;
+mod version;
+
+use super::{V1ALPHA2, V1BETA1};
+use crate::declare::{Declare, same_shape};
+use crate::printing::{age, column, name, text};
+use jiff::Timestamp;
+use pintle_machinery::{GroupVersionKind, Value};
+use pintle_registry::{Cell, Column, Resource, SelectableField, StoredVersion};
+
+/// The declaration in the beta, in which candidates are stored.
+pub fn resource() -> Resource {
+    let mut resource = V1BETA1
+        .namespaced("LeaseCandidate", "leasecandidates")
+        .prints(columns, cells)
+        .selectable([SelectableField::new("spec.leaseName")])
+        .ruled(strategy::LeaseCandidateStrategy)
+        .deprecated(36, 39, None);
+    resource.stored_versions = vec![StoredVersion {
+        kind: GroupVersionKind::new("coordination.k8s.io", "v1alpha2", "LeaseCandidate"),
+        type_name: "k8s.io/api/coordination/v1alpha2.LeaseCandidate".to_owned(),
+        to_storage: |candidate| candidate,
+    }];
+    resource
+}
+
+/// The declaration in the alpha.
+pub fn resource_v1alpha2() -> Resource {
+    let conversion = same_shape!("coordination.k8s.io/v1alpha2", "coordination.k8s.io/v1beta1");
+    resource().in_version(V1ALPHA2, conversion).deprecated(35, 38, None)
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::name(),
+        column("LeaseName", "The lease it would take."),
+        column("BinaryVersion", "The version of the candidate's program."),
+        column("EmulationVersion", "The version that the program behaves as."),
+        Column::age(),
+    ]
+}
+
+fn cells(candidate: &Value, now: Timestamp) -> Vec<Cell> {
+    vec![
+        name(candidate),
+        text(candidate, "spec.leaseName"),
+        text(candidate, "spec.binaryVersion"),
+        text(candidate, "spec.emulationVersion"),
+        age(candidate, now),
+    ]
+}

@@ -1,0 +1,301 @@
+//! The form in which definitions are stored: JSON of `apiextensions.k8s.io/v1beta1`, which is not served any more.
+//!
+//! kube-apiserver writes that and no other, since the older version says once what is the same for all versions of a
+//! custom resource, and a large schema said for each would not fit into an etcd value
+//! (<https://github.com/kubernetes/kubernetes/issues/82292>).
+
+use pintle_machinery::{GroupVersionKind, Value, ValueExt, codec::json};
+use pintle_registry::{Resource, StorageEncoding, StoredVersion};
+use pintle_schema::{Schema, SchemaRef};
+use serde_json::{Map, json};
+
+const API_VERSION: &str = "apiextensions.k8s.io/v1beta1";
+const PACKAGE: &str = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1";
+
+/// What may be said once for all versions: its name for all, and its name in a version.
+const SHARED: [(&str, &str); 4] = [
+    ("validation", "schema"),
+    ("subresources", "subresources"),
+    ("additionalPrinterColumns", "additionalPrinterColumns"),
+    ("selectableFields", "selectableFields"),
+];
+
+/// Stores the resource, whose declaration is that of `v1`, in the older version.
+pub(crate) fn apply(resource: &mut Resource) {
+    let kind = GroupVersionKind::new("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition");
+    resource.storage.kind = kind.clone();
+    resource.storage.encoding = StorageEncoding::JsonBy(encode);
+    resource.stored_versions = vec![StoredVersion { kind, type_name: String::new(), to_storage: to_v1 }];
+}
+
+/// JSON with its fields in the order in which Go declares them.
+struct Writer {
+    out: Vec<u8>,
+    first: bool,
+}
+
+impl Writer {
+    fn object(out: Vec<u8>, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+        let mut writer = Writer { out, first: true };
+        writer.out.push(b'{');
+        write(&mut writer);
+        writer.out.push(b'}');
+        writer.out
+    }
+
+    fn key(&mut self, name: &str) {
+        if !self.first {
+            self.out.push(b',');
+        }
+        self.first = false;
+        json::write_string(&mut self.out, name);
+        self.out.push(b':');
+    }
+
+    /// A member that is always written.
+    fn member(&mut self, name: &str, write: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+        self.key(name);
+        self.out = write(std::mem::take(&mut self.out));
+    }
+
+    fn text(&mut self, name: &str, text: &str) {
+        self.key(name);
+        json::write_string(&mut self.out, text);
+    }
+
+    fn boolean(&mut self, name: &str, value: bool) {
+        self.key(name);
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    /// A value of a type that both versions share, if there is one.
+    fn shared(&mut self, name: &str, value: Option<&Value>, schema: Option<SchemaRef<'_>>) {
+        let (Some(value), Some(schema)) = (value, schema) else { return };
+        self.key(name);
+        json::encode_to(&mut self.out, value, schema);
+    }
+
+    /// A list, if there is anything in it.
+    fn list(&mut self, name: &str, items: &[Value], mut write: impl FnMut(Vec<u8>, &Value) -> Vec<u8>) {
+        if items.is_empty() {
+            return;
+        }
+        self.key(name);
+        let mut out = std::mem::take(&mut self.out);
+        out.push(b'[');
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out = write(out, item);
+        }
+        out.push(b']');
+        self.out = out;
+    }
+}
+
+fn of_type(name: &str) -> Option<SchemaRef<'static>> {
+    Schema::builtin().by_type_name(&format!("{PACKAGE}.{name}"))
+}
+
+/// A definition as it is stored.
+fn encode(definition: &Value) -> Vec<u8> {
+    let empty = json!({});
+    Writer::object(Vec::with_capacity(4096), |object| {
+        object.text("kind", "CustomResourceDefinition");
+        object.text("apiVersion", API_VERSION);
+        let meta = Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta");
+        object.shared("metadata", Some(definition.at("metadata").unwrap_or(&empty)), meta);
+        let spec = definition.at("spec").unwrap_or(&empty);
+        object.member("spec", |out| Writer::object(out, |object| write_spec(object, spec)));
+        let status = definition.at("status").unwrap_or(&empty);
+        object.shared("status", Some(status), of_type("CustomResourceDefinitionStatus"));
+    })
+}
+
+fn write_spec(object: &mut Writer, spec: &Value) {
+    let versions = spec.items_at("versions");
+    let first = versions.first();
+    // What all versions have in common is said once.
+    let common = SHARED.map(|(_, name)| {
+        let value = first.and_then(|version| version.at(name));
+        versions.iter().all(|version| version.at(name) == value).then_some(value)
+    });
+    let [validation, subresources, columns, fields] = common.map(Option::flatten);
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    object.text("group", spec.str_at("group"));
+    if let Some(first) = first {
+        object.text("version", first.str_at("name"));
+    }
+    let names = spec.at("names").cloned().unwrap_or_default();
+    object.shared("names", Some(&names), of_type("CustomResourceDefinitionNames"));
+    object.text("scope", spec.str_at("scope"));
+    object.shared("validation", validation, of_type("CustomResourceValidation"));
+    object.shared("subresources", subresources, of_type("CustomResourceSubresources"));
+    object.list("versions", versions, |out, version| {
+        Writer::object(out, |object| {
+            object.text("name", version.str_at("name"));
+            object.boolean("served", version.bool_at("served"));
+            object.boolean("storage", version.bool_at("storage"));
+            if version.bool_at("deprecated") {
+                object.boolean("deprecated", true);
+            }
+            if let Some(Value::String(warning)) = version.at("deprecationWarning") {
+                object.text("deprecationWarning", warning);
+            }
+            let [schema, subresources, columns, fields] = std::array::from_fn(|at| {
+                let (_, name) = SHARED.get(at)?;
+                // A part that is common to all is nowhere else.
+                common.get(at)?.is_none().then(|| version.at(name)).flatten()
+            });
+            object.shared("schema", schema, of_type("CustomResourceValidation"));
+            object.shared("subresources", subresources, of_type("CustomResourceSubresources"));
+            object.list("additionalPrinterColumns", &list(columns), write_column);
+            object.list("selectableFields", &list(fields), write_selectable_field);
+        })
+    });
+    object.list("additionalPrinterColumns", &list(columns), write_column);
+    object.list("selectableFields", &list(fields), write_selectable_field);
+    if let Some(conversion) = spec.at("conversion") {
+        object.member("conversion", |out| {
+            Writer::object(out, |object| {
+                object.text("strategy", conversion.str_at("strategy"));
+                let client = conversion.at("webhook.clientConfig");
+                object.shared("webhookClientConfig", client, of_type("WebhookClientConfig"));
+                let versions = conversion.items_at("webhook.conversionReviewVersions");
+                object.list("conversionReviewVersions", versions, |mut out, version| {
+                    json::write_string(&mut out, version.as_str().unwrap_or_default());
+                    out
+                });
+            })
+        });
+    }
+    object.boolean("preserveUnknownFields", spec.bool_at("preserveUnknownFields"));
+}
+
+fn write_column(out: Vec<u8>, column: &Value) -> Vec<u8> {
+    Writer::object(out, |object| {
+        object.text("name", column.str_at("name"));
+        object.text("type", column.str_at("type"));
+        for name in ["format", "description"] {
+            if !column.str_at(name).is_empty() {
+                object.text(name, column.str_at(name));
+            }
+        }
+        if let Some(priority) = column.i64_at("priority").filter(|priority| *priority != 0) {
+            object.member("priority", |mut out| {
+                out.extend_from_slice(priority.to_string().as_bytes());
+                out
+            });
+        }
+        object.text("JSONPath", column.str_at("jsonPath"));
+    })
+}
+
+fn write_selectable_field(mut out: Vec<u8>, field: &Value) -> Vec<u8> {
+    if let Some(schema) = of_type("SelectableField") {
+        json::encode_to(&mut out, field, schema);
+    }
+    out
+}
+
+/// A definition that was stored, in the version that is served.
+fn to_v1(mut definition: Value) -> Value {
+    let Some(spec) = definition.at_mut("spec") else { return definition };
+    let version = spec.remove_at("version");
+    let common = SHARED.map(|(name, own)| (own, spec.remove_at(name)));
+    if spec.items_at("versions").is_empty()
+        && let Some(name) = version.as_ref().filter(|name| name.as_str().is_some_and(|name| !name.is_empty()))
+    {
+        spec.set("versions", json!([{"name": name, "served": true, "storage": true}]));
+    }
+    for version in spec.items_at_mut("versions") {
+        for (name, value) in &common {
+            if let Some(value) = value {
+                version.set(name, value.clone());
+            }
+        }
+        for column in version.items_at_mut("additionalPrinterColumns") {
+            if let Some(path) = column.remove_at("JSONPath") {
+                column.set("jsonPath", path);
+            }
+        }
+    }
+    if spec.at("preserveUnknownFields").is_none() {
+        // What was not said meant yes.
+        spec.set("preserveUnknownFields", true);
+    }
+    if let Some(conversion) = spec.at_mut("conversion") {
+        let mut webhook = Map::new();
+        for (name, own) in [
+            ("webhookClientConfig", "clientConfig"),
+            ("conversionReviewVersions", "conversionReviewVersions"),
+        ] {
+            webhook.extend(conversion.remove_at(name).map(|value| (own.to_owned(), value)));
+        }
+        if !webhook.is_empty() {
+            conversion.set("webhook", Value::Object(webhook));
+        }
+    }
+    definition
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::codec::json::decode;
+
+    fn schema() -> SchemaRef<'static> {
+        of_type("CustomResourceDefinition").unwrap()
+    }
+
+    fn check(definition: &str, stored: &str) {
+        let definition = decode(definition.as_bytes(), schema()).unwrap().value;
+        assert_eq!(String::from_utf8(encode(&definition)).unwrap(), stored);
+        let back = to_v1(json::decode_any(stored.as_bytes()).unwrap());
+        let mut back = json::from_value(&back, schema()).unwrap().value;
+        back.set("apiVersion", "apiextensions.k8s.io/v1");
+        assert_eq!(back, definition);
+    }
+
+    #[test]
+    fn what_all_versions_have_in_common_is_said_once() {
+        check(
+            r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",
+                "metadata":{"name":"things.example.com","uid":"u","generation":1,"creationTimestamp":"2024-01-01T00:00:00Z"},
+                "spec":{"group":"example.com","names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},
+                    "scope":"Namespaced","versions":[
+                        {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}},
+                         "additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":".a","priority":1}]},
+                        {"name":"v2","served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}},
+                         "subresources":{"status":{}},
+                         "additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":".a","priority":1}]}],
+                    "conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://x"},"conversionReviewVersions":["v1"]}}},
+                "status":{"conditions":[],"acceptedNames":{"plural":"things","kind":"Thing"},"storedVersions":["v1"]}}"#,
+            concat!(
+                r#"{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","#,
+                r#""metadata":{"name":"things.example.com","uid":"u","generation":1,"creationTimestamp":"2024-01-01T00:00:00Z"},"#,
+                r#""spec":{"group":"example.com","version":"v1","names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},"#,
+                r#""scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object"}},"#,
+                r#""versions":[{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false,"subresources":{"status":{}}}],"#,
+                r#""additionalPrinterColumns":[{"name":"A","type":"string","priority":1,"JSONPath":".a"}],"#,
+                r#""conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://x"},"conversionReviewVersions":["v1"]},"#,
+                r#""preserveUnknownFields":false},"#,
+                r#""status":{"conditions":null,"acceptedNames":{"plural":"things","kind":"Thing"},"storedVersions":["v1"]}}"#,
+            ),
+        );
+    }
+
+    #[test]
+    fn what_only_an_older_server_left_out_is_filled_in() {
+        let old = json!({"spec": {"group": "g", "version": "v1", "subresources": {"status": {}}}});
+        assert_eq!(
+            to_v1(old),
+            json!({"spec": {
+                "group": "g",
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}}],
+                "preserveUnknownFields": true,
+            }})
+        );
+    }
+}

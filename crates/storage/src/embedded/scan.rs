@@ -1,0 +1,88 @@
+//! Reading the rows of all writes, and noticing when some are not there.
+//!
+//! A row that was changed fails its checksum. But a page of the table's tree that was changed may hide rows, or show
+//! them twice, and SQLite need not notice. So:
+//!
+//! - revisions ascend, and after the compaction none is left out;
+//! - those up to the compaction are as many as [`Meta`] says, and have the sum it says;
+//! - the newest row has its counterpart among the values, and there is none after it: the end of one tree may be
+//!   lost, but not of both by the same bytes.
+
+use super::{
+    file::{FORMAT_VERSION, OpenError, damaged},
+    locate,
+    meta::{Kept, Meta},
+    row::{self, Entry},
+};
+use crate::Revision;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// Reads all rows in order, and returns what `meta` says, with the newest revision there is.
+///
+/// # Errors
+/// When they are damaged. Nothing that `each` was told counts then.
+pub(super) fn scan(
+    path: &Path,
+    connection: &Connection,
+    version: i64,
+    mut each: impl FnMut(Entry),
+) -> Result<Meta, OpenError> {
+    let failed = |source| super::file::connection_error(path, connection, source);
+    let meta =
+        if version < FORMAT_VERSION { Meta::read_version_1(connection) } else { Meta::read(connection) };
+    let Some(mut meta) = meta.map_err(failed)? else {
+        return Err(damaged(path, locate::root(connection, "meta"), "the table meta fails its checksum"));
+    };
+    let mut kept = Kept::default();
+    let mut last = Revision(0);
+    let mut entries = connection.prepare(row::SELECT_ENTRIES).map_err(failed)?;
+    let mut rows = entries.query(()).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let entry = Entry::from_row(row).map_err(failed)?.map_err(|at| {
+            let what = format!("the row of revision {at} fails its checksum");
+            damaged(path, locate::row(connection, "writes", at), &what)
+        })?;
+        let at = entry.revision;
+        let missing = |after: Revision| {
+            let place = locate::row(connection, "writes", Revision(after.0 + 1));
+            damaged(path, place, &format!("the rows after revision {after} are missing"))
+        };
+        if at <= last {
+            let what = format!("the row of revision {at} is there twice");
+            return Err(damaged(path, locate::row(connection, "writes", at), &what));
+        }
+        if at <= meta.compacted {
+            kept.add(at);
+        } else {
+            let before = last.max(meta.compacted).max(Revision(1));
+            if at.0 != before.0 + 1 {
+                return Err(missing(before));
+            }
+        }
+        last = at;
+        each(entry);
+    }
+    drop(rows);
+    if meta.compacted > meta.revision.max(last) {
+        let (compacted, newest) = (meta.compacted, meta.revision.max(last));
+        let what = format!("it is compacted at {compacted}, after its newest revision {newest}");
+        return Err(damaged(path, locate::root(connection, "meta"), &what));
+    }
+    let newest_value = row::newest_value(connection).map_err(failed)?;
+    let whole = match version < FORMAT_VERSION {
+        true => newest_value <= last,
+        false => newest_value == last && kept == meta.kept,
+    };
+    // Unless it was compacted away, there is a row for the newest revision of then.
+    if !whole || meta.revision > last.max(meta.compacted).max(Revision(1)) {
+        return Err(damaged(
+            path,
+            locate::root(connection, "writes"),
+            "rows of the table writes are missing",
+        ));
+    }
+    meta.kept = kept;
+    meta.revision = meta.revision.max(last);
+    Ok(meta)
+}
