@@ -428,10 +428,6 @@ impl Storage for EtcdStorage {
         })
     }
 
-    fn compacted_revision(&self) -> Revision {
-        self.feed.compacted()
-    }
-
     fn compact_periodically(
         &self,
         last: CompactionRound,
