@@ -18,7 +18,7 @@ mod run;
 mod storage_options;
 
 pub use feature_gates::FeatureGates;
-pub use options::{Options, StorageBackend};
+pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

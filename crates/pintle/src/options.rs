@@ -24,6 +24,27 @@ pub enum StorageBackend {
     Memory,
 }
 
+/// Who puts the addresses of the servers behind the `kubernetes` service, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EndpointReconcilerType {
+    /// Each server renews a lease in the store; those with a lease are behind the service.
+    #[default]
+    Lease,
+    /// Each server adds itself, up to a number. Deprecated.
+    MasterCount,
+    /// No server does.
+    None,
+}
+
+impl EndpointReconcilerType {
+    /// All, by the names of the flag's values.
+    pub const ALL: [(&str, EndpointReconcilerType); 3] = [
+        ("master-count", EndpointReconcilerType::MasterCount),
+        ("lease", EndpointReconcilerType::Lease),
+        ("none", EndpointReconcilerType::None),
+    ];
+}
+
 /// All options with their defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -79,6 +100,10 @@ pub struct Options {
     pub secure_port: u16,
     /// The address that other members of the cluster reach the server at; `None` is a guess.
     pub advertise_address: Option<IpAddr>,
+    /// Who is behind the `kubernetes` service.
+    pub endpoint_reconciler_type: EndpointReconcilerType,
+    /// How many servers there are, for [`EndpointReconcilerType::MasterCount`].
+    pub apiserver_count: usize,
     /// Where generated certificates go; `None` is below the data directory.
     pub cert_dir: Option<PathBuf>,
     /// The serving certificate; `None` is a generated one.
@@ -131,6 +156,8 @@ impl Default for Options {
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             secure_port: 6443,
             advertise_address: None,
+            endpoint_reconciler_type: EndpointReconcilerType::default(),
+            apiserver_count: 1,
             cert_dir: None,
             tls_cert_file: None,
             tls_private_key_file: None,
@@ -166,6 +193,15 @@ impl Options {
         }
     }
 
+    /// What all storage keys begin with. It ends in a slash: keys of a cluster whose prefix only begins alike are not
+    /// ours.
+    pub fn key_prefix(&self) -> String {
+        match self.etcd_prefix.trim_matches('/') {
+            "" => "/".to_owned(),
+            prefix => format!("/{prefix}/"),
+        }
+    }
+
     /// The etcd cluster, if that is where objects are kept.
     ///
     /// # Errors
@@ -177,7 +213,9 @@ impl Options {
             ("--etcd-keyfile", &self.etcd_keyfile),
         ];
         if self.storage_backend != StorageBackend::Etcd3 {
-            let given = files.iter().find(|(_, file)| file.is_some()).map(|(flag, _)| *flag);
+            // Overridden resources are in etcd all the same.
+            let has_etcd = !self.etcd_servers_overrides.0.is_empty();
+            let given = files.iter().find(|(_, file)| file.is_some() && !has_etcd).map(|(flag, _)| *flag);
             let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
             return match given {
                 Some(flag) => Err(format!("{flag} is for --storage-backend=etcd3 only")),
@@ -187,20 +225,23 @@ impl Options {
         if self.etcd_servers.is_empty() {
             return Err("--etcd-servers must be specified".to_owned());
         }
+        self.etcd_cluster(&self.etcd_servers).map(Some)
+    }
+
+    /// The etcd cluster at these servers.
+    ///
+    /// # Errors
+    /// When what is said of etcd does not fit together.
+    pub(crate) fn etcd_cluster(&self, servers: &[String]) -> Result<EtcdOptions, String> {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
         }
-        // Keys of a cluster whose prefix only begins alike are not ours.
-        let prefix = match self.etcd_prefix.trim_matches('/') {
-            "" => "/".to_owned(),
-            prefix => format!("/{prefix}/"),
-        };
-        let mut options = EtcdOptions::new(&self.etcd_servers, prefix);
+        let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);
         options.lease_reuse = self.lease_reuse;
-        Ok(Some(options))
+        Ok(options)
     }
 
     /// Where services get addresses and ports from.

@@ -136,10 +136,10 @@ pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFa
         .media_type(options.storage_media_type)
         .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
     let lists = options.etcd_servers_overrides.server_lists();
-    for item in &options.etcd_servers_overrides.0 {
-        let at = lists.iter().position(|list| sorted(list) == sorted(&item.servers));
+    for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
+        let at = lists.iter().position(|list| sorted(list) == sorted(servers));
         if let Some(engine) = at.and_then(|at| overridden.get(at)) {
-            factory = factory.resource_engine(item.resource.clone(), engine.clone());
+            factory = factory.resource_engine(resource.clone(), engine.clone());
         }
     }
     options.watch_cache.apply(factory)

@@ -56,7 +56,16 @@ impl Store {
         let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
         loop {
             match self.try_delete(context, options, validate, &current).await {
-                Ok(deleted) => return Ok(deleted),
+                Ok((deleted, written)) if written || current.confirmed => return Ok(deleted),
+                // Nothing was to be done by a guess, which another server may have made wrong.
+                Ok((deleted, _)) => {
+                    let guessed = current.revision;
+                    current =
+                        self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
+                    if current.revision == guessed {
+                        return Ok(deleted);
+                    }
+                }
                 Err(Failure::Conflict(kv)) => {
                     current = kv.map(|kv| self.current(kv)).transpose()?.ok_or_else(missing)?;
                 }
@@ -96,13 +105,14 @@ impl Store {
         }
     }
 
+    /// The outcome, and whether anything was written for it.
     async fn try_delete(
         &self,
         context: &RequestContext<'_>,
         options: &DeleteOptions,
         validate: &dyn Validation,
         current: &Current,
-    ) -> Result<Deleted, Failure> {
+    ) -> Result<(Deleted, bool), Failure> {
         let old = &current.object;
         self.check_delete_preconditions(options, old)?;
         validate.validate(&Value::Null, Some(old)).await?;
@@ -114,7 +124,7 @@ impl Store {
         let mut object = old.clone();
         let grace = self.begin_graceful_deletion(context, &mut object, options);
         if grace == Grace::Pending {
-            return Ok(answer(object, false, true));
+            return Ok((answer(object, false, true), false));
         }
         self.set_garbage_collection_finalizers(&mut object, options);
         let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
@@ -138,7 +148,7 @@ impl Store {
             object.set("metadata.resourceVersion", revision.to_string());
         }
         if waits {
-            return Ok(answer(object, false, true));
+            return Ok((answer(object, false, true), revision != current.revision));
         }
         if !context.dry_run {
             match self.storage.delete(&key, revision).await {
@@ -150,7 +160,7 @@ impl Store {
                 Err(error) => return Err(self.write_failure(error, context.name)),
             }
         }
-        Ok(answer(object, true, false))
+        Ok((answer(object, true, false), !context.dry_run))
     }
 
     /// Preconditions of a delete, which the reference checks in another place than those of an update, and in other

@@ -228,6 +228,7 @@ impl StorageCodec {
         }
         default_by_schema(&mut object, self.schema.get());
         self.resource.strategy.set_defaults(&mut object);
+        self.resource.strategy.default_on_read(&mut object);
         let value = self.codec.encode(&object);
         let again = match form == self.media_type {
             true if self.stores_values_as_they_are() => Some(value.clone()),

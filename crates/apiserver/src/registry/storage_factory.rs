@@ -128,6 +128,23 @@ impl StorageFactory {
         engines
     }
 
+    /// Whether other servers may write to the default engine.
+    pub fn is_shared(&self) -> bool {
+        !self.engine.exclusive
+    }
+
+    /// The storage of a resource that has no store, since its values are no whole objects. It speaks JSON.
+    ///
+    /// # Errors
+    /// When the declaration names a type that the schema does not have.
+    pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
+        let schema = TypeSchema::builtin(&resource.type_name)
+            .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+        let prefix = format!("{}/{}/", self.prefix, resource.storage.path);
+        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.into()));
+        Ok(self.storage(&Arc::new(resource), &schema, &codec).0)
+    }
+
     /// Where reads of a resource are answered from.
     pub(super) fn read_source_of(&self, resource: &Resource) -> ReadSource {
         *configured(&self.read_sources, &stored_as(resource)).unwrap_or(&self.read_source)
@@ -149,7 +166,9 @@ impl StorageFactory {
         };
         let media_type =
             configured(&self.media_types, &stored).copied().or(self.media_type).unwrap_or(default);
-        let encryption = self.encryption.as_ref().and_then(|encryption| encryption.transformer_for(&stored));
+        // As kube-apiserver, which reads it so: what no client is served is stored in the clear, whatever the rules say.
+        let encryption = self.encryption.as_ref().filter(|_| !resource.verbs.is_empty());
+        let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
         let codec = Arc::new(StorageCodec::new(
             media_type,
             exclusive,

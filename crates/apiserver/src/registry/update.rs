@@ -88,6 +88,10 @@ impl Store {
         warnings: &Warnings,
     ) -> Result<Updated, Status> {
         let mut current = self.guess(context.namespace, context.name).await?;
+        if context.dry_run && current.as_ref().is_some_and(|current| !current.confirmed) {
+            // There is no write that would find out that the guess is wrong.
+            current = self.read_current(context.namespace, context.name).await?;
+        }
         loop {
             let confirmed = current.as_ref().is_none_or(|current| current.confirmed);
             let attempt = match &current {

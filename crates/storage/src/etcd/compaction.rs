@@ -55,7 +55,12 @@ pub(super) async fn round(
         client.call(CallKind::Write, path::TXN, transaction).await.map_err(CallError::into_storage)?;
     let revision = proto::revision(answer.header.as_ref());
     if !answer.succeeded {
-        return Ok(CompactionRound { revision, number: version(answer) });
+        let (compacted, number) = others(answer);
+        // Whatever wrote it there: what has not happened is not compacted.
+        if compacted <= revision {
+            feed.note_compacted(compacted);
+        }
+        return Ok(CompactionRound { revision, number });
     }
     // The first round only learns where the next one begins.
     if last.revision > Revision(0) {
@@ -65,10 +70,13 @@ pub(super) async fn round(
     Ok(CompactionRound { revision, number: last.number + 1 })
 }
 
-/// The key's version that the transaction found.
-fn version(answer: TxnResponse) -> i64 {
-    match answer.responses.into_iter().next().and_then(|response| response.response) {
-        Some(Response::Range(range)) => range.kvs.first().map_or(0, |kv| kv.version),
-        _ => 0,
-    }
+/// What another server has compacted, and its number of the round, which the transaction found in the key.
+fn others(answer: TxnResponse) -> (Revision, i64) {
+    let key = match answer.responses.into_iter().next().and_then(|response| response.response) {
+        Some(Response::Range(range)) => range.kvs.into_iter().next(),
+        _ => None,
+    };
+    let Some(key) = key else { return (Revision(0), 0) };
+    let revision = std::str::from_utf8(&key.value).ok().and_then(|text| text.parse().ok());
+    (Revision(revision.unwrap_or_default()), key.version)
 }
