@@ -19,6 +19,7 @@ pub trait ValueTransformer: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the stored bytes are in no form that is known, are damaged, or were meant for another key.
+    #[expect(clippy::wrong_self_convention, reason = "to storage and from storage are the terms")]
     fn from_storage<'a>(
         &'a self,
         key: &'a Key,
