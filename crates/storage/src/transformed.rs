@@ -200,6 +200,10 @@ impl Row {
         Ok(value)
     }
 
+    #[expect(
+        clippy::wrong_self_convention,
+        reason = "Kubernetes' name for it; the other way is `to_storage`"
+    )]
     async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
