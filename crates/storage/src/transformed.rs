@@ -206,7 +206,7 @@ impl Row {
             if transformer.is_plain(&value) {
                 continue;
             }
-            let transformed = transformer.out_of_storage(key, value).await;
+            let transformed = transformer.from_storage(key, value).await;
             let transformed = transformed.map_err(|error| transformer.read_error(error))?;
             value = transformed.value;
             stale |= transformed.stale;
