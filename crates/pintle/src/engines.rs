@@ -19,6 +19,9 @@ use tokio::{
 /// How often an engine in this process is asked for its size, which costs next to nothing.
 const LOCAL_SIZE_INTERVAL: Duration = Duration::from_secs(2);
 
+/// An engine is not asked for its health more often than this.
+const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// All engines.
 pub(crate) struct Engines {
     /// What resources are stored in that have no other engine.
@@ -118,7 +121,7 @@ async fn watch_health(
         };
         failure.send_replace(health);
         tokio::select! {
-            () = sleep((patience / 2).max(Duration::from_millis(100))) => {}
+            () = sleep((patience / 2).max(HEALTH_INTERVAL_MIN)) => {}
             () = stopped(&mut stopping) => return,
         }
     }
