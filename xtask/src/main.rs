@@ -27,6 +27,8 @@ Tasks:
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
+  bench writers [--objects=N] [--of=engines|servers]
+                      creates by 16 and 64 writers, embedded and on a real etcd
   crash [engine] [power] [server]
                       kill the engine and a release build a thousand times each, cut the power twenty thousand times
   churn               write what a cluster of 5,000 pods writes in a week, and print the disk use
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["test", args @ ..] => test::run(root, args),
         ["conformance", args @ ..] => conformance::run(root, args),
+        ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
         ["crash", args @ ..] => crash::run(root, args),
         ["churn"] => crash::churn(root),

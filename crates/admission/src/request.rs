@@ -5,7 +5,7 @@ use pintle_machinery::{
     GroupResource, GroupVersionKind, GroupVersionResource, Status, StatusReason, Value, ValueExt,
 };
 use pintle_registry::RequestContext;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// What a request does to its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,9 @@ pub struct AdmissionRequest<'a> {
     pub namespace: &'a str,
     /// The name; "" on a create whose name is still to be generated.
     pub name: &'a str,
-    /// The object as it is to be stored, or the body of a subresource; null on delete.
-    pub object: Value,
+    /// The object as it is to be stored, or the body of a subresource; null on delete. Owned where plugins change it,
+    /// borrowed where they only look.
+    pub object: Cow<'a, Value>,
     /// The object as it is stored; `None` on create.
     pub old_object: Option<&'a Value>,
     /// The options of the write (`CreateOptions`, `UpdateOptions`, `DeleteOptions`); null when there are none.

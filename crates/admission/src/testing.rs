@@ -7,7 +7,7 @@ use pintle_machinery::{
     meta::ObjectMeta,
 };
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, RequestContext, WriteOptions};
-use std::future::ready;
+use std::{borrow::Cow, future::ready};
 
 /// Stored objects, with the names of their resources.
 #[derive(Debug, Default)]
@@ -117,7 +117,7 @@ pub(crate) fn admit(
         kind: &kind,
         namespace: &namespace,
         name: &name,
-        object,
+        object: Cow::Owned(object),
         old_object,
         options: Value::Null,
         context: &context,
@@ -125,12 +125,12 @@ pub(crate) fn admit(
         warnings: Vec::new(),
     };
     if !plugin.handles(&request) {
-        return Ok(request.object);
+        return Ok(request.object.into_owned());
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         plugin.admit(&mut request).await.map_err(|status| status.message)?;
         plugin.validate(&mut request).await.map_err(|status| status.message)?;
-        Ok(request.object)
+        Ok(request.object.into_owned())
     })
 }

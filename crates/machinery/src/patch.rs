@@ -6,7 +6,10 @@
 
 pub mod json_patch;
 pub mod merge_patch;
+mod scope;
 pub mod strategic;
+
+pub use scope::Scope;
 
 use crate::{Status, StatusDetails, StatusReason};
 

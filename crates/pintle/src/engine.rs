@@ -5,6 +5,7 @@ use pintle_apiserver::registry::Engine;
 use pintle_machinery::GroupResource;
 use pintle_storage::{
     EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdOptions, EtcdStorage, MemoryStorage, Storage,
+    snapshot::unfinished_restore,
 };
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use std::{
@@ -33,7 +34,23 @@ pub(crate) async fn open_etcd(
     metrics: &Arc<EngineMetrics>,
 ) -> Result<Engine, RunError> {
     options.observer = Some(metrics.clone());
-    Ok(Engine { storage: Arc::new(EtcdStorage::open(options).await?), exclusive: false })
+    let prefix = options.prefix.clone();
+    let storage = EtcdStorage::open(options).await?;
+    refuse_unfinished_restore(&storage, prefix).await?;
+    Ok(Engine { storage: Arc::new(storage), exclusive: false })
+}
+
+/// A server on half of a snapshot would make what it misses, and the other half would never come.
+async fn refuse_unfinished_restore(storage: &EtcdStorage, prefix: String) -> Result<(), RunError> {
+    match unfinished_restore(storage, &prefix).await {
+        Ok(None) => Ok(()),
+        Ok(Some(sha256)) => Err(RunError::UnfinishedRestore { prefix, sha256 }),
+        // The key that would tell is outside the prefix, where a user of the cluster may not be allowed to read.
+        Err(error) => {
+            tracing::debug!(%error, "cannot tell whether a snapshot is being restored");
+            Ok(())
+        }
+    }
 }
 
 /// What is counted of requests to etcd. Keys are counted by resource as soon as the resources are known.

@@ -3,7 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    EndpointReconcilerType, EtcdServersOverrides, Options, StorageBackend, StorageMediaType, WatchCache,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend, StorageMediaType,
+    WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -73,12 +74,6 @@ fn command() -> Command {
                 "how long etcd may take to answer the check etcd-readiness",
             )
             .value_parser(duration),
-            flag(
-                "etcd-db-metric-poll-interval",
-                "DURATION",
-                "how often etcd is asked for the size of its data; 0 is never",
-            )
-            .value_parser(duration),
             flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
                 .value_parser(value_parser!(u32)),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
@@ -101,6 +96,8 @@ fn command() -> Command {
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
+            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off")
+                .value_parser(str::parse::<FeatureGates>),
             flag("storage-media-type", "TYPE", "how built-in kinds are stored")
                 .value_parser(str::parse::<StorageMediaType>),
             flag(
@@ -198,6 +195,7 @@ fn read(matches: &ArgMatches) -> Flags {
         &mut options.encryption_provider_config_automatic_reload,
     );
     set(matches, "event-ttl", &mut options.event_ttl);
+    set(matches, "feature-gates", &mut options.feature_gates);
     options.storage_media_type = matches.get_one("storage-media-type").copied();
     let overrides = matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
     options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));

@@ -1,7 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{EtcdServersOverrides, WatchCache};
+use crate::{EtcdServersOverrides, FeatureGates, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -70,6 +70,8 @@ pub struct Options {
     pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
+    /// What is switched on or off besides.
+    pub feature_gates: FeatureGates,
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
@@ -140,6 +142,7 @@ impl Default for Options {
             etcd_db_metric_poll_interval: Duration::from_secs(30),
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
+            feature_gates: FeatureGates::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),
@@ -190,6 +193,15 @@ impl Options {
         }
     }
 
+    /// What all storage keys begin with. It ends in a slash: keys of a cluster whose prefix only begins alike are not
+    /// ours.
+    pub fn key_prefix(&self) -> String {
+        match self.etcd_prefix.trim_matches('/') {
+            "" => "/".to_owned(),
+            prefix => format!("/{prefix}/"),
+        }
+    }
+
     /// The etcd cluster, if that is where objects are kept.
     ///
     /// # Errors
@@ -224,12 +236,7 @@ impl Options {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
         }
-        // Keys of a cluster whose prefix only begins alike are not ours.
-        let prefix = match self.etcd_prefix.trim_matches('/') {
-            "" => "/".to_owned(),
-            prefix => format!("/{prefix}/"),
-        };
-        let mut options = EtcdOptions::new(servers, prefix);
+        let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);

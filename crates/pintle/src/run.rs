@@ -14,7 +14,10 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
+use pintle_auth::{
+    TokenFile, TokenFileError, Union,
+    authz::{Authorizer, MastersOnly},
+};
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
@@ -60,6 +63,17 @@ pub enum RunError {
     /// An option's value makes no sense.
     #[error("{0}")]
     Options(String),
+    /// A snapshot is being restored, or was in part.
+    #[error(
+        "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
+         `pintle snapshot restore` with it first"
+    )]
+    UnfinishedRestore {
+        /// What its keys begin with.
+        prefix: String,
+        /// Which one it is.
+        sha256: String,
+    },
     /// The parts do not fit together: a defect.
     #[error("assembling the server: {0}")]
     Assemble(String),
@@ -156,7 +170,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let chain = chain::build(&options, address.port(), network, &factory, &stopping)?;
+    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
@@ -167,7 +182,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         authenticator: Arc::new(Union { tokens }),
-        authorizer: Arc::new(MastersOnly),
+        authorizer,
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,

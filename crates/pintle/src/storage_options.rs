@@ -1,7 +1,7 @@
 //! How resources are stored each for itself: engines of their own, and whether there is a watch cache.
 
 use crate::{Options, engines::Engines};
-use pintle_apiserver::registry::{Engine, StorageFactory, StorageMediaType, Stores};
+use pintle_apiserver::registry::{StorageFactory, Stores};
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
 use std::{collections::HashMap, str::FromStr, sync::Arc};
@@ -150,14 +150,9 @@ pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]
 /// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
-    let media_type = |engine: &Engine| match (options.storage_media_type, engine.exclusive) {
-        (Some(media_type), _) => media_type,
-        (None, true) => StorageMediaType::Json,
-        // As all others who read it expect.
-        (None, false) => StorageMediaType::Protobuf,
-    };
-    let factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone());
-    let mut factory = factory.media_type(media_type(default));
+    let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
+        .media_type(options.storage_media_type)
+        .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
     let lists = options.etcd_servers_overrides.server_lists();
     for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
         if OWN_SERVERS.contains(&resource.group.as_str()) {
@@ -165,9 +160,7 @@ pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFa
         }
         let at = lists.iter().position(|list| sorted(list) == sorted(servers));
         if let Some(engine) = at.and_then(|at| overridden.get(at)) {
-            factory = factory
-                .resource_engine(resource.clone(), engine.clone())
-                .resource_media_type(resource.clone(), media_type(engine));
+            factory = factory.resource_engine(resource.clone(), engine.clone());
         }
     }
     options.watch_cache.apply(factory)

@@ -78,7 +78,7 @@ impl AdmissionPlugin for DefaultClass {
             let newest = defaults
                 .min_by_key(|class| (Reverse(class.str_at("metadata.creationTimestamp")), class.name()));
             if let Some(class) = newest {
-                request.object.set(self.path, class.name());
+                request.object.to_mut().set(self.path, class.name());
             }
             Ok(())
         })

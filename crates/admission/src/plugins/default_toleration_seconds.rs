@@ -40,7 +40,7 @@ impl AdmissionPlugin for DefaultTolerationSeconds {
     }
 
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
-        let pod = &mut request.object;
+        let pod = request.object.to_mut();
         let tolerated = TAINTS.map(|taint| {
             pod.items_at("spec.tolerations").iter().any(|toleration| {
                 matches!(toleration.str_at("effect"), "" | "NoExecute")

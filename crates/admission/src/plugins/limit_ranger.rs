@@ -46,7 +46,7 @@ impl AdmissionPlugin for LimitRanger {
                 return Ok(());
             }
             for limit_range in self.limit_ranges(request).await? {
-                set_container_defaults(&mut request.object, &limit_range);
+                set_container_defaults(request.object.to_mut(), &limit_range);
             }
             Ok(())
         })

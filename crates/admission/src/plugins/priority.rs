@@ -51,7 +51,7 @@ impl AdmissionPlugin for Priority {
             }
             match request.old_object {
                 Some(old) => {
-                    keep_established(&mut request.object, old);
+                    keep_established(request.object.to_mut(), old);
                     Ok(())
                 }
                 None => self.establish(request).await,
@@ -96,7 +96,7 @@ impl Priority {
                 )));
             }
         }
-        let pod = &mut request.object;
+        let pod = request.object.to_mut();
         if !established.class_name.is_empty() {
             pod.set("spec.priorityClassName", established.class_name);
         }

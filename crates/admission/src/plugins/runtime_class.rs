@@ -78,8 +78,8 @@ fn set_overhead(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(),
         return Err(request.forbidden(OVERHEAD_DIFFERS));
     }
     match fixed {
-        Some(fixed) => request.object.set("spec.overhead", fixed.clone()),
-        None => drop(request.object.remove_at("spec.overhead")),
+        Some(fixed) => request.object.to_mut().set("spec.overhead", fixed.clone()),
+        None => drop(request.object.to_mut().remove_at("spec.overhead")),
     }
     Ok(())
 }
@@ -101,12 +101,12 @@ fn set_scheduling(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(
     }
     let selector = scheduling.map_at("nodeSelector");
     if !selector.is_empty() {
-        request.object.object_at_mut("spec.nodeSelector").extend(selector.clone());
+        request.object.to_mut().object_at_mut("spec.nodeSelector").extend(selector.clone());
     }
     let own = request.object.items_at("spec.tolerations");
     let merged = merge_tolerations(own, scheduling.items_at("tolerations"));
     if !merged.is_empty() {
-        request.object.set("spec.tolerations", merged);
+        request.object.to_mut().set("spec.tolerations", merged);
     }
     Ok(())
 }

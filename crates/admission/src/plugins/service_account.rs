@@ -55,11 +55,11 @@ impl AdmissionPlugin for ServiceAccount {
                 return validate_mirror(request);
             }
             if request.object.str_at("spec.serviceAccountName").is_empty() {
-                request.object.set("spec.serviceAccountName", DEFAULT);
-                request.object.set("spec.serviceAccount", DEFAULT);
+                request.object.to_mut().set("spec.serviceAccountName", DEFAULT);
+                request.object.to_mut().set("spec.serviceAccount", DEFAULT);
             }
             let account = self.account_of_pod(request).await?;
-            let pod = &mut request.object;
+            let pod = request.object.to_mut();
             if automounts(&account, pod) {
                 mount_token(pod);
             }

@@ -24,7 +24,7 @@ impl AdmissionPlugin for StorageObjectInUseProtection {
     fn admit<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         if let Some(finalizer) = finalizer(request).filter(|name| !request.object.finalizers().contains(name))
         {
-            push(&mut request.object, "metadata.finalizers", finalizer.into());
+            push(request.object.to_mut(), "metadata.finalizers", finalizer.into());
         }
         Box::pin(ready(Ok(())))
     }

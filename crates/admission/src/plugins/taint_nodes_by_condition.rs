@@ -31,7 +31,7 @@ impl AdmissionPlugin for TaintNodesByCondition {
             .iter()
             .any(|taint| taint.str_at("key") == NOT_READY && taint.str_at("effect") == "NoSchedule");
         if !tainted {
-            push(&mut request.object, "spec.taints", json!({"key": NOT_READY, "effect": "NoSchedule"}));
+            push(request.object.to_mut(), "spec.taints", json!({"key": NOT_READY, "effect": "NoSchedule"}));
         }
         Box::pin(ready(Ok(())))
     }

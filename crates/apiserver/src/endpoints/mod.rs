@@ -27,11 +27,12 @@ use crate::{
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
 use pintle_admission::{AdmissionChain, AdmissionRequest, Operation};
+use pintle_auth::authz::Authorizer;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
 };
 use pintle_registry::{Backing, RequestContext, SubresourceKind, Verb};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// Serves the resources of one server.
 pub struct ApiEndpoints {
@@ -39,6 +40,9 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
+    /// Who says who may delete objects that cannot be read; `None` where that cannot be done (feature gate
+    /// `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: Option<Arc<dyn Authorizer>>,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -109,7 +113,7 @@ impl Exchange<'_> {
         operation: Operation,
         kind: &'b GroupVersionKind,
         context: &'b RequestContext<'b>,
-        object: Value,
+        object: Cow<'b, Value>,
         old_object: Option<&'b Value>,
     ) -> AdmissionRequest<'b> {
         AdmissionRequest {
@@ -136,10 +140,10 @@ impl Exchange<'_> {
         object: Value,
         old_object: Option<&Value>,
     ) -> Result<Value, Status> {
-        let mut request = self.admission(operation, kind, context, object, old_object);
+        let mut request = self.admission(operation, kind, context, Cow::Owned(object), old_object);
         self.server.admission.admit(&mut request).await?;
         self.warnings.extend(std::mem::take(&mut request.warnings));
-        Ok(request.object)
+        Ok(request.object.into_owned())
     }
 
     async fn validate(
@@ -150,7 +154,7 @@ impl Exchange<'_> {
         object: &Value,
         old_object: Option<&Value>,
     ) -> Result<(), Status> {
-        let mut request = self.admission(operation, kind, context, object.clone(), old_object);
+        let mut request = self.admission(operation, kind, context, Cow::Borrowed(object), old_object);
         self.server.admission.validate(&mut request).await?;
         self.warnings.extend(std::mem::take(&mut request.warnings));
         Ok(())

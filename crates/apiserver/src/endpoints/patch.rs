@@ -19,7 +19,7 @@ use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::json,
     options::{FieldValidation, WriteOptions},
-    patch::{PatchError, json_patch, merge_patch, strategic},
+    patch::{PatchError, Scope, json_patch, merge_patch, strategic},
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
@@ -57,6 +57,15 @@ impl Patch {
         let patch = json::decode_any(body)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         Ok(Patch { format, patch })
+    }
+
+    /// What of the object it is about.
+    pub(super) fn scope(&self) -> Scope {
+        match self.format {
+            Format::Json => Scope::of_json_patch(&self.patch),
+            Format::Merge => Scope::of_merge_patch(&self.patch),
+            Format::Strategic => Scope::of_strategic_merge_patch(&self.patch),
+        }
     }
 
     /// The patched object, not yet read by its schema.
@@ -137,13 +146,16 @@ impl PatchTransform<'_> {
     fn patched(&self, old: &Value) -> Result<Value, Status> {
         let resource = self.exchange.resource;
         let schema = resource.schema.get();
-        let versioned = resource.from_storage(old.clone());
-        let mut patched = self.patch.apply(versioned, schema, self.validation)?;
+        let mut rest = resource.from_storage(old.clone());
+        let scope = self.patch.scope();
+        let part = scope.take(&mut rest, schema);
+        let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; one empty entry asks for the same reset.
         if patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+        let patched = scope.put_back(rest, patched);
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
         super::create::prepare(self.exchange, &mut patched)?;
@@ -153,7 +165,7 @@ impl PatchTransform<'_> {
     }
 }
 
-/// Reads a patched tree by its schema, as if it had come as a body.
+/// Reads a patched tree, or part of one, by its schema, as if it had come as a body.
 pub(super) fn read_patched(
     exchange: &Exchange<'_>,
     patched: Value,

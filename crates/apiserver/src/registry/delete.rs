@@ -5,12 +5,15 @@ use super::{
     Store, Validation,
     update::{Current, Failure},
 };
+use crate::errors;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    GroupResource, Status, StatusDetails, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupResource, Status, StatusDetails, Value, ValueExt,
     meta::{self, ObjectMeta},
+    options::IGNORE_STORE_READ_ERROR,
 };
 use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
+use pintle_storage::WriteError;
 
 /// The outcome of a delete.
 pub struct Deleted {
@@ -71,6 +74,33 @@ impl Store {
                     current =
                         self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
                 }
+            }
+        }
+    }
+
+    /// Deletes an object that cannot be read, without a look at preconditions, finalizers or admission, of which it can
+    /// tell nothing.
+    ///
+    /// # Errors
+    /// 422 for an object that can be read, or is not there.
+    pub async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status> {
+        let key = self.object_key(namespace, name)?;
+        let mut found = self.storage.get(&key).await.map_err(errors::storage)?.kv;
+        loop {
+            let Some(kv) = found.filter(|kv| self.current(kv.clone()).is_err()) else {
+                let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
+                let detail =
+                    "is exclusively used to delete corrupt object(s), try again by removing this option";
+                let error = FieldError::invalid(&path, true, detail);
+                let resource = &self.group_resource;
+                let kind = GroupKind::new(resource.group.clone(), resource.resource.clone());
+                return Err(Status::invalid(&kind, name, &vec![error]));
+            };
+            tracing::warn!(key = %kv.key, revision = %kv.mod_revision, "an unreadable object is deleted as asked");
+            match self.storage.delete(&key, kv.mod_revision).await {
+                Ok(_) | Err(WriteError::Conflict { current: None }) => return Ok(()),
+                Err(WriteError::Conflict { current }) => found = current,
+                Err(error) => return Err(errors::write(error, &self.group_resource, name)),
             }
         }
     }

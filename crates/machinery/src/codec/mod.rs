@@ -40,6 +40,6 @@ fn canonical_quantity(text: &str) -> Fallible<String> {
 }
 
 #[cfg(test)]
-mod random_tests;
+pub(crate) mod random_tests;
 #[cfg(test)]
 mod tests;

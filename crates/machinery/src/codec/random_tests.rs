@@ -10,9 +10,20 @@ use super::{Timestamp, base64, format_duration, json as json_codec, protobuf, ya
 const MAX_DEPTH: u32 = 9;
 
 /// A generator of canonical trees, driven by a seed. (Shrinking a whole tree would tell less than its seed does.)
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// A built-in kind (group, version, kind), and an object of it.
+    pub(crate) fn kind(&mut self) -> ((&'static str, &'static str, &'static str), Value) {
+        let kinds: Vec<_> = Schema::builtin().kinds().collect();
+        let kind = kinds[self.below(kinds.len() as u64) as usize];
+        ((kind.group, kind.version, kind.kind), Value::Object(self.object(kind.schema, 0)))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,11 +31,11 @@ impl Random {
         self.0
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         (self.next() >> 16) % bound
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len() as u64) as usize]
     }
 
@@ -37,7 +48,7 @@ impl Random {
         ])
     }
 
-    fn raw(&mut self, depth: u32) -> Value {
+    pub(crate) fn raw(&mut self, depth: u32) -> Value {
         match self.below(if depth > 4 { 5 } else { 7 }) {
             0 => json!(self.next() as i64),
             1 => json!(self.text()),
@@ -132,25 +143,23 @@ proptest! {
 
     #[test]
     fn random_objects_come_back(seed in 1u64..) {
-        let mut random = Random(seed);
-        let kinds: Vec<_> = Schema::builtin().kinds().collect();
-        let kind = kinds[random.below(kinds.len() as u64) as usize];
-        let tree = Value::Object(random.object(kind.schema, 0));
+        let ((group, version, kind), tree) = Random(seed).kind();
+        let schema = Schema::builtin().by_kind(group, version, kind).unwrap();
 
-        let text = json_codec::encode(&tree, kind.schema);
-        let decoded = json_codec::decode(&text, kind.schema).unwrap();
-        prop_assert_eq!(&decoded.value, &tree, "JSON of {}", kind.kind);
+        let text = json_codec::encode(&tree, schema);
+        let decoded = json_codec::decode(&text, schema).unwrap();
+        prop_assert_eq!(&decoded.value, &tree, "JSON of {}", kind);
         prop_assert!(decoded.problems.is_empty());
-        prop_assert_eq!(json_codec::encode(&decoded.value, kind.schema), text);
+        prop_assert_eq!(json_codec::encode(&decoded.value, schema), text);
 
-        let text = yaml::encode(&tree, kind.schema);
-        let decoded = yaml::decode(&text, kind.schema);
+        let text = yaml::encode(&tree, schema);
+        let decoded = yaml::decode(&text, schema);
         let text = String::from_utf8(text).unwrap();
-        prop_assert_eq!(decoded.as_ref().map(|decoded| &decoded.value), Ok(&tree), "YAML of {}:\n{}", kind.kind, text);
+        prop_assert_eq!(decoded.as_ref().map(|decoded| &decoded.value), Ok(&tree), "YAML of {}:\n{}", kind, text);
 
-        if let Some(message) = protobuf::encode(&tree, kind.schema) {
-            let decoded = protobuf::decode(&message, kind.schema).unwrap();
-            prop_assert_eq!(&decoded.value, &tree, "protobuf of {}", kind.kind);
+        if let Some(message) = protobuf::encode(&tree, schema) {
+            let decoded = protobuf::decode(&message, schema).unwrap();
+            prop_assert_eq!(&decoded.value, &tree, "protobuf of {}", kind);
         }
     }
 }

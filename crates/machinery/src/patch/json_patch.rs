@@ -238,7 +238,7 @@ fn existing_index(key: &str, length: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("Unable to access invalid index: {index}: invalid index referenced"))
 }
 
-fn decode_key(key: &str) -> String {
+pub(super) fn decode_key(key: &str) -> String {
     // In this order `~01` becomes `~1`, as RFC 6901 wants it.
     key.replace("~1", "/").replace("~0", "~")
 }

@@ -12,6 +12,7 @@ mod bad_connections;
 mod bad_input;
 mod bad_values;
 mod discovery;
+mod disk;
 mod enablement;
 mod encryption;
 mod history;

@@ -126,3 +126,61 @@ pub async fn reopen_resumes_watches_without_gap_or_duplicate(factory: &dyn Stora
     revisions.extend(writes_until(&mut stream, &*storage, last).await.into_iter().map(|write| write.3.0));
     assert_eq!(revisions, (start.0 + 1..=last.0).collect::<Vec<_>>());
 }
+
+/// A list in pages, begun before the restart, ends as if there had been none, whatever was written between.
+pub async fn reopen_goes_on_with_pages(factory: &dyn StorageFactory) {
+    let mut storage = factory.open().await;
+    for name in ["/r/a", "/r/b", "/r/c", "/r/d", "/r/e"] {
+        put(&*storage, name, "1").await;
+    }
+    let first = storage.get_list(ListRequest { limit: 2, ..request("/r/") }).await.expect("the first page");
+    assert_eq!((pairs(&first), first.more), (owned(&[("/r/a", "1"), ("/r/b", "1")]), true));
+    let c = storage.get(&key("/r/c")).await.expect("get").kv.expect("it is there");
+    remove(&*storage, "/r/c", c.mod_revision).await;
+    for (after, expected, more) in
+        [("/r/b", &[("/r/c", "1"), ("/r/d", "1")][..], true), ("/r/d", &[("/r/e", "1")], false)]
+    {
+        storage = reopen(factory, storage).await;
+        put(&*storage, &format!("{after}-later"), "1").await;
+        let page =
+            ListRequest { start_after: Some(key(after)), limit: 2, ..request_at("/r/", first.revision) };
+        let page = expect_list(&*storage, page, expected).await;
+        assert_eq!((page.more, page.revision), (more, first.revision));
+    }
+}
+
+/// A delete tells the value that was written and compacted before the restart.
+pub async fn reopen_keeps_what_later_deletes_need(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let a = put(&*storage, "/r/a", "1").await;
+    let a = set(&*storage, "/r/a", "2", a).await;
+    let last = put(&*storage, "/r/b", "1").await;
+    storage.compact(last).await.expect("compact");
+    let storage = reopen(factory, storage).await;
+    let deleted = remove(&*storage, "/r/a", a).await;
+    let storage = reopen(factory, storage).await;
+    let mut stream = watch(&*storage, "/r/", last).await;
+    assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Delete, "/r/a", "2", deleted)]);
+    expect_list(&*storage, request_at("/r/", last), &[("/r/a", "2"), ("/r/b", "1")]).await;
+}
+
+/// When everything was deleted and compacted, the store is empty and not new: it goes on from its revision.
+pub async fn reopen_of_an_emptied_store_goes_on(factory: &dyn StorageFactory) {
+    let storage = factory.open().await;
+    let mut last = current(&*storage).await;
+    for name in ["/r/a", "/r/b", "/r/c"] {
+        let created = put(&*storage, name, "1").await;
+        last = remove(&*storage, name, created).await;
+    }
+    storage.compact(last).await.expect("compact");
+    let storage = reopen(factory, storage).await;
+    let storage = reopen(factory, storage).await;
+    assert_eq!(current(&*storage).await, last);
+    let empty = expect_list(&*storage, request(""), &[]).await;
+    assert_eq!(empty.revision, last);
+    assert_compacted(storage.get_list(request_at("/r/", Revision(last.0 - 1))).await, last, "list");
+    let mut stream = watch(&*storage, "/r/", last).await;
+    let created = put(&*storage, "/r/a", "2").await;
+    assert_eq!(created.0, last.0 + 1);
+    assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Create, "/r/a", "2", created)]);
+}

@@ -136,6 +136,9 @@ macro_rules! with_durable_storage_contract {
             reopen_never_reuses_a_revision,
             reopen_keeps_ttls,
             reopen_resumes_watches_without_gap_or_duplicate,
+            reopen_goes_on_with_pages,
+            reopen_keeps_what_later_deletes_need,
+            reopen_of_an_emptied_store_goes_on,
         }
     };
 }

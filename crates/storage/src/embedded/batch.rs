@@ -14,7 +14,10 @@ use std::{
     collections::HashMap,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{OwnedSemaphorePermit, oneshot},
+};
 
 /// A write that waits.
 pub(super) struct Write {
@@ -22,6 +25,8 @@ pub(super) struct Write {
     pub(super) kind: WriteKind,
     /// Who wants to know, and its place in the inbox; nobody, when the engine itself deletes what has expired.
     pub(super) reply: Option<(oneshot::Sender<Outcome>, OwnedSemaphorePermit)>,
+    /// What [`current_runtime`] was for who wants to know.
+    pub(super) runtime: Option<Handle>,
 }
 
 pub(super) type Outcome = Result<Revision, WriteError>;
@@ -45,6 +50,35 @@ impl Write {
         if let Some((reply, _)) = self.reply {
             // The writer may have gone away; the write stays all the same.
             let _ = reply.send(outcome);
+        }
+    }
+}
+
+/// The runtime of the calling task, if it has threads of its own: another may not be running when its task is woken.
+pub(super) fn current_runtime() -> Option<Handle> {
+    Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+/// Tells writers how their writes went.
+///
+/// Waking a task of the runtime from outside takes a system call, which costs more than much of the rest: so only one
+/// is woken, a new one, that wakes the writers from inside.
+pub(super) fn answer(writes: Vec<Write>, outcomes: Vec<Outcome>) {
+    let answers = Answers(writes.into_iter().zip(outcomes).collect());
+    let runtime = answers.0.iter().find_map(|(write, _)| write.runtime.clone());
+    if let Some(runtime) = runtime.filter(|_| answers.0.len() > 1) {
+        // A runtime that has ended drops the task at once.
+        runtime.spawn(async move { drop(answers) });
+    }
+}
+
+/// Writers who are told when this is dropped, wherever that happens.
+struct Answers(Vec<(Write, Outcome)>);
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for (write, outcome) in self.0.drain(..) {
+            write.answer(outcome);
         }
     }
 }

@@ -10,14 +10,19 @@
 
 use super::{
     EmbeddedOptions, Shared,
-    batch::{Batch, Outcome, Write, WriteKind, commit_error, is_disk_full, milliseconds},
-    inbox::{Command, Reply, Taken},
+    batch::{Batch, Outcome, Write, WriteKind, answer, commit_error, is_disk_full, milliseconds},
+    inbox::{Command, Gathering, Reply, Taken},
     meta::Meta,
     row,
 };
 use crate::{Key, Revision, StorageError};
 use rusqlite::Connection;
-use std::{collections::BTreeSet, fs::File, sync::Arc, time::Duration, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 /// A transaction has at most so many writes, or bytes of values; what waits beyond that comes next.
 const MAX_BATCH_WRITES: usize = 1024;
@@ -28,6 +33,10 @@ const GARBAGE_ROWS: usize = 256;
 const VACUUM_PAGES: u64 = 64;
 /// So long at most until the clock is looked at again, which may have been set.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
+/// Writers who were answered together are waited for at most this part of the time that their writes took, and at most
+/// this long.
+const GATHERING_SHARE: u32 = 4;
+const GATHERING_TIME: Duration = Duration::from_micros(500);
 /// An expired key whose deletion failed is tried again after this.
 const EXPIRY_RETRY: Duration = Duration::from_secs(10);
 
@@ -54,6 +63,8 @@ pub(super) struct Committer {
     /// About what has been written to the log since it was copied.
     logged: u64,
     poisoned: Option<StorageError>,
+    /// How many writers were answered in this round.
+    answered: usize,
 }
 
 impl Committer {
@@ -80,13 +91,17 @@ impl Committer {
             // What an earlier process left in the log is copied soon.
             logged: options.log_bytes / 2,
             poisoned: None,
+            answered: 0,
         }
     }
 
     pub(super) fn run(mut self) {
         let ending = Ending(Arc::clone(&self.shared));
+        let mut gathering = None;
         loop {
-            let Taken { commands, closing } = self.shared.inbox.take(self.patience());
+            let Taken { commands, closing } = self.shared.inbox.take(self.patience(), gathering);
+            let started = Instant::now();
+            self.answered = 0;
             let mut writes = self.due();
             let (mut compactions, mut probes) = (Vec::new(), Vec::new());
             for command in commands {
@@ -106,6 +121,12 @@ impl Committer {
             if !probes.is_empty() {
                 self.probe(probes);
             }
+            // One writer is nobody to wait for.
+            gathering = (self.answered > 1).then(|| {
+                let ended = Instant::now();
+                let wait = (ended.saturating_duration_since(started) / GATHERING_SHARE).min(GATHERING_TIME);
+                Gathering { expected: self.answered, until: ended + wait }
+            });
             self.collect_garbage();
             self.vacuum();
             if self.logged >= self.log_bytes {
@@ -142,7 +163,7 @@ impl Committer {
             let Some((_, key, expected)) = self.expirations.pop_first() else { break };
             // A later write of the key has its own time, or none.
             if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
-                writes.push(Write { key, kind: WriteKind::Delete { expected }, reply: None });
+                writes.push(Write { key, kind: WriteKind::Delete { expected }, reply: None, runtime: None });
             }
         }
         writes
@@ -154,9 +175,8 @@ impl Committer {
         }
         match self.transact(&writes) {
             Ok(outcomes) => {
-                for (write, outcome) in writes.into_iter().zip(outcomes) {
-                    write.answer(outcome);
-                }
+                self.answered += writes.len();
+                answer(writes, outcomes);
             }
             Err(error) => {
                 let error = self.failed(error);

@@ -2,11 +2,15 @@
 //!
 //! A mutex and a condition rather than a channel, since the thread takes everything at once, and a writer need wake it
 //! only when it sleeps: while it syncs, writers just leave their writes.
+//!
+//! Writers who have just been answered together tend to come back together, a moment after the first of them. A thread
+//! that took the first one's write alone would make all the others wait for a sync of their own, so it waits for them:
+//! [`Gathering`].
 
 use super::batch::Write;
 use crate::{Revision, StorageError};
 use parking_lot::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
@@ -32,6 +36,15 @@ pub(super) struct Taken {
     pub(super) closing: bool,
 }
 
+/// For whom the commit thread waits once the first command is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gathering {
+    /// So many commands are enough.
+    pub(super) expected: usize,
+    /// So late it is not worth the wait any more.
+    pub(super) until: Instant,
+}
+
 #[derive(Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
@@ -48,6 +61,8 @@ struct State {
     ended: bool,
     poisoned: Option<StorageError>,
     asleep: bool,
+    /// So many commands wake the sleeper.
+    wanted: usize,
 }
 
 impl Inbox {
@@ -61,7 +76,9 @@ impl Inbox {
             return Err(error.clone());
         }
         state.commands.push(command);
-        self.wake(&mut state);
+        if state.commands.len() >= state.wanted {
+            self.wake(&mut state);
+        }
         Ok(())
     }
 
@@ -91,8 +108,18 @@ impl Inbox {
     }
 
     /// Everything that waits, after at most `patience` if nothing does (`None`: however long it takes).
-    pub(super) fn take(&self, patience: Option<Duration>) -> Taken {
+    pub(super) fn take(&self, patience: Option<Duration>, gathering: Option<Gathering>) -> Taken {
         let mut state = self.state.lock();
+        if let Some(Gathering { expected, until }) = gathering
+            && state.commands.len() < expected
+            && !state.closing
+        {
+            state.asleep = true;
+            state.wanted = expected;
+            self.ready.wait_while_until(&mut state, |state| state.asleep, until);
+            state.asleep = false;
+        }
+        state.wanted = 1;
         if state.commands.is_empty() && !state.closing {
             state.asleep = true;
             match patience {

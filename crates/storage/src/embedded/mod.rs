@@ -157,7 +157,7 @@ impl EmbeddedStorage {
             let permit = permit.map_err(|_| StorageError::Closed)?;
             let (reply, answer) = oneshot::channel();
             let reply = Some((reply, permit));
-            let write = Write { key, kind, reply };
+            let write = Write { key, kind, reply, runtime: batch::current_runtime() };
             if write.size() > MAX_VALUE_BYTES {
                 let error = format!("the value has more than {MAX_VALUE_BYTES} bytes");
                 return Err(StorageError::Engine(error).into());

@@ -13,6 +13,7 @@ mod overload;
 mod overrides;
 mod python;
 mod secrecy;
+mod several_servers;
 mod snapshot;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

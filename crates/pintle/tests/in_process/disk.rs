@@ -1,0 +1,118 @@
+//! A server whose disk fails: its clients are told, its health too, and what it has acknowledged stays.
+
+use crate::harness::{PATIENCE, Server, options};
+use pintle::StorageBackend;
+use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk};
+use std::{path::Path, time::Duration};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn start(dir: &Path) -> Server {
+    let mut options = options(dir);
+    options.storage_backend = StorageBackend::Embedded;
+    Server::start_in(options).await
+}
+
+async fn create(server: &Server, name: &str) -> (u16, String) {
+    let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"{name}\"}}}}")).await;
+    (answer.status.into(), answer.text().to_owned())
+}
+
+/// Asks a health endpoint until it answers so.
+async fn until_health(server: &Server, path: &str, status: u16) -> String {
+    tokio::time::timeout(PATIENCE, async {
+        loop {
+            let answer = server.send(&format!("GET {path}")).await;
+            if answer.status == status {
+                return answer.text().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await
+    .unwrap()
+}
+
+async fn names(server: &Server) -> Vec<String> {
+    let list = server.send(&format!("GET {MAPS}")).await.json();
+    let name = |item: &serde_json::Value| item["metadata"]["name"].as_str().unwrap().to_owned();
+    list["items"].as_array().unwrap().iter().map(name).filter(|name| name != "kube-root-ca.crt").collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_sync_ends_writing_until_the_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FaultDisk::new(&dir.path().join("store"));
+    let server = start(dir.path()).await;
+    assert_eq!(create(&server, "acknowledged").await.0, 201);
+    disk.fail(Fault { call: Call::Sync, file: "-wal", after: 0, times: 1, effect: Effect::IoError });
+    // The server's own writes may meet it first; what comes after that is refused all the same.
+    let (status, text) = create(&server, "doubtful").await;
+    assert_eq!(status, 500, "{text}");
+    assert!(text.contains("InternalError") && text.contains("stopped writing"), "{text}");
+    assert!(disk.failed() > 0);
+    // The disk works again, but nobody knows what the kernel has dropped.
+    disk.heal();
+    assert_eq!(create(&server, "refused").await.0, 500);
+    assert_eq!(server.send(&format!("DELETE {MAPS}/acknowledged")).await.status, 500);
+    for path in ["/readyz", "/livez", "/healthz"] {
+        let text = until_health(&server, path, 500).await;
+        assert!(text.contains("[-]etcd failed"), "{path}: {text}");
+    }
+    assert!(names(&server).await.contains(&"acknowledged".to_owned()), "what is there is read");
+    server.stop().await;
+
+    let server = start(dir.path()).await;
+    let names = names(&server).await;
+    assert!(
+        names.contains(&"acknowledged".to_owned()) && !names.contains(&"refused".to_owned()),
+        "{names:?}"
+    );
+    assert_eq!(create(&server, "refused").await.0, 201);
+    until_health(&server, "/readyz", 200).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_writes_until_there_is_space() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FaultDisk::new(&dir.path().join("store"));
+    let server = start(dir.path()).await;
+    assert_eq!(create(&server, "before").await.0, 201);
+    disk.fail(Fault::every(Call::Write, Effect::DiskFull));
+    let (status, text) = create(&server, "during").await;
+    assert_eq!(status, 500, "{text}");
+    assert!(text.contains("the disk is full"), "{text}");
+    let text = until_health(&server, "/readyz", 500).await;
+    assert!(text.contains("[-]etcd failed"), "{text}");
+    assert_eq!(names(&server).await, ["before"]);
+    disk.heal();
+    until_health(&server, "/readyz", 200).await;
+    assert_eq!(create(&server, "during").await.0, 201);
+    server.stop().await;
+    let server = start(dir.path()).await;
+    assert_eq!(names(&server).await, ["before", "during"]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_does_not_start_on_a_disk_that_it_cannot_write() {
+    let dir = tempfile::tempdir().unwrap();
+    start(dir.path()).await.stop().await;
+    let disk = FaultDisk::new(&dir.path().join("store"));
+    let mut unwritable = options(dir.path());
+    unwritable.storage_backend = StorageBackend::Embedded;
+    for (call, effect) in [
+        (Call::Open, Effect::ReadOnly),
+        (Call::Open, Effect::IoError),
+        (Call::Write, Effect::ReadOnly),
+        (Call::Sync, Effect::IoError),
+    ] {
+        disk.fail(Fault::every(call, effect));
+        let started = pintle::start(unwritable.clone()).await;
+        let Err(error) = started else { panic!("{call:?} fails with {effect:?}, and the server starts") };
+        assert!(error.to_string().contains(&dir.path().join("store").display().to_string()), "{error}");
+        disk.heal();
+    }
+    start(dir.path()).await.stop().await;
+}
