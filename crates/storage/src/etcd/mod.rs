@@ -428,6 +428,10 @@ impl Storage for EtcdStorage {
         })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
+    }
+
     fn compact_periodically(
         &self,
         last: CompactionRound,
