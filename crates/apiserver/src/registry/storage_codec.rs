@@ -279,7 +279,7 @@ impl ValueTransformer for StorageCodec {
         Box::pin(std::future::ready(self.encode(value).map_err(TransformError)))
     }
 
-    fn out_of_storage<'a>(
+    fn from_storage<'a>(
         &'a self,
         _: &'a Key,
         stored: Bytes,
