@@ -74,6 +74,12 @@ fn command() -> Command {
                 "how long etcd may take to answer the check etcd-readiness",
             )
             .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often etcd is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
             flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
                 .value_parser(value_parser!(u32)),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
@@ -119,6 +125,12 @@ fn command() -> Command {
                 .value_parser(value_parser!(i64)),
             flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
                 .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often the store is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")

@@ -225,7 +225,10 @@ async fn read_all(storage: &EmbeddedStorage, history: &History, what: &str) -> u
 }
 
 /// How a file is damaged: at an offset in it.
-const DAMAGES: &[(&str, fn(&mut Vec<u8>, usize, u64))] = &[
+/// Damages the bytes at an offset, as a seed says.
+type Damage = fn(&mut Vec<u8>, usize, u64);
+
+const DAMAGES: &[(&str, Damage)] = &[
     ("a flipped bit", |bytes, at, random| bytes[at] ^= 1 << (random % 8)),
     ("another byte", |bytes, at, random| bytes[at] = (random >> 8) as u8),
     ("a sector of zeros", |bytes, at, _| {
