@@ -60,7 +60,7 @@ async fn objects_that_kube_apiserver_stored_are_served_as_it_serves_them() {
     for Row { path, served, .. } in rows.iter().filter(|row| !row.path.is_empty()) {
         let answer = server.send(&format!("GET {path}")).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        assert_eq!(without_revision(&answer.text()), without_revision(served), "{path}");
+        assert_eq!(without_revision(answer.text()), without_revision(served), "{path}");
     }
     server.stop().await;
 }
