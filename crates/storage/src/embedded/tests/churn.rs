@@ -180,7 +180,7 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
         let started = Instant::now();
         for second in (0..hours * HOUR).step_by(STEP as usize) {
             cluster.step(second).await;
-            if (second + STEP) % (5 * MINUTE) == 0 {
+            if (second + STEP).is_multiple_of(5 * MINUTE) {
                 // As the server does it: history is there for five to ten minutes.
                 storage.compact(before).await.unwrap();
                 before = storage.current_revision().await.unwrap();
@@ -188,7 +188,7 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
                 let half = if second < hours * HOUR / 2 { &mut early } else { &mut late };
                 *half = size.max(*half);
             }
-            if (second + STEP) % (hours * HOUR / 14 / STEP * STEP).max(STEP) == 0 {
+            if (second + STEP).is_multiple_of((hours * HOUR / 14 / STEP * STEP).max(STEP)) {
                 let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
                 let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
                 eprintln!(
