@@ -7,6 +7,7 @@ mod data;
 pub mod endpoints;
 pub mod event;
 pub mod limit_range;
+pub mod master_leases;
 pub mod namespace;
 pub mod node;
 pub mod persistent_volume;

@@ -11,8 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeConfig(BTreeMap<String, String>);
 
+/// A word for many versions, and which they are.
+type Word = (&'static str, fn(&str) -> bool);
+
 /// The words for many versions, in the order in which they apply.
-const WORDS: [(&str, fn(&str) -> bool); 4] = [
+const WORDS: [Word; 4] = [
     ("api/all", |_| true),
     ("api/ga", |version| is_version(version, "")),
     ("api/beta", |version| is_version(version, "beta")),

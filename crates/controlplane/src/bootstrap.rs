@@ -40,6 +40,7 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EndpointReconciler;
     use crate::objects::core;
     use pintle_machinery::{GroupResource, Value, ValueExt};
     use pintle_registry::testing::{MemoryRegistry, now};
@@ -50,7 +51,8 @@ mod tests {
             service_network: Default::default(),
             advertise_address: "10.20.30.40".parse().unwrap(),
             secure_port: 6443,
-            publish_endpoints: true,
+            exclusive: true,
+            endpoint_reconciler: EndpointReconciler::MasterCount(1),
             hostname: "host".to_owned(),
             cluster_authentication: [("client-ca-file".to_owned(), "PEM".to_owned())].into(),
         }

@@ -6,7 +6,7 @@ use crate::Config;
 use crate::objects::{core, create_if_missing, create_or_change};
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::Timestamp;
-use pintle_machinery::{Map, Status, ValueExt};
+use pintle_machinery::{Map, Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
 
@@ -34,9 +34,37 @@ async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Res
     }
     let object = config_map(AUTHENTICATION, &data);
     create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |config_map| {
-        config_map.object_at_mut("data").extend(data.clone());
+        let present = config_map.object_at_mut("data");
+        for (key, value) in &data {
+            let own = value.as_str().unwrap_or_default();
+            let merged = match present.get(key).and_then(Value::as_str) {
+                // Other servers of the store may have authorities of their own, and say so at the same place.
+                Some(theirs) if !config.exclusive && own.contains(PEM_BEGIN) => {
+                    union_of_certificates(theirs, own)
+                }
+                _ => own.to_owned(),
+            };
+            present.insert(key.clone(), merged.into());
+        }
     })
     .await
+}
+
+const PEM_BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const PEM_END: &str = "-----END CERTIFICATE-----";
+
+/// The certificates of two bundles, each once, in the order they come in.
+fn union_of_certificates(one: &str, two: &str) -> String {
+    let mut union: Vec<&str> = Vec::new();
+    for block in [one, two].iter().flat_map(|bundle| bundle.split_inclusive(PEM_END)) {
+        let certificate = block.find(PEM_BEGIN).and_then(|start| block.get(start..));
+        if let Some(certificate) = certificate.filter(|certificate| certificate.ends_with(PEM_END))
+            && !union.contains(&certificate)
+        {
+            union.push(certificate);
+        }
+    }
+    union.iter().flat_map(|certificate| [certificate, "\n"]).collect()
 }
 
 async fn mark_token_tracking(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
@@ -54,4 +82,24 @@ fn config_map(name: &str, data: &Map) -> serde_json::Value {
         "metadata": {"name": name, "namespace": KUBE_SYSTEM},
         "data": data,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_of_other_servers_stay() {
+        let certificate = |text: &str| format!("{PEM_BEGIN}\n{text}\n{PEM_END}\n");
+        let [one, two, three] = ["one", "two", "three"].map(certificate);
+        let check = |present: &str, own: &str, expected: &str| {
+            assert_eq!(union_of_certificates(present, own), expected);
+        };
+        check(&one, &one, &one);
+        check(&one, &two, &format!("{one}{two}"));
+        check(&format!("{one}{two}"), &one, &format!("{one}{two}"));
+        check(&format!("# by hand\n{one}{two}"), &format!("{two}{three}"), &format!("{one}{two}{three}"));
+        check("no certificate", &one, &one);
+        check(&format!("{one}{PEM_BEGIN}\ncut off"), &two, &format!("{one}{two}"));
+    }
 }

@@ -1,5 +1,6 @@
 //! What the controllers have to know.
 
+use crate::kubernetes_service::EndpointReconciler;
 use pintle_api::core::service::ServiceNetwork;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -13,9 +14,10 @@ pub struct Config {
     pub advertise_address: IpAddr,
     /// The port at which others reach the server (`--secure-port`).
     pub secure_port: u16,
-    /// Whether the server puts its address behind the `kubernetes` service
-    /// (`--endpoint-reconciler-type` is not `none`).
-    pub publish_endpoints: bool,
+    /// Whether no other server uses the store.
+    pub exclusive: bool,
+    /// Who is behind the `kubernetes` service (`--endpoint-reconciler-type`).
+    pub endpoint_reconciler: EndpointReconciler,
     /// The name of the machine, from which the server's identity is made.
     pub hostname: String,
     /// How extension servers authenticate what this server forwards to them: the data of the config map

@@ -10,10 +10,12 @@ use jiff::Timestamp;
 use pintle_machinery::Status;
 use pintle_registry::Registry;
 use std::{future::Future, time::Duration};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 /// How often the address behind the `kubernetes` service is looked at: a client in the cluster is lost without it.
 const ENDPOINTS_INTERVAL: Duration = Duration::from_secs(10);
+/// How long the server's end may be held up by telling the others: they find out in a while all the same.
+const WITHDRAWAL_PATIENCE: Duration = Duration::from_secs(20);
 /// How often objects are looked at that somebody may have deleted.
 const OBJECTS_INTERVAL: Duration = Duration::from_secs(60);
 /// How often leaks of addresses and ports are looked for: it lists all services.
@@ -22,7 +24,8 @@ const REPAIR_INTERVAL: Duration = Duration::from_secs(180);
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Keeps the objects that [`crate::bootstrap()`] made until `shutdown` ends. A failure is logged and tried again at
-/// the next turn; unchanged objects are read and not written.
+/// the next turn; unchanged objects are read and not written. Then tells the other servers of
+/// the store that this one ends, for which the registry must still work.
 pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future<Output = ()>) {
     let loops = async {
         tokio::join!(
@@ -40,6 +43,13 @@ pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future
     tokio::select! {
         _ = loops => {}
         () = shutdown => {}
+    }
+    let farewell = async {
+        log("kubernetes service", kubernetes_service::withdraw(registry, config).await);
+        log("identity lease", identity_lease::remove(registry, config).await);
+    };
+    if timeout(WITHDRAWAL_PATIENCE, farewell).await.is_err() {
+        tracing::warn!("the other servers could not be told in time that this one ends");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::objects::create_or_change;
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    GroupResource, Status, Value, ValueExt,
+    GroupResource, Status, StatusReason, Value, ValueExt,
     meta::{ObjectMeta, parse_time},
 };
 use pintle_registry::{DeleteOptions, Registry};
@@ -29,7 +29,7 @@ fn leases() -> GroupResource {
 /// Says that the server lives now.
 pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timestamp) -> Result<(), Status> {
     let name = identity(&config.hostname);
-    let holder = format!("{name}_{}", *INCARNATION);
+    let holder = holder(&name);
     let time = now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
     let object = json!({
         "apiVersion": "coordination.k8s.io/v1",
@@ -53,24 +53,53 @@ pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timesta
     .await
 }
 
+/// Says that the server ends, unless a later life of it has the lease.
+pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+    if config.exclusive {
+        return Ok(());
+    }
+    let name = identity(&config.hostname);
+    let lease = match registry.get(&leases(), KUBE_SYSTEM, &name).await {
+        Err(status) if status.reason == StatusReason::NotFound => return Ok(()),
+        lease => lease?,
+    };
+    if lease.str_at("spec.holderIdentity") != holder(&name) {
+        return Ok(());
+    }
+    delete(registry, &lease).await.map(drop)
+}
+
 /// Deletes the leases of servers that are gone.
 pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     for lease in registry.list(&leases(), KUBE_SYSTEM).await? {
         if lease.label(COMPONENT_LABEL) == Some(COMPONENT) && is_expired(&lease, now) {
-            let options = DeleteOptions {
-                precondition_resource_version: Some(lease.resource_version().to_owned()),
-                ..DeleteOptions::default()
-            };
-            registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await?;
-            tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone");
+            if delete(registry, &lease).await? {
+                tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone");
+            }
         }
     }
     Ok(())
 }
 
+/// Deletes the lease as it was read, and says whether it did: another server may be faster, or this one's server back.
+async fn delete(registry: &dyn Registry, lease: &Value) -> Result<bool, Status> {
+    let options = DeleteOptions {
+        precondition_resource_version: Some(lease.resource_version().to_owned()),
+        ..DeleteOptions::default()
+    };
+    match registry.delete(&leases(), KUBE_SYSTEM, lease.name(), options).await {
+        Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => Ok(false),
+        result => result.map(|_| true),
+    }
+}
+
 fn is_expired(lease: &Value, now: Timestamp) -> bool {
     let duration = SignedDuration::from_secs(lease.i64_at("spec.leaseDurationSeconds").unwrap_or_default());
     parse_time(lease.str_at("spec.renewTime")).is_none_or(|renewed| now.duration_since(renewed) > duration)
+}
+
+fn holder(name: &str) -> String {
+    format!("{name}_{}", *INCARNATION)
 }
 
 /// The name by which a server on this host tells itself from others: `apiserver-` and a hash of the host's and the

@@ -1,30 +1,63 @@
 //! The `kubernetes` service, by which clients inside the cluster reach this server: the service, its endpoints and its
 //! endpoint slice, in the namespace `default`.
 //!
-//! The endpoints are this server's address alone. Several servers of one store would each have to know which of the
-//! others live.
+//! Several servers may share a store. Who of them is behind the service is what an [`EndpointReconciler`] says; the ports
+//! are those of the server that came first, for all must use the same.
 
 use crate::Config;
-use crate::objects::{core, create_or_change, unless_off};
-use pintle_machinery::{GroupResource, Status, Value, ValueExt};
+use crate::master_leases::MasterLeases;
+use crate::objects::{core, create_if_missing, create_or_change};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
+use std::{collections::BTreeSet, net::IpAddr};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 
-/// Makes the service, and puts the server's address behind it, unless that is one nobody else reaches.
+/// How a server comes to know which servers are behind the service (`--endpoint-reconciler-type`).
+#[derive(Debug, Clone)]
+pub enum EndpointReconciler {
+    /// `lease`: those that renew their leases.
+    Lease(MasterLeases),
+    /// `master-count`: those that have put themselves there, at most so many.
+    MasterCount(usize),
+    /// `none`: somebody else sees to it.
+    None,
+}
+
+/// Makes the service, and puts the addresses of the servers behind it.
 pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
-    let address = config.advertise_address;
-    if !config.publish_endpoints || address.is_loopback() || address.is_unspecified() {
-        return unless_off(reconcile_service(registry, config)).await;
-    }
-    tokio::try_join!(
-        unless_off(reconcile_service(registry, config)),
-        unless_off(reconcile_endpoints(registry, config)),
-        unless_off(reconcile_endpoint_slice(registry, config)),
-    )?;
+    tokio::try_join!(reconcile_service(registry, config), reconcile_endpoints(registry, config))?;
     Ok(())
+}
+
+/// Takes this server's address from behind the service, for those who go on.
+pub(crate) async fn withdraw(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+    let own = config.advertise_address;
+    if config.exclusive || !is_published(config) {
+        return Ok(());
+    }
+    let without_own = |present: &BTreeSet<IpAddr>| present.iter().filter(|ip| **ip != own).copied().collect();
+    let result = match &config.endpoint_reconciler {
+        EndpointReconciler::None => Ok(()),
+        EndpointReconciler::Lease(leases) => {
+            leases.remove(own).await?;
+            let alive = leases.list().await?;
+            publish(registry, config, |_| alive.clone()).await
+        }
+        EndpointReconciler::MasterCount(_) => publish(registry, config, without_own).await,
+    };
+    match result {
+        // Somebody has taken all of it.
+        Err(status) if status.reason == StatusReason::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+/// Endpoints cannot have a loopback address, which nobody else reaches anyway.
+fn is_published(config: &Config) -> bool {
+    !config.advertise_address.is_loopback() && !config.advertise_address.is_unspecified()
 }
 
 async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
@@ -45,6 +78,10 @@ async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(
             "ports": ports,
         },
     });
+    if !config.exclusive {
+        // Another server may have other ports, and each would set its own again and again.
+        return create_if_missing(registry, &core("services"), NAMESPACE, object).await.map(drop);
+    }
     create_or_change(registry, &core("services"), NAMESPACE, object, |service| {
         service.set("spec.type", "ClusterIP");
         service.set("spec.ports", ports.clone());
@@ -53,54 +90,159 @@ async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(
 }
 
 async fn reconcile_endpoints(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
-    let subsets = json!([{
-        "addresses": [{"ip": config.advertise_address.to_string()}],
-        "ports": ports(config),
-    }]);
+    let own = config.advertise_address;
+    if !is_published(config) {
+        return Ok(());
+    }
+    match &config.endpoint_reconciler {
+        EndpointReconciler::None => Ok(()),
+        EndpointReconciler::Lease(_) if config.exclusive => {
+            publish(registry, config, |_| BTreeSet::from([own])).await
+        }
+        EndpointReconciler::Lease(leases) => {
+            // First of all, so that the others know of this server whatever fails afterwards.
+            leases.renew(own).await?;
+            let alive = leases.list().await?;
+            if alive.is_empty() {
+                return Err(Status::internal_error(
+                    "no API server IP addresses were listed in storage, refusing to erase all endpoints for the \
+                     kubernetes Service",
+                ));
+            }
+            publish(registry, config, |_| alive.clone()).await
+        }
+        EndpointReconciler::MasterCount(count) => {
+            publish(registry, config, |present| with_own(present, own, *count)).await
+        }
+    }
+}
+
+/// The addresses with this server's. When they are too many, those that follow this server's go, and then from the start:
+/// if all servers do so, those that live are left in the end.
+fn with_own(present: &BTreeSet<IpAddr>, own: IpAddr, count: usize) -> BTreeSet<IpAddr> {
+    let mut all = present.clone();
+    all.insert(own);
+    while all.len() > count.max(1) {
+        let in_text_order = sorted(&all);
+        let next = in_text_order.iter().skip_while(|ip| **ip != own).nth(1).or(in_text_order.first());
+        let Some(next) = next.copied() else { break };
+        all.remove(&next);
+    }
+    all
+}
+
+/// Addresses in the order of their text, as the store lists them.
+fn sorted(addresses: &BTreeSet<IpAddr>) -> Vec<IpAddr> {
+    let mut sorted: Vec<IpAddr> = addresses.iter().copied().collect();
+    sorted.sort_by_key(IpAddr::to_string);
+    sorted
+}
+
+/// Puts the addresses that `wanted` makes of those there are behind the service.
+async fn publish(
+    registry: &dyn Registry,
+    config: &Config,
+    wanted: impl Fn(&BTreeSet<IpAddr>) -> BTreeSet<IpAddr> + Send + Sync,
+) -> Result<(), Status> {
     // The slice is made here and not by the controller that mirrors endpoints.
     const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
-    let object = json!({
+    let resource = core("endpoints");
+    let mut object = json!({
         "apiVersion": "v1",
         "kind": "Endpoints",
         "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {SKIP_MIRROR: "true"}},
-        "subsets": subsets,
     });
-    create_or_change(registry, &core("endpoints"), NAMESPACE, object, |endpoints| {
+    set_addresses(&mut object, config, &wanted);
+    create_or_change(registry, &resource, NAMESPACE, object, |endpoints| {
         set_label(endpoints, SKIP_MIRROR, "true");
-        endpoints.set("subsets", subsets.clone());
+        set_addresses(endpoints, config, &wanted);
     })
-    .await
+    .await?;
+    let endpoints = registry.get(&resource, NAMESPACE, NAME).await?;
+    reconcile_endpoint_slice(registry, &endpoints).await
 }
 
-async fn reconcile_endpoint_slice(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
+/// Sets the addresses. Ports that are there stay, unless nobody else can have set them.
+fn set_addresses(
+    endpoints: &mut Value,
+    config: &Config,
+    wanted: impl Fn(&BTreeSet<IpAddr>) -> BTreeSet<IpAddr>,
+) {
+    let subset = match endpoints.items_at("subsets") {
+        [subset] => Some(subset.clone()),
+        _ => None,
+    };
+    let listed: Vec<&str> = subset
+        .as_ref()
+        .map(|subset| subset.items_at("addresses").iter().map(|address| address.str_at("ip")).collect())
+        .unwrap_or_default();
+    let present: BTreeSet<IpAddr> = listed.iter().filter_map(|ip| ip.parse().ok()).collect();
+    let wanted = wanted(&present);
+    if wanted.is_empty() {
+        endpoints.remove_at("subsets");
+        return;
+    }
+    let ports = match &subset {
+        Some(subset) if !config.exclusive => subset.at("ports").cloned().unwrap_or_else(|| ports(config)),
+        _ => ports(config),
+    };
+    // Other things that somebody has said of the addresses stay as long as the addresses do.
+    let addresses = match &subset {
+        Some(subset) if wanted == present && listed.len() == present.len() => {
+            subset.at("addresses").cloned().unwrap_or_default()
+        }
+        _ => sorted(&wanted).iter().map(|ip| json!({"ip": ip.to_string()})).collect(),
+    };
+    let mut subset = subset.unwrap_or_else(|| json!({}));
+    subset.set("addresses", addresses);
+    subset.set("ports", ports);
+    endpoints.set("subsets", vec![subset]);
+}
+
+async fn reconcile_endpoint_slice(registry: &dyn Registry, endpoints: &Value) -> Result<(), Status> {
     let resource = GroupResource::new("discovery.k8s.io", "endpointslices");
-    let address_type = if config.advertise_address.is_ipv4() { "IPv4" } else { "IPv6" };
-    let endpoints = json!([{
-        "addresses": [config.advertise_address.to_string()],
-        "conditions": {"ready": true},
-    }]);
+    let none = Value::Null;
+    let subset = endpoints.items_at("subsets").first().unwrap_or(&none);
+    let addresses: Vec<IpAddr> =
+        subset.items_at("addresses").iter().filter_map(|address| address.str_at("ip").parse().ok()).collect();
+    // A slice has one family. Of a mixture it is the one that every cluster had first.
+    let is_ipv6 = !addresses.is_empty() && addresses.iter().all(IpAddr::is_ipv6);
+    let address_type = if is_ipv6 { "IPv6" } else { "IPv4" };
+    let of_family = addresses.iter().filter(|address| address.is_ipv6() == is_ipv6);
+    let listed: Vec<Value> = of_family
+        .map(|address| json!({"addresses": [address.to_string()], "conditions": {"ready": true}}))
+        .collect();
     const SERVICE_NAME: &str = "kubernetes.io/service-name";
-    let object = json!({
+    let fill = |slice: &mut Value| {
+        slice.set("metadata.labels", json!({SERVICE_NAME: NAME}));
+        for (member, value) in [
+            ("endpoints", (!listed.is_empty()).then(|| listed.clone().into())),
+            ("ports", subset.at("ports").cloned()),
+        ] {
+            match value {
+                Some(value) => slice.set(member, value),
+                None => drop(slice.remove_at(member)),
+            }
+        }
+    };
+    let mut object = json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {SERVICE_NAME: NAME}},
+        "metadata": {"name": NAME, "namespace": NAMESPACE},
         "addressType": address_type,
-        "endpoints": endpoints,
-        "ports": ports(config),
     });
+    fill(&mut object);
     // The type of addresses may not change, so a slice of the other type has to go first.
     match registry.get(&resource, NAMESPACE, NAME).await {
         Ok(slice) if slice.str_at("addressType") != address_type => {
-            registry.delete(&resource, NAMESPACE, NAME, Default::default()).await?;
+            match registry.delete(&resource, NAMESPACE, NAME, Default::default()).await {
+                Err(status) if status.reason != StatusReason::NotFound => return Err(status),
+                _ => {}
+            }
         }
         _ => {}
     }
-    create_or_change(registry, &resource, NAMESPACE, object, |slice| {
-        set_label(slice, SERVICE_NAME, NAME);
-        slice.set("endpoints", endpoints.clone());
-        slice.set("ports", ports(config));
-    })
-    .await
+    create_or_change(registry, &resource, NAMESPACE, object, fill).await
 }
 
 fn ports(config: &Config) -> Value {
@@ -110,3 +252,6 @@ fn ports(config: &Config) -> Value {
 fn set_label(object: &mut Value, key: &str, value: &str) {
     object.object_at_mut("metadata.labels").insert(key.to_owned(), value.into());
 }
+
+#[cfg(test)]
+mod tests;

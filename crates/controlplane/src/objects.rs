@@ -6,6 +6,9 @@ use pintle_registry::{Registry, WriteOptions};
 /// Whose writes these are, in `managedFields`.
 const FIELD_MANAGER: &str = "kube-apiserver";
 
+/// How often an object is made again that somebody deletes.
+const ATTEMPTS: usize = 3;
+
 pub(crate) fn write_options() -> WriteOptions {
     WriteOptions { field_manager: FIELD_MANAGER.to_owned(), ..WriteOptions::default() }
 }
@@ -51,13 +54,19 @@ pub(crate) async fn create_or_change(
     change: impl Fn(&mut Value) + Send + Sync,
 ) -> Result<(), Status> {
     let name = object.name().to_owned();
-    if create_if_missing(registry, resource, namespace, object).await? {
-        return Ok(());
+    for _ in 0..ATTEMPTS {
+        if create_if_missing(registry, resource, namespace, object.clone()).await? {
+            return Ok(());
+        }
+        let change = |mut object: Value| {
+            change(&mut object);
+            Ok(object)
+        };
+        match registry.update(resource, namespace, &name, Box::new(change), write_options()).await {
+            // Somebody has deleted it in between.
+            Err(status) if status.reason == StatusReason::NotFound => {}
+            result => return result.map(drop),
+        }
     }
-    let change = |mut object: Value| {
-        change(&mut object);
-        Ok(object)
-    };
-    registry.update(resource, namespace, &name, Box::new(change), write_options()).await?;
-    Ok(())
+    Err(Status::conflict(resource, &name, "the object was deleted whenever it was to be changed"))
 }

@@ -212,7 +212,7 @@ impl ValueTransformer for ResourceTransformer {
         Box::pin(std::future::ready(sealed))
     }
 
-    fn from_storage<'a>(
+    fn out_of_storage<'a>(
         &'a self,
         key: &'a Key,
         stored: Bytes,

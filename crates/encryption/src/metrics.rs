@@ -256,7 +256,7 @@ pub(crate) enum Direction {
 impl Direction {
     fn label(self) -> &'static str {
         match self {
-            Direction::FromStorage => "from_storage",
+            Direction::FromStorage => "out_of_storage",
             Direction::ToStorage => "to_storage",
         }
     }
@@ -274,7 +274,7 @@ impl Scope<'_> {
         self.record(Direction::ToStorage, prefix, start, failure);
     }
 
-    pub(crate) fn from_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
+    pub(crate) fn out_of_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
         self.record(Direction::FromStorage, prefix, start, failure);
     }
 

@@ -17,7 +17,7 @@ mod tests;
 mod write;
 
 pub use checks::{validate_dry_run, validate_field_manager, validate_field_validation};
-pub use delete::{DeleteOptions, PropagationPolicy, delete_options_from};
+pub use delete::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, delete_options_from};
 pub use field_validation::FieldValidation;
 pub use get::GetOptions;
 pub use list::{ListOptions, ListStart, ResourceVersionMatch};

@@ -1,8 +1,9 @@
 //! The objects of a fresh server, and what keeps them.
 
-use crate::{Options, certificates::Certificates, chain::Chain, run::RunError};
-use pintle_apiserver::serving::stopped;
-use pintle_controlplane::Config;
+use crate::{EndpointReconcilerType, Options, certificates::Certificates, chain::Chain, run::RunError};
+use pintle_api::core::master_leases;
+use pintle_apiserver::{registry::StorageFactory, serving::stopped};
+use pintle_controlplane::{Config, EndpointReconciler, MasterLeases};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -12,13 +13,15 @@ pub(crate) async fn start(
     port: u16,
     chain: &Chain,
     certificates: &Certificates,
+    storage: &StorageFactory,
     stopping: &watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, RunError> {
     let config = Config {
         service_network: chain.network.clone(),
         advertise_address: options.advertised(),
         secure_port: port,
-        publish_endpoints: true,
+        exclusive: !storage.is_shared(),
+        endpoint_reconciler: endpoint_reconciler(options, storage)?,
         hostname: hostname(),
         cluster_authentication: BTreeMap::from([(
             "client-ca-file".to_owned(),
@@ -31,6 +34,19 @@ pub(crate) async fn start(
     Ok(tokio::spawn(async move {
         pintle_controlplane::run(&*stores, &config, stopped(&mut stopping)).await;
     }))
+}
+
+fn endpoint_reconciler(options: &Options, storage: &StorageFactory) -> Result<EndpointReconciler, RunError> {
+    Ok(match options.endpoint_reconciler_type {
+        EndpointReconcilerType::Lease => {
+            let leases = master_leases::resource();
+            let prefix = format!("{}/{}/", storage.prefix(), leases.storage.path);
+            let storage = storage.plain_storage(leases).map_err(RunError::Assemble)?;
+            EndpointReconciler::Lease(MasterLeases::new(storage, prefix))
+        }
+        EndpointReconcilerType::MasterCount => EndpointReconciler::MasterCount(options.apiserver_count),
+        EndpointReconcilerType::None => EndpointReconciler::None,
+    })
 }
 
 /// The name of the machine; the kernel's own when nobody set one.

@@ -16,6 +16,7 @@ use pintle_apiserver::{
     registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer},
 };
+use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(crate) fn build(
     port: u16,
     network: Arc<ServiceNetwork>,
     storage: &Arc<StorageFactory>,
+    authorizer: &Arc<dyn Authorizer>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -58,11 +60,13 @@ pub(crate) fn build(
     let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
+    let unsafe_deletes = options.feature_gates.allow_unsafe_malformed_object_deletion;
     let server = |stores: &Arc<Stores>, delegate, front| {
         Arc::new(GenericApiServer {
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
+                unsafe_deletes: unsafe_deletes.then(|| authorizer.clone()),
                 shutdown: shutdown.clone(),
             },
             version: version(),

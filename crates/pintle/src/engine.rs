@@ -1,9 +1,12 @@
-//! An engine: opened by the options, its requests counted.
+//! Engines: opened, and counted.
 
-use crate::{Options, StorageBackend, StorageMediaType, chain::Chain, run::RunError};
+use crate::{Options, StorageBackend, chain::Chain, run::RunError};
 use pintle_apiserver::registry::Engine;
 use pintle_machinery::GroupResource;
-use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdStorage, MemoryStorage, Storage};
+use pintle_storage::{
+    EmbeddedOptions, EmbeddedStorage, EtcdObserver, EtcdOptions, EtcdStorage, MemoryStorage, Storage,
+    snapshot::unfinished_restore,
+};
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use std::{
     collections::BTreeMap,
@@ -16,25 +19,38 @@ use std::{
 pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
     let etcd = options.etcd().map_err(RunError::Options)?;
     let storage: Arc<dyn Storage> = match (options.storage_backend, etcd) {
-        (StorageBackend::Etcd3, Some(mut etcd)) => {
-            etcd.observer = Some(metrics.clone());
-            Arc::new(EtcdStorage::open(etcd).await?)
-        }
+        (StorageBackend::Etcd3, Some(etcd)) => return open_etcd(etcd, metrics).await,
         (StorageBackend::Memory, _) => Arc::new(MemoryStorage::new()),
         (StorageBackend::Embedded | StorageBackend::Etcd3, _) => {
             Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
         }
     };
-    // Other servers may write to a cluster.
-    Ok(Engine { storage, exclusive: options.storage_backend != StorageBackend::Etcd3 })
+    Ok(Engine { storage, exclusive: true })
 }
 
-/// In which form built-in kinds are stored: in etcd as all others who read it expect.
-pub(crate) fn media_type(options: &Options) -> StorageMediaType {
-    options.storage_media_type.unwrap_or(match options.storage_backend {
-        StorageBackend::Etcd3 => StorageMediaType::Protobuf,
-        StorageBackend::Embedded | StorageBackend::Memory => StorageMediaType::Json,
-    })
+/// Connects to an etcd cluster. Other servers may write to it.
+pub(crate) async fn open_etcd(
+    mut options: EtcdOptions,
+    metrics: &Arc<EngineMetrics>,
+) -> Result<Engine, RunError> {
+    options.observer = Some(metrics.clone());
+    let prefix = options.prefix.clone();
+    let storage = EtcdStorage::open(options).await?;
+    refuse_unfinished_restore(&storage, prefix).await?;
+    Ok(Engine { storage: Arc::new(storage), exclusive: false })
+}
+
+/// A server on half of a snapshot would make what it misses, and the other half would never come.
+async fn refuse_unfinished_restore(storage: &EtcdStorage, prefix: String) -> Result<(), RunError> {
+    match unfinished_restore(storage, &prefix).await {
+        Ok(None) => Ok(()),
+        Ok(Some(sha256)) => Err(RunError::UnfinishedRestore { prefix, sha256 }),
+        // The key that would tell is outside the prefix, where a user of the cluster may not be allowed to read.
+        Err(error) => {
+            tracing::debug!(%error, "cannot tell whether a snapshot is being restored");
+            Ok(())
+        }
+    }
 }
 
 /// What is counted of requests to etcd. Keys are counted by resource as soon as the resources are known.

@@ -1,7 +1,12 @@
 //! The engines of a server: the one that most resources are stored in, and those of overridden resources. Each is compacted,
 //! asked for its health and its size, and closed for itself.
 
-use crate::{Options, chain::Chain};
+use crate::{
+    Options,
+    chain::Chain,
+    engine::{self, EngineMetrics},
+    run::RunError,
+};
 use pintle_apiserver::{health::CheckScope, metrics::StorageSizes, registry::Engine, serving::stopped};
 use pintle_storage::{CompactionRound, Storage, StorageError};
 use std::{sync::Arc, time::Duration};
@@ -10,6 +15,9 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
+
+/// How often an engine in this process is asked for its size, which costs next to nothing.
+const LOCAL_SIZE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// An engine is not asked for its health more often than this.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -23,39 +31,51 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    fn storages(&self) -> impl Iterator<Item = &Arc<dyn Storage>> {
-        std::iter::once(&self.default).chain(&self.overridden).map(|engine| &engine.storage)
+    /// Opens them.
+    pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engines, RunError> {
+        let clusters = options.etcd_servers_overrides.server_lists();
+        let clusters = clusters.into_iter().map(|servers| options.etcd_cluster(servers));
+        let clusters: Vec<_> = clusters.collect::<Result<_, _>>().map_err(RunError::Options)?;
+        let default = engine::open(options, metrics).await?;
+        let mut overridden = Vec::new();
+        for cluster in clusters {
+            overridden.push(engine::open_etcd(cluster, metrics).await?);
+        }
+        Ok(Engines { default, overridden })
     }
 
-    /// Adds a check for each engine, and keeps what is known of its health and size.
+    fn all(&self) -> impl Iterator<Item = &Engine> {
+        std::iter::once(&self.default).chain(&self.overridden)
+    }
+
+    /// Adds two checks for each engine that are true as long as it can serve, and notes how large its data is.
     pub(crate) fn watch(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
-        for (at, storage) in self.storages().enumerate() {
-            let name = match at.checked_sub(1) {
+        for (at, engine) in self.all().enumerate() {
+            let [health, readiness] = match at.checked_sub(1) {
                 None => ["etcd".to_owned(), "etcd-readiness".to_owned()],
                 Some(at) => [format!("etcd-override-{at}"), format!("etcd-override-readiness-{at}")],
             };
-            let scopes = [
-                (CheckScope::Always, options.etcd_healthcheck_timeout),
-                (CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
+            let checks = [
+                (health, CheckScope::Always, options.etcd_healthcheck_timeout),
+                (readiness, CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
             ];
-            for (name, (scope, patience)) in name.iter().zip(scopes) {
+            for (name, scope, patience) in checks {
                 let (failure, failed) = watch::channel(None::<String>);
-                tokio::spawn(watch_health(storage.clone(), patience, failure, stopping.clone()));
+                tokio::spawn(watch_health(engine.storage.clone(), patience, failure, stopping.clone()));
                 let check = move || match &*failed.borrow() {
                     None => Ok(()),
                     Some(why) => Err(why.clone()),
                 };
-                chain.health.add(name, scope, Arc::new(check));
+                chain.health.add(&name, scope, Arc::new(check));
             }
-            let interval = options.etcd_db_metric_poll_interval;
+            // What nobody else writes to is in this process.
+            let interval = match engine.exclusive {
+                true => LOCAL_SIZE_INTERVAL,
+                false => options.etcd_db_metric_poll_interval,
+            };
             if !interval.is_zero() {
-                tokio::spawn(watch_size(
-                    at,
-                    storage.clone(),
-                    chain.storage_sizes.clone(),
-                    interval,
-                    stopping.clone(),
-                ));
+                let sizes = chain.storage_sizes.clone();
+                tokio::spawn(watch_size(at, engine.storage.clone(), sizes, interval, stopping.clone()));
             }
         }
     }
@@ -69,8 +89,8 @@ impl Engines {
         match interval.is_zero() {
             true => Vec::new(),
             false => self
-                .storages()
-                .map(|storage| tokio::spawn(compact(storage.clone(), interval, stopping.clone())))
+                .all()
+                .map(|engine| tokio::spawn(compact(engine.storage.clone(), interval, stopping.clone())))
                 .collect(),
         }
     }
@@ -81,8 +101,8 @@ impl Engines {
     /// The first failure; the others are closed all the same.
     pub(crate) async fn close(&self) -> Result<(), StorageError> {
         let mut result = Ok(());
-        for storage in self.storages() {
-            result = result.and(storage.close().await);
+        for engine in self.all() {
+            result = result.and(engine.storage.close().await);
         }
         result
     }
@@ -125,8 +145,7 @@ async fn watch_size(
     }
 }
 
-/// Forgets what is older than the interval, once an interval: a revision is compacted an interval after it was noted as the
-/// newest.
+/// Forgets what is older than the interval, once an interval.
 async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
     let mut round = CompactionRound::default();
     loop {

@@ -2,7 +2,10 @@
 
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use pintle::{EtcdServersOverrides, Options, StorageBackend, StorageMediaType, WatchCache};
+use pintle::{
+    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend, StorageMediaType,
+    WatchCache,
+};
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
@@ -71,12 +74,6 @@ fn command() -> Command {
                 "how long etcd may take to answer the check etcd-readiness",
             )
             .value_parser(duration),
-            flag(
-                "etcd-db-metric-poll-interval",
-                "DURATION",
-                "how often etcd is asked for the size of its data; 0 is never",
-            )
-            .value_parser(duration),
             flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
                 .value_parser(value_parser!(u32)),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),
@@ -99,6 +96,8 @@ fn command() -> Command {
             flag("runtime-config", "KEY=VALUE,…", "groups, versions and resources to switch on and off")
                 .action(ArgAction::Append),
             flag("event-ttl", "DURATION", "how long events are kept; 0 is for ever").value_parser(duration),
+            flag("feature-gates", "NAME=BOOL,…", "features to switch on or off")
+                .value_parser(str::parse::<FeatureGates>),
             flag("storage-media-type", "TYPE", "how built-in kinds are stored")
                 .value_parser(str::parse::<StorageMediaType>),
             flag(
@@ -120,16 +119,18 @@ fn command() -> Command {
                 .value_parser(value_parser!(i64)),
             flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
                 .value_parser(duration),
-            flag(
-                "etcd-db-metric-poll-interval",
-                "DURATION",
-                "how often the store is asked for its size; 0 is never",
-            )
-            .value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")
                 .value_parser(value_parser!(IpAddr)),
+            flag(
+                "endpoint-reconciler-type",
+                "NAME",
+                "how servers that share a store tell which of them live",
+            )
+            .value_parser(EndpointReconcilerType::ALL.map(|(name, _)| name)),
+            flag("apiserver-count", "N", "how many servers master-count counts on (deprecated)")
+                .value_parser(value_parser!(u16).range(1..)),
             path(flag("cert-dir", "DIR", "where generated certificates go")),
             path(flag("tls-cert-file", "FILE", "the serving certificate")),
             path(flag("tls-private-key-file", "FILE", "the key of the serving certificate")),
@@ -194,6 +195,7 @@ fn read(matches: &ArgMatches) -> Flags {
         &mut options.encryption_provider_config_automatic_reload,
     );
     set(matches, "event-ttl", &mut options.event_ttl);
+    set(matches, "feature-gates", &mut options.feature_gates);
     options.storage_media_type = matches.get_one("storage-media-type").copied();
     let overrides = matches.get_many::<EtcdServersOverrides>("etcd-servers-overrides").into_iter().flatten();
     options.etcd_servers_overrides.0.extend(overrides.flat_map(|overrides| overrides.0.clone()));
@@ -212,6 +214,15 @@ fn read(matches: &ArgMatches) -> Flags {
     set(matches, "bind-address", &mut options.bind_address);
     set(matches, "secure-port", &mut options.secure_port);
     options.advertise_address = matches.get_one("advertise-address").copied();
+    let by_name = |(name, _): &&(&str, _)| {
+        matches.get_one::<String>("endpoint-reconciler-type").is_some_and(|wanted| wanted == name)
+    };
+    if let Some((_, reconciler)) = EndpointReconcilerType::ALL.iter().find(by_name) {
+        options.endpoint_reconciler_type = *reconciler;
+    }
+    if let Some(count) = matches.get_one::<u16>("apiserver-count") {
+        options.apiserver_count = usize::from(*count);
+    }
     set(matches, "service-cluster-ip-range", &mut options.service_cluster_ip_range);
     set(matches, "service-node-port-range", &mut options.service_node_port_range);
     set(matches, "request-timeout", &mut options.request_timeout);
@@ -265,6 +276,8 @@ mod tests {
             "--service-cluster-ip-range",
             "10.9.0.0/16",
             "--storage-backend=memory",
+            "--endpoint-reconciler-type=master-count",
+            "--apiserver-count=3",
             "--runtime-config=api/beta=true",
             "--runtime-config=apps/v1/deployments=false",
             "--event-ttl=90m",
@@ -275,6 +288,8 @@ mod tests {
         assert_eq!(flags.options.request_timeout, Duration::from_secs(90));
         assert_eq!(flags.options.service_cluster_ip_range, "10.9.0.0/16");
         assert_eq!(flags.options.storage_backend, StorageBackend::Memory);
+        assert_eq!(flags.options.endpoint_reconciler_type, EndpointReconcilerType::MasterCount);
+        assert_eq!(flags.options.apiserver_count, 3);
         assert_eq!(
             flags.options.runtime_config,
             "api/beta=true,apps/v1/deployments=false".parse().expect("nothing is refused here")
@@ -373,5 +388,7 @@ mod tests {
     fn unknown_flags_are_errors() {
         assert!(command().try_get_matches_from(["pintle", "--no-such-flag"]).is_err());
         assert!(command().try_get_matches_from(["pintle", "--request-timeout=soon"]).is_err());
+        assert!(command().try_get_matches_from(["pintle", "--endpoint-reconciler-type=some"]).is_err());
+        assert!(command().try_get_matches_from(["pintle", "--apiserver-count=0"]).is_err());
     }
 }

@@ -10,13 +10,15 @@ mod enablement;
 mod encryption;
 mod engine;
 mod engines;
+mod feature_gates;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
 mod run;
 mod storage_options;
 
-pub use options::{Options, StorageBackend};
+pub use feature_gates::FeatureGates;
+pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -1,7 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{EtcdServersOverrides, WatchCache};
+use crate::{EtcdServersOverrides, FeatureGates, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -22,6 +22,27 @@ pub enum StorageBackend {
     Etcd3,
     /// Nowhere: gone when the server ends.
     Memory,
+}
+
+/// Who puts the addresses of the servers behind the `kubernetes` service, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EndpointReconcilerType {
+    /// Each server renews a lease in the store; those with a lease are behind the service.
+    #[default]
+    Lease,
+    /// Each server adds itself, up to a number. Deprecated.
+    MasterCount,
+    /// No server does.
+    None,
+}
+
+impl EndpointReconcilerType {
+    /// All, by the names of the flag's values.
+    pub const ALL: [(&str, EndpointReconcilerType); 3] = [
+        ("master-count", EndpointReconcilerType::MasterCount),
+        ("lease", EndpointReconcilerType::Lease),
+        ("none", EndpointReconcilerType::None),
+    ];
 }
 
 /// All options with their defaults.
@@ -49,6 +70,8 @@ pub struct Options {
     pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
+    /// What is switched on or off besides.
+    pub feature_gates: FeatureGates,
     /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
     /// etcd.
     pub storage_media_type: Option<StorageMediaType>,
@@ -77,6 +100,10 @@ pub struct Options {
     pub secure_port: u16,
     /// The address that other members of the cluster reach the server at; `None` is a guess.
     pub advertise_address: Option<IpAddr>,
+    /// Who is behind the `kubernetes` service.
+    pub endpoint_reconciler_type: EndpointReconcilerType,
+    /// How many servers there are, for [`EndpointReconcilerType::MasterCount`].
+    pub apiserver_count: usize,
     /// Where generated certificates go; `None` is below the data directory.
     pub cert_dir: Option<PathBuf>,
     /// The serving certificate; `None` is a generated one.
@@ -115,6 +142,7 @@ impl Default for Options {
             etcd_db_metric_poll_interval: Duration::from_secs(30),
             lease_reuse: Duration::from_secs(60),
             etcd_prefix: "/registry".to_owned(),
+            feature_gates: FeatureGates::default(),
             storage_media_type: None,
             etcd_servers_overrides: EtcdServersOverrides::default(),
             watch_cache: WatchCache::default(),
@@ -128,6 +156,8 @@ impl Default for Options {
             bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             secure_port: 6443,
             advertise_address: None,
+            endpoint_reconciler_type: EndpointReconcilerType::default(),
+            apiserver_count: 1,
             cert_dir: None,
             tls_cert_file: None,
             tls_private_key_file: None,
@@ -163,6 +193,15 @@ impl Options {
         }
     }
 
+    /// What all storage keys begin with. It ends in a slash: keys of a cluster whose prefix only begins alike are not
+    /// ours.
+    pub fn key_prefix(&self) -> String {
+        match self.etcd_prefix.trim_matches('/') {
+            "" => "/".to_owned(),
+            prefix => format!("/{prefix}/"),
+        }
+    }
+
     /// The etcd cluster, if that is where objects are kept.
     ///
     /// # Errors
@@ -174,7 +213,9 @@ impl Options {
             ("--etcd-keyfile", &self.etcd_keyfile),
         ];
         if self.storage_backend != StorageBackend::Etcd3 {
-            let given = files.iter().find(|(_, file)| file.is_some()).map(|(flag, _)| *flag);
+            // Overridden resources are in etcd all the same.
+            let has_etcd = !self.etcd_servers_overrides.0.is_empty();
+            let given = files.iter().find(|(_, file)| file.is_some() && !has_etcd).map(|(flag, _)| *flag);
             let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
             return match given {
                 Some(flag) => Err(format!("{flag} is for --storage-backend=etcd3 only")),
@@ -184,20 +225,23 @@ impl Options {
         if self.etcd_servers.is_empty() {
             return Err("--etcd-servers must be specified".to_owned());
         }
+        self.etcd_cluster(&self.etcd_servers).map(Some)
+    }
+
+    /// The etcd cluster at these servers.
+    ///
+    /// # Errors
+    /// When what is said of etcd does not fit together.
+    pub(crate) fn etcd_cluster(&self, servers: &[String]) -> Result<EtcdOptions, String> {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
         }
-        // Keys of a cluster whose prefix only begins alike are not ours.
-        let prefix = match self.etcd_prefix.trim_matches('/') {
-            "" => "/".to_owned(),
-            prefix => format!("/{prefix}/"),
-        };
-        let mut options = EtcdOptions::new(&self.etcd_servers, prefix);
+        let mut options = EtcdOptions::new(servers, self.key_prefix());
         options.ca_file.clone_from(&self.etcd_cafile);
         options.cert_file.clone_from(&self.etcd_certfile);
         options.key_file.clone_from(&self.etcd_keyfile);
         options.lease_reuse = self.lease_reuse;
-        Ok(Some(options))
+        Ok(options)
     }
 
     /// Where services get addresses and ports from.

@@ -5,7 +5,7 @@ use crate::{
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
-    engine::{self, EngineMetrics},
+    engine::EngineMetrics,
     engines::Engines,
     kubeconfig::kubeconfig,
     storage_options::storage_factory,
@@ -14,7 +14,10 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{TokenFile, TokenFileError, Union, authz::MastersOnly};
+use pintle_auth::{
+    TokenFile, TokenFileError, Union,
+    authz::{Authorizer, MastersOnly},
+};
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
@@ -60,6 +63,17 @@ pub enum RunError {
     /// An option's value makes no sense.
     #[error("{0}")]
     Options(String),
+    /// A snapshot is being restored, or was in part.
+    #[error(
+        "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
+         `pintle snapshot restore` with it first"
+    )]
+    UnfinishedRestore {
+        /// What its keys begin with.
+        prefix: String,
+        /// Which one it is.
+        sha256: String,
+    },
     /// The parts do not fit together: a defect.
     #[error("assembling the server: {0}")]
     Assemble(String),
@@ -148,15 +162,16 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
-    let engine = engine::open(&options, &engine_metrics).await?;
+    let engines = Engines::open(&options, &engine_metrics).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
-    let engines = Engines { default: engine, overridden: Vec::new() };
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
-    let chain = chain::build(&options, address.port(), network, &Arc::new(factory), &stopping)?;
+    let factory = Arc::new(factory);
+    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
@@ -166,13 +181,15 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         authenticator: Arc::new(Union { tokens }),
-        authorizer: Arc::new(MastersOnly),
+        authorizer,
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
     let controllers = encryption
-        .once_usable(|| crate::bootstrap::start(&options, address.port(), &chain, &certificates, &stopping))
+        .once_usable(|| {
+            crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping)
+        })
         .await?;
     let mut background = vec![controllers];
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));

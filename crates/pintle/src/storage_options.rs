@@ -1,6 +1,6 @@
 //! How resources are stored each for itself: engines of their own, and whether there is a watch cache.
 
-use crate::{Options, engine, engines::Engines};
+use crate::{Options, engines::Engines};
 use pintle_apiserver::registry::StorageFactory;
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
@@ -132,14 +132,14 @@ fn sorted(servers: &[String]) -> Vec<&String> {
 /// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
-    let media_type = engine::media_type(options);
-    let mut factory =
-        StorageFactory::new(default.clone(), options.etcd_prefix.clone()).media_type(media_type);
+    let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
+        .media_type(options.storage_media_type)
+        .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
     let lists = options.etcd_servers_overrides.server_lists();
-    for item in &options.etcd_servers_overrides.0 {
-        let at = lists.iter().position(|list| sorted(list) == sorted(&item.servers));
+    for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
+        let at = lists.iter().position(|list| sorted(list) == sorted(servers));
         if let Some(engine) = at.and_then(|at| overridden.get(at)) {
-            factory = factory.resource_engine(item.resource.clone(), engine.clone());
+            factory = factory.resource_engine(resource.clone(), engine.clone());
         }
     }
     options.watch_cache.apply(factory)

@@ -24,6 +24,10 @@ pub trait Strategy: Send + Sync {
     /// older server wrote. The schema's own defaults have been applied before. Must be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
+    /// Brings a stored object that another server or an older one wrote to the form in which it is shown. Called after
+    /// [`Strategy::set_defaults`], and not on requests, which may say what is never shown. Must be idempotent.
+    fn default_on_read(&self, _object: &mut Value) {}
+
     /// Side effects that an object needs before it may be stored, such as allocating an address. Called on create
     /// after system metadata is filled in and before [`Strategy::prepare_for_create`].
     fn begin_create<'a>(

@@ -19,13 +19,13 @@ pub trait ValueTransformer: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the stored bytes are in no form that is known, are damaged, or were meant for another key.
-    fn from_storage<'a>(
+    fn out_of_storage<'a>(
         &'a self,
         key: &'a Key,
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>>;
 
-    /// What kind of failure it is that [`ValueTransformer::from_storage`] returned this error. Clients are told of the two
+    /// What kind of failure it is that [`ValueTransformer::out_of_storage`] returned this error. Clients are told of the two
     /// in different words.
     fn read_error(&self, error: TransformError) -> ReadError {
         ReadError::Transform(error)
@@ -38,7 +38,7 @@ pub trait ValueTransformer: Send + Sync + 'static {
     }
 
     /// Whether these stored bytes are the value itself, and not stale, as far as a glance tells: a fast way around
-    /// [`ValueTransformer::from_storage`].
+    /// [`ValueTransformer::out_of_storage`].
     fn is_plain(&self, _stored: &[u8]) -> bool {
         false
     }

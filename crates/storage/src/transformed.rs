@@ -200,13 +200,13 @@ impl Row {
         Ok(value)
     }
 
-    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
+    async fn out_of_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
             if transformer.is_plain(&value) {
                 continue;
             }
-            let transformed = transformer.from_storage(key, value).await;
+            let transformed = transformer.out_of_storage(key, value).await;
             let transformed = transformed.map_err(|error| transformer.read_error(error))?;
             value = transformed.value;
             stale |= transformed.stale;
@@ -216,7 +216,7 @@ impl Row {
 
     /// Transforms the pair's value back.
     async fn read(&self, kv: &mut KeyValue) {
-        match self.from_storage(&kv.key, kv.value.clone()).await {
+        match self.out_of_storage(&kv.key, kv.value.clone()).await {
             Ok(Transformed { value, stale }) => {
                 kv.value = value;
                 if stale {

@@ -1,8 +1,15 @@
 //! What the tests with real etcd servers share.
 
+mod load;
+mod proxy;
+
+pub use load::{Load, PREFIX, Report};
+pub use proxy::{Network, Proxy};
+
+use base64::prelude::*;
 use pintle_harness::{Error, Etcd};
 use pintle_storage::{
-    BoxFuture, EtcdOptions, EtcdStorage, Storage,
+    BoxFuture, EtcdOptions, EtcdStorage, Revision, Storage,
     contract::{ContractTest, StorageFactory},
 };
 use std::{
@@ -58,6 +65,31 @@ pub fn check_contract(etcd: &Etcd, tests: &[ContractTest]) -> Result<(), Error> 
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {failed:?}").into()) }
+}
+
+/// Writes a key beside the engine under test, as another program does.
+///
+/// # Errors
+/// When it is not written.
+pub fn put(etcd: &Etcd, key: impl AsRef<[u8]>, value: &str) -> Result<Revision, Error> {
+    let body =
+        serde_json::json!({"key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value)});
+    let answer = etcd.member(0)?.call("/v3/kv/put", &body)?;
+    let revision = answer.pointer("/header/revision").and_then(|revision| revision.as_str());
+    Ok(Revision(revision.ok_or("no revision")?.parse()?))
+}
+
+/// Reads a key beside the engine under test: its value and how often it was written.
+///
+/// # Errors
+/// When it is not answered.
+pub fn read(etcd: &Etcd, key: &str) -> Result<Option<(String, u64)>, Error> {
+    let body = serde_json::json!({"key": BASE64_STANDARD.encode(key)});
+    let answer = etcd.member(0)?.call("/v3/kv/range", &body)?;
+    let Some(kv) = answer.pointer("/kvs/0") else { return Ok(None) };
+    let field = |name| kv.get(name).and_then(|value| value.as_str()).ok_or("no such field");
+    let value = String::from_utf8(BASE64_STANDARD.decode(field("value")?)?)?;
+    Ok(Some((value, field("version")?.parse()?)))
 }
 
 /// Deletes all keys.

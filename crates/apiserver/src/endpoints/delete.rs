@@ -7,13 +7,14 @@ use super::{
 };
 use crate::{
     body::RequestBody,
-    endpoints::encoding::encode_status,
+    endpoints::encoding::{encode_status, encode_status_with_code},
     negotiation::Accepted,
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
+use pintle_auth::authz::{Attributes, Decision};
 use pintle_machinery::{
-    GroupVersionKind, Status, Value,
+    GroupVersionKind, Status, StatusDetails, Value,
     options::{FieldValidation, delete_options_from},
 };
 use pintle_registry::DeleteOptions;
@@ -27,6 +28,9 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let encoder = encoder(exchange)?;
     let options = options(exchange, body).await?;
     let store = exchange.store()?;
+    if options.ignore_store_read_error {
+        return delete_unreadable(exchange, encoder.accepted).await;
+    }
     exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
     let kind = exchange.resource.resource.group_version_kind();
     let context = exchange.context(options.dry_run);
@@ -51,6 +55,37 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     ))
 }
 
+/// Serves a DELETE of an object that cannot be read, to those who may do that beyond deleting it.
+async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Result<Response, Status> {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    let info = exchange.info;
+    let attributes = Attributes {
+        user: exchange.user,
+        verb: VERB,
+        group: &info.api_group,
+        resource: &info.resource,
+        subresource: "",
+        namespace: &info.namespace,
+        name: &info.name,
+        path: "",
+        is_resource_request: true,
+    };
+    let authorizer = exchange.server.unsafe_deletes.as_ref();
+    if authorizer.is_none_or(|authorizer| authorizer.authorize(&attributes) == Decision::Deny) {
+        let why = format!("not permitted to do \"{VERB}\", reason: ");
+        return Err(Status::forbidden(&info.group_resource(), &info.name, &why));
+    }
+    exchange.store()?.delete_unreadable(exchange.context(false).namespace, &info.name).await?;
+    let details = StatusDetails {
+        name: info.name.clone(),
+        kind: exchange.resource.resource.kind.clone(),
+        ..StatusDetails::default()
+    };
+    let accepted = Accepted { transform: None, ..accepted };
+    let body = encode_status_with_code(&Status::success(Some(details)), &accepted);
+    Ok(with_content_type(200, accepted.media_type.as_str(), body))
+}
+
 /// What a delete asks for: in the body, or else in the query.
 pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
@@ -64,5 +99,5 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?
         }
     };
-    delete_options_from(&tree, exchange.query.pairs())
+    delete_options_from(&tree, exchange.query.pairs(), exchange.server.unsafe_deletes.is_some())
 }

@@ -8,7 +8,10 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{Status, Value, options::ListOptions};
+use pintle_machinery::{
+    FieldError, FieldPath, GroupKind, Status, Value,
+    options::{IGNORE_STORE_READ_ERROR, ListOptions},
+};
 use pintle_registry::RequestContext;
 use serde_json::json;
 use std::sync::Arc;
@@ -28,6 +31,12 @@ pub(super) async fn delete_collection(
         now: exchange.now,
     };
     let options = delete::options(exchange, body).await?;
+    if options.ignore_store_read_error {
+        let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
+        let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
+        return Err(Status::invalid(&kind, "", &vec![FieldError::invalid(&path, true, detail)]));
+    }
     exchange.warnings.extend(exchange.resource.resource.strategy.warnings_on_delete(&options));
     let list_options = ListOptions::parse(exchange.query.pairs())?;
     let store = exchange.store()?;

@@ -214,8 +214,18 @@ pub fn encode(tree: &Value, schema: SchemaRef<'_>, accepted: &Accepted) -> Resul
 
 /// Encodes a `Status`.
 pub fn encode_status(status: &Status, accepted: &Accepted) -> Bytes {
-    let tree = status.to_value();
-    match encode(&tree, META_V1.status, accepted) {
+    encode_status_tree(&status.to_value(), accepted)
+}
+
+/// The same with its code, which a `Status` of success mostly does without.
+pub fn encode_status_with_code(status: &Status, accepted: &Accepted) -> Bytes {
+    let mut tree = status.to_value();
+    tree.set("code", status.code);
+    encode_status_tree(&tree, accepted)
+}
+
+fn encode_status_tree(tree: &Value, accepted: &Accepted) -> Bytes {
+    match encode(tree, META_V1.status, accepted) {
         Ok(bytes) => bytes,
         Err(_) => format!("{tree}\n").into(),
     }

@@ -27,6 +27,7 @@ use crate::{
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
 use pintle_admission::{AdmissionChain, AdmissionRequest, Operation};
+use pintle_auth::authz::Authorizer;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
 };
@@ -39,6 +40,9 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
+    /// Who says who may delete objects that cannot be read; `None` where that cannot be done (feature gate
+    /// `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: Option<Arc<dyn Authorizer>>,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }

@@ -5,12 +5,15 @@ use super::{
     Store, Validation,
     update::{Current, Failure},
 };
+use crate::errors;
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{
-    GroupResource, Status, StatusDetails, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupResource, Status, StatusDetails, Value, ValueExt,
     meta::{self, ObjectMeta},
+    options::IGNORE_STORE_READ_ERROR,
 };
 use pintle_registry::{DeleteOptions, PropagationPolicy, RequestContext};
+use pintle_storage::WriteError;
 
 /// The outcome of a delete.
 pub struct Deleted {
@@ -53,7 +56,16 @@ impl Store {
         let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
         loop {
             match self.try_delete(context, options, validate, &current).await {
-                Ok(deleted) => return Ok(deleted),
+                Ok((deleted, written)) if written || current.confirmed => return Ok(deleted),
+                // Nothing was to be done by a guess, which another server may have made wrong.
+                Ok((deleted, _)) => {
+                    let guessed = current.revision;
+                    current =
+                        self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
+                    if current.revision == guessed {
+                        return Ok(deleted);
+                    }
+                }
                 Err(Failure::Conflict(kv)) => {
                     current = kv.map(|kv| self.current(kv)).transpose()?.ok_or_else(missing)?;
                 }
@@ -66,13 +78,41 @@ impl Store {
         }
     }
 
+    /// Deletes an object that cannot be read, without a look at preconditions, finalizers or admission, of which it can
+    /// tell nothing.
+    ///
+    /// # Errors
+    /// 422 for an object that can be read, or is not there.
+    pub async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status> {
+        let key = self.object_key(namespace, name)?;
+        let mut found = self.storage.get(&key).await.map_err(errors::storage)?.kv;
+        loop {
+            let Some(kv) = found.filter(|kv| self.current(kv.clone()).is_err()) else {
+                let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
+                let detail =
+                    "is exclusively used to delete corrupt object(s), try again by removing this option";
+                let error = FieldError::invalid(&path, true, detail);
+                let resource = &self.group_resource;
+                let kind = GroupKind::new(resource.group.clone(), resource.resource.clone());
+                return Err(Status::invalid(&kind, name, &vec![error]));
+            };
+            tracing::warn!(key = %kv.key, revision = %kv.mod_revision, "an unreadable object is deleted as asked");
+            match self.storage.delete(&key, kv.mod_revision).await {
+                Ok(_) | Err(WriteError::Conflict { current: None }) => return Ok(()),
+                Err(WriteError::Conflict { current }) => found = current,
+                Err(error) => return Err(errors::write(error, &self.group_resource, name)),
+            }
+        }
+    }
+
+    /// The outcome, and whether anything was written for it.
     async fn try_delete(
         &self,
         context: &RequestContext<'_>,
         options: &DeleteOptions,
         validate: &dyn Validation,
         current: &Current,
-    ) -> Result<Deleted, Failure> {
+    ) -> Result<(Deleted, bool), Failure> {
         let old = &current.object;
         self.check_delete_preconditions(options, old)?;
         validate.validate(&Value::Null, Some(old)).await?;
@@ -84,7 +124,7 @@ impl Store {
         let mut object = old.clone();
         let grace = self.begin_graceful_deletion(context, &mut object, options);
         if grace == Grace::Pending {
-            return Ok(answer(object, false, true));
+            return Ok((answer(object, false, true), false));
         }
         self.set_garbage_collection_finalizers(&mut object, options);
         let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
@@ -108,7 +148,7 @@ impl Store {
             object.set("metadata.resourceVersion", revision.to_string());
         }
         if waits {
-            return Ok(answer(object, false, true));
+            return Ok((answer(object, false, true), revision != current.revision));
         }
         if !context.dry_run {
             match self.storage.delete(&key, revision).await {
@@ -120,7 +160,7 @@ impl Store {
                 Err(error) => return Err(self.write_failure(error, context.name)),
             }
         }
-        Ok(answer(object, true, false))
+        Ok((answer(object, true, false), !context.dry_run))
     }
 
     /// Preconditions of a delete, which the reference checks in another place than those of an update, and in other

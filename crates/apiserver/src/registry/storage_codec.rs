@@ -228,6 +228,7 @@ impl StorageCodec {
         }
         default_by_schema(&mut object, self.schema.get());
         self.resource.strategy.set_defaults(&mut object);
+        self.resource.strategy.default_on_read(&mut object);
         let value = self.codec.encode(&object);
         let again = match form == self.media_type {
             true if self.stores_values_as_they_are() => Some(value.clone()),
@@ -278,7 +279,7 @@ impl ValueTransformer for StorageCodec {
         Box::pin(std::future::ready(self.encode(value).map_err(TransformError)))
     }
 
-    fn from_storage<'a>(
+    fn out_of_storage<'a>(
         &'a self,
         _: &'a Key,
         stored: Bytes,

@@ -31,31 +31,41 @@ pub struct StorageFactory {
     prefix: String,
     engine: Engine,
     engines: HashMap<GroupResource, Engine>,
-    media_type: StorageMediaType,
+    media_type: Option<StorageMediaType>,
     media_types: HashMap<GroupResource, StorageMediaType>,
     encryption: Option<Arc<dyn ResourceTransformers>>,
     read_source: ReadSource,
     read_sources: HashMap<GroupResource, ReadSource>,
+    unsafe_deletes: bool,
 }
 
 impl StorageFactory {
-    /// Everything in one engine, below a prefix such as `/registry`, as JSON.
+    /// Everything in one engine, below a prefix such as `/registry`.
     pub fn new(engine: Engine, prefix: impl Into<String>) -> StorageFactory {
         StorageFactory {
             prefix: prefix.into(),
             engine,
             engines: HashMap::new(),
-            media_type: StorageMediaType::Json,
+            media_type: None,
             media_types: HashMap::new(),
             encryption: None,
             read_source: ReadSource::default(),
             read_sources: HashMap::new(),
+            unsafe_deletes: false,
         }
     }
 
-    /// The media type of what is written from now on.
-    pub fn media_type(mut self, media_type: StorageMediaType) -> StorageFactory {
+    /// The media type of what is written from now on; `None` is JSON, of which an engine of the server's own needs no
+    /// copy, and protobuf in one that others share, as they write it.
+    pub fn media_type(mut self, media_type: Option<StorageMediaType>) -> StorageFactory {
         self.media_type = media_type;
+        self
+    }
+
+    /// Lets objects be deleted that cannot be read (feature gate `AllowUnsafeMalformedObjectDeletion`). Errors then say
+    /// which objects those are.
+    pub fn unsafe_deletes(mut self, unsafe_deletes: bool) -> StorageFactory {
+        self.unsafe_deletes = unsafe_deletes;
         self
     }
 
@@ -102,6 +112,11 @@ impl StorageFactory {
         &self.prefix
     }
 
+    /// Whether objects can be deleted that cannot be read.
+    pub(super) fn has_unsafe_deletes(&self) -> bool {
+        self.unsafe_deletes
+    }
+
     /// Every engine once, the default one first.
     pub fn engines(&self) -> Vec<Arc<dyn Storage>> {
         let mut engines = vec![self.engine.storage.clone()];
@@ -111,6 +126,23 @@ impl StorageFactory {
             }
         }
         engines
+    }
+
+    /// Whether other servers may write to the default engine.
+    pub fn is_shared(&self) -> bool {
+        !self.engine.exclusive
+    }
+
+    /// The storage of a resource that has no store, since its values are no whole objects. It speaks JSON.
+    ///
+    /// # Errors
+    /// When the declaration names a type that the schema does not have.
+    pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
+        let schema = TypeSchema::builtin(&resource.type_name)
+            .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+        let prefix = format!("{}/{}/", self.prefix, resource.storage.path);
+        let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.into()));
+        Ok(self.storage(&Arc::new(resource), &schema, &codec).0)
     }
 
     /// Where reads of a resource are answered from.
@@ -128,8 +160,15 @@ impl StorageFactory {
         let stored = stored_as(resource);
         let Engine { storage, exclusive } =
             configured(&self.engines, &stored).unwrap_or(&self.engine).clone();
-        let media_type = *configured(&self.media_types, &stored).unwrap_or(&self.media_type);
-        let encryption = self.encryption.as_ref().and_then(|encryption| encryption.transformer_for(&stored));
+        let default = match exclusive {
+            true => StorageMediaType::Json,
+            false => StorageMediaType::Protobuf,
+        };
+        let media_type =
+            configured(&self.media_types, &stored).copied().or(self.media_type).unwrap_or(default);
+        // As kube-apiserver, which reads it so: what no client is served is stored in the clear, whatever the rules say.
+        let encryption = self.encryption.as_ref().filter(|_| !resource.verbs.is_empty());
+        let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
         let codec = Arc::new(StorageCodec::new(
             media_type,
             exclusive,

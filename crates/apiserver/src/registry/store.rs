@@ -35,6 +35,8 @@ pub struct Store {
     pub(super) schema: TypeSchema,
     pub(super) codec: Arc<ObjectCodec>,
     storage_codec: Arc<StorageCodec>,
+    unsafe_deletes: bool,
+    storage_prefix: Arc<str>,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
@@ -62,6 +64,7 @@ impl Store {
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
+        let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
@@ -82,6 +85,8 @@ impl Store {
             schema,
             codec,
             storage_codec,
+            unsafe_deletes,
+            storage_prefix,
             storage,
             cacher,
             prefix,
@@ -166,7 +171,7 @@ impl Store {
     pub async fn find(&self, key: &Key, freshness: Freshness) -> Result<Option<Arc<CachedObject>>, Status> {
         let snapshot = self.cacher.snapshot_of(key, freshness).await.map_err(errors::cacher)?;
         match (snapshot.get(key), snapshot.unreadable(key)) {
-            (None, Some(unreadable)) => Err(self.unreadable(&unreadable.error)),
+            (None, Some(unreadable)) => Err(self.unreadable(key, unreadable.revision, &unreadable.error)),
             (object, _) => Ok(object.cloned()),
         }
     }
@@ -177,13 +182,25 @@ impl Store {
     /// 500 when an object with the prefix cannot be read.
     pub fn require_readable(&self, snapshot: &Snapshot, prefix: &str) -> Result<(), Status> {
         match snapshot.unreadable_range(prefix).next() {
-            Some((_, unreadable)) => Err(self.unreadable(&unreadable.error)),
+            Some((key, unreadable)) => Err(self.unreadable(key, unreadable.revision, &unreadable.error)),
             None => Ok(()),
         }
     }
 
     /// 500 for an object whose stored value cannot be read.
-    pub fn unreadable(&self, error: &ReadError) -> Status {
+    pub fn unreadable(&self, key: &Key, revision: Revision, error: &ReadError) -> Status {
+        if self.unsafe_deletes {
+            let what = match error {
+                ReadError::Transform(error) => {
+                    format!("data from the storage is not transformable revision=0: {error}")
+                }
+                ReadError::Decode(error) => format!("object not decodable revision={revision}: {error}"),
+            };
+            let key = key.as_str().strip_prefix(&*self.storage_prefix).unwrap_or(key.as_str());
+            return Status::internal_error(format!(
+                "StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {what}"
+            ));
+        }
         match error {
             ReadError::Transform(error) => Status::internal_error(error),
             ReadError::Decode(error) => Status::unknown(error.to_string()),

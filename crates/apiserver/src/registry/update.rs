@@ -88,6 +88,10 @@ impl Store {
         warnings: &Warnings,
     ) -> Result<Updated, Status> {
         let mut current = self.guess(context.namespace, context.name).await?;
+        if context.dry_run && current.as_ref().is_some_and(|current| !current.confirmed) {
+            // There is no write that would find out that the guess is wrong.
+            current = self.read_current(context.namespace, context.name).await?;
+        }
         loop {
             let confirmed = current.as_ref().is_none_or(|current| current.confirmed);
             let attempt = match &current {
@@ -361,12 +365,12 @@ impl Store {
         let stale = match &kv.state {
             ValueState::Current => false,
             ValueState::Stale => true,
-            ValueState::Unreadable(error) => return Err(self.unreadable(error)),
+            ValueState::Unreadable(error) => return Err(self.unreadable(&kv.key, kv.mod_revision, error)),
         };
-        let mut object = self
-            .codec
-            .decode_tree(&kv.value)
-            .map_err(|error| self.unreadable(&ReadError::Decode(TransformError(error.to_string()))))?;
+        let mut object = self.codec.decode_tree(&kv.value).map_err(|error| {
+            let error = ReadError::Decode(TransformError(error.to_string()));
+            self.unreadable(&kv.key, kv.mod_revision, &error)
+        })?;
         self.set_defaults(&mut object);
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
         Ok(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale })

@@ -30,6 +30,9 @@ const DECRYPT: &str = "/v2.KeyManagementService/Decrypt";
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
+/// See [`GrpcService::call_when_reachable`].
+const TOLD_LATER: Duration = Duration::from_secs(1);
+
 /// Who encrypts and decrypts data keys.
 pub(crate) trait KmsService: Send + Sync + 'static {
     /// How it is, and by which key it encrypts.
@@ -102,7 +105,8 @@ impl GrpcService {
         let mut backoff = FIRST_BACKOFF;
         loop {
             let mut request = Request::new(message.clone());
-            request.set_timeout(self.timeout);
+            // The service is told of the limit; a little later, since the library keeps it, too, and in other words.
+            request.set_timeout(self.timeout + TOLD_LATER);
             let failure = match self.call_once(method, request).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,

@@ -82,7 +82,7 @@ async fn values_come_back_and_the_service_is_asked_once() {
     let used = "apiserver_envelope_encryption_key_id_hash_total";
     let hash = hash_if_not_empty("key-1");
     assert_eq!(fixture.metric(used, &["to_storage", "plugin", &hash]), 3.0);
-    assert_eq!(restarted.metric(used, &["from_storage", "plugin", &hash]), 3.0);
+    assert_eq!(restarted.metric(used, &["out_of_storage", "plugin", &hash]), 3.0);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn what_the_service_cannot_decrypt_fails_alone() {
     assert_eq!(fixture.open("secrets", "/k", &new).await.unwrap().value, "new");
     let total = "apiserver_storage_transformation_operations_total";
     assert_eq!(
-        fixture.metric(total, &["secrets", "from_storage", "k8s:enc:kms:v2:plugin:", "NotFound"]),
+        fixture.metric(total, &["secrets", "out_of_storage", "k8s:enc:kms:v2:plugin:", "NotFound"]),
         1.0
     );
 }

@@ -61,7 +61,7 @@ impl Fixture {
         stored: &[u8],
     ) -> Result<Transformed, TransformError> {
         let transformer = self.encryption.transformer(&group_resource(resource));
-        transformer.from_storage(&Key::new(key), Bytes::copy_from_slice(stored)).await
+        transformer.out_of_storage(&Key::new(key), Bytes::copy_from_slice(stored)).await
     }
 
     /// The sum of a counter's or gauge's series that have these label values among theirs.

@@ -2,6 +2,7 @@
 
 use super::{Fixture, config, keyed, rule, secret};
 use crate::metrics::content_hash;
+use pintle_kms_plugin::KmsPlugin;
 use std::time::Duration;
 
 const RELOADS: &str = "apiserver_encryption_config_controller_automatic_reloads_total";
@@ -87,4 +88,36 @@ async fn nothing_tells_a_secret() {
     let stored = fixture.seal("secrets", "/k", b"hunter2").await.unwrap();
     let failure = fixture.open("secrets", "/other", &stored).await.unwrap_err();
     assert!(!format!("{failure:?} {failure}").contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_key_service_is_taken_in_and_let_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("kms.sock");
+    let plugin = KmsPlugin::start(&socket).unwrap();
+    let kms = format!("  - kms: {{apiVersion: v2, name: p, endpoint: 'unix://{}'}}\n", socket.display());
+    let local = keyed("aesgcm", &[("one", 1)]);
+    let rules = |providers: &[&str]| format!("- resources: [secrets]\n  providers:\n{}", providers.concat());
+    let fixture = Fixture::try_load(&rules(&[&local]), true).await.unwrap();
+    let running = tokio::spawn(fixture.encryption.clone().run());
+    fixture.rewrite(&config(&rules(&[&kms, &local])));
+    until(|| fixture.metric(RELOADS, &["success"]) == 1.0).await;
+    let stored = fixture.seal("secrets", "/k", b"value").await.unwrap();
+    assert!(stored.starts_with(b"k8s:enc:kms:v2:p:"));
+
+    // The same service in another configuration: a new seed, and the old one is asked for again.
+    fixture.rewrite(&config(&rules(&[&local, &kms])));
+    until(|| fixture.metric(RELOADS, &["success"]) == 2.0).await;
+    let opened = fixture.open("secrets", "/k", &stored).await.unwrap();
+    assert_eq!((opened.value.as_ref(), opened.stale), (b"value".as_slice(), true));
+    let state = plugin.state().clone();
+    assert_eq!((state.encryptions, state.decryptions), (2, 1));
+
+    // Without it nobody asks how it is, and it may go.
+    fixture.rewrite(&config(&rules(&[&local])));
+    until(|| fixture.metric(RELOADS, &["success"]) == 3.0).await;
+    drop(plugin);
+    assert_eq!(fixture.encryption.health(), Ok(()));
+    assert_eq!(fixture.open("secrets", "/k", &stored).await.unwrap_err().0, "no matching prefix found");
+    running.abort();
 }

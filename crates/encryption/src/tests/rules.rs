@@ -113,11 +113,11 @@ async fn transformations_are_counted() {
     for (labels, expected) in [
         ([resource, "to_storage", prefix, "OK"], 1.0),
         ([resource, "to_storage", "one:", "OK"], 1.0),
-        ([resource, "from_storage", prefix, "OK"], 1.0),
-        ([resource, "from_storage", prefix, "unknown-non-grpc"], 1.0),
-        ([resource, "from_storage", "one:", "unknown-non-grpc"], 1.0),
-        (["secrets", "from_storage", "unknown", "unknown-non-grpc"], 1.0),
-        (["pods", "from_storage", "identity", "OK"], 0.0),
+        ([resource, "out_of_storage", prefix, "OK"], 1.0),
+        ([resource, "out_of_storage", prefix, "unknown-non-grpc"], 1.0),
+        ([resource, "out_of_storage", "one:", "unknown-non-grpc"], 1.0),
+        (["secrets", "out_of_storage", "unknown", "unknown-non-grpc"], 1.0),
+        (["pods", "out_of_storage", "identity", "OK"], 0.0),
     ] {
         assert_eq!(fixture.metric(total, &labels), expected, "{labels:?}");
     }

@@ -30,7 +30,12 @@ pub struct DeleteOptions {
     pub propagation_policy: Option<PropagationPolicy>,
     /// The older form of [`PropagationPolicy::Orphan`].
     pub orphan_dependents: Option<bool>,
+    /// The object is to go though it cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`).
+    pub ignore_store_read_error: bool,
 }
+
+/// The name of [`DeleteOptions::ignore_store_read_error`].
+pub const IGNORE_STORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 /// Options as they came, not yet checked.
 #[derive(Default)]
@@ -41,22 +46,26 @@ struct Unchecked {
     dry_run: Vec<String>,
     propagation_policy: Option<String>,
     orphan_dependents: Option<bool>,
+    ignore_store_read_error: bool,
 }
 
 /// Reads what a delete asks for: in its body (decoded by its schema), or when that is null in its query string. With a
-/// body, the query string counts for nothing.
+/// body, the query string counts for nothing. Where objects that cannot be read cannot be deleted (`unsafe_deletes` is
+/// false), nobody asks for it.
 ///
 /// # Errors
 /// 400 for numbers that are none, 422 for values that the options cannot have.
 pub fn delete_options_from<'a>(
     body: &Value,
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    unsafe_deletes: bool,
 ) -> Result<DeleteOptions, Status> {
-    match body {
+    let mut unchecked = match body {
         Value::Null => Unchecked::from_query(&QueryValues::new(pairs))?,
         body => Unchecked::from_body(body),
-    }
-    .check()
+    };
+    unchecked.ignore_store_read_error &= unsafe_deletes;
+    unchecked.check()
 }
 
 impl Unchecked {
@@ -69,6 +78,7 @@ impl Unchecked {
             dry_run: query.all("dryRun"),
             propagation_policy: query.first("propagationPolicy").map(str::to_owned),
             orphan_dependents: query.boolean("orphanDependents"),
+            ignore_store_read_error: query.boolean(IGNORE_STORE_READ_ERROR).unwrap_or_default(),
         })
     }
 
@@ -82,6 +92,7 @@ impl Unchecked {
             dry_run: dry_run.filter_map(Value::as_str).map(str::to_owned).collect(),
             propagation_policy: text("propagationPolicy"),
             orphan_dependents: body.at("orphanDependents").and_then(Value::as_bool),
+            ignore_store_read_error: body.bool_at(IGNORE_STORE_READ_ERROR),
         }
     }
 
@@ -106,6 +117,20 @@ impl Unchecked {
             };
         }
         errors.extend(validate_dry_run(&self.dry_run, &FieldPath::new("dryRun")));
+        if self.ignore_store_read_error {
+            let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
+            let others = [
+                (!self.dry_run.is_empty(), "dryRun"),
+                (self.propagation_policy.is_some(), "propagationPolicy"),
+                (self.orphan_dependents.is_some(), "orphanDependents"),
+                (self.grace_period_seconds.is_some(), "gracePeriodSeconds"),
+                (self.uid.is_some() || self.resource_version.is_some(), "preconditions"),
+            ];
+            for (_, name) in others.iter().filter(|(given, _)| *given) {
+                let detail = format!("cannot be set together with .{name}");
+                errors.push(FieldError::invalid(&path, true, &detail));
+            }
+        }
         check("DeleteOptions", errors)?;
         Ok(DeleteOptions {
             grace_period_seconds: self.grace_period_seconds,
@@ -114,6 +139,7 @@ impl Unchecked {
             dry_run: !self.dry_run.is_empty(),
             propagation_policy,
             orphan_dependents: self.orphan_dependents,
+            ignore_store_read_error: self.ignore_store_read_error,
         })
     }
 }

@@ -242,10 +242,33 @@ fn delete_options_say_what_is_wrong() {
             "",
             format!("{prefix}dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""),
         ),
+        (
+            json!({"ignoreStoreReadErrorWithClusterBreakingPotential": true, "gracePeriodSeconds": 0}),
+            "",
+            format!(
+                "{prefix}ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together \
+                 with .gracePeriodSeconds"
+            ),
+        ),
     ];
     for (body, query, expected) in rows {
-        assert_eq!(message(delete_options_from(&body, pairs(query))), expected, "{body} {query}");
+        assert_eq!(message(delete_options_from(&body, pairs(query), true)), expected, "{body} {query}");
     }
+}
+
+#[test]
+fn an_unsafe_delete_can_be_asked_for_where_there_is_one() {
+    let body = json!({"ignoreStoreReadErrorWithClusterBreakingPotential": true});
+    let query = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
+    for unsafe_deletes in [true, false] {
+        for (body, query) in [(&body, ""), (&Value::Null, query)] {
+            let options = delete_options_from(body, pairs(query), unsafe_deletes).unwrap();
+            assert_eq!(options.ignore_store_read_error, unsafe_deletes);
+        }
+    }
+    let together = json!({"ignoreStoreReadErrorWithClusterBreakingPotential": true, "dryRun": ["All"]});
+    assert!(delete_options_from(&together, pairs(""), true).is_err());
+    assert!(delete_options_from(&together, pairs(""), false).is_ok());
 }
 
 #[test]
@@ -253,7 +276,7 @@ fn a_body_hides_the_query_of_a_delete() {
     let body = json!({"gracePeriodSeconds": 5, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
     let query = "gracePeriodSeconds=7&propagationPolicy=Orphan&resourceVersion=3";
     assert_eq!(
-        delete_options_from(&body, pairs(query)),
+        delete_options_from(&body, pairs(query), true),
         Ok(DeleteOptions {
             grace_period_seconds: Some(5),
             precondition_uid: Some("u".to_owned()),
@@ -262,7 +285,7 @@ fn a_body_hides_the_query_of_a_delete() {
         })
     );
     assert_eq!(
-        delete_options_from(&Value::Null, pairs(query)),
+        delete_options_from(&Value::Null, pairs(query), true),
         Ok(DeleteOptions {
             grace_period_seconds: Some(7),
             precondition_resource_version: Some("3".to_owned()),

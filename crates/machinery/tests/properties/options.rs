@@ -44,7 +44,7 @@ proptest! {
             ListOptions::parse(pairs()).err(),
             WriteOptions::parse(pairs(), "PatchOptions").err(),
             WriteOptions::parse_apply(pairs()).err(),
-            delete_options_from(&Value::Null, pairs()).err(),
+            delete_options_from(&Value::Null, pairs(), true).err(),
         ].into_iter().flatten() {
             prop_assert!(matches!(status.code, 400 | 422));
         }

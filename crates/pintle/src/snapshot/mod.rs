@@ -193,12 +193,9 @@ fn store_directory(data_dir: &Path) -> PathBuf {
 
 /// The prefix as keys have it.
 fn key_prefix(option: &str) -> String {
-    match option.trim_matches('/') {
-        "" => "/".to_owned(),
-        prefix => format!("/{prefix}/"),
-    }
+    Options { etcd_prefix: option.to_owned(), ..Options::default() }.key_prefix()
 }
 
 fn default_prefix() -> String {
-    key_prefix(&Options::default().etcd_prefix)
+    Options::default().key_prefix()
 }

@@ -1,7 +1,7 @@
 //! Stored values that cannot be read: a clear error for that object, and the rest is served.
 
-use crate::harness::Server;
-use pintle::StorageMediaType;
+use crate::harness::{Identity, Server, plain_user};
+use pintle::{FeatureGates, StorageMediaType};
 use pintle_storage::{Key, Storage};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -127,5 +127,70 @@ async fn keys_of_no_known_shape_trouble_nobody() {
     let list = server.send(&format!("GET {MAPS}")).await;
     assert!(names(&list).contains(&"a".to_owned()));
     server.assert_lives().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_value_is_deleted_by_who_may_and_says_so() {
+    const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential=true";
+    let server = Server::start_with(|options| {
+        options.feature_gates = FeatureGates { allow_unsafe_malformed_object_deletion: true };
+        plain_user(options);
+    })
+    .await;
+    let storage = server.storage();
+    put(&*storage, "/registry/configmaps/default/bad", "k8s\0").await;
+    let revision = storage.current_revision().await.unwrap();
+    let made = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"good\"}}}}")).await;
+    assert_eq!(made.status, 201);
+    let corrupt = format!(
+        "Internal error occurred: StorageError: corrupt object, Code: 7, Key: /configmaps/default/bad, \
+         ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision={revision}: empty body"
+    );
+    for request in [format!("GET {MAPS}/bad"), format!("DELETE {MAPS}/bad")] {
+        let refused = server.send(&request).await;
+        assert_eq!((refused.status, refused.str_at("/message")), (500, corrupt.clone()));
+    }
+    let rows = [
+        (
+            format!("DELETE {MAPS}/good?{OPTION}"),
+            422,
+            "configmaps \"good\" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: is \
+             exclusively used to delete corrupt object(s), try again by removing this option",
+        ),
+        (
+            format!("DELETE {MAPS}/none?{OPTION}"),
+            422,
+            "configmaps \"none\" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: is \
+             exclusively used to delete corrupt object(s), try again by removing this option",
+        ),
+        (
+            format!("DELETE {MAPS}/bad?{OPTION}&gracePeriodSeconds=0"),
+            422,
+            "DeleteOptions.meta.k8s.io \"\" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: \
+             true: cannot be set together with .gracePeriodSeconds",
+        ),
+        (
+            format!("DELETE {MAPS}?{OPTION}"),
+            422,
+            "DeleteOptions.meta.k8s.io \"\" is invalid: ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: \
+             true: is not allowed with DELETECOLLECTION, try again after removing the option",
+        ),
+    ];
+    for (request, code, message) in rows {
+        let refused = server.send(&request).await;
+        assert_eq!((refused.status, refused.str_at("/message").as_str()), (code, message), "{request}");
+    }
+    let nobody = server.client(Identity::Nobody).await;
+    let refused = nobody.send(&format!("DELETE {MAPS}/bad?{OPTION}\nAuthorization: Bearer plain")).await;
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    let deleted = server.send(&format!("DELETE {MAPS}/bad?{OPTION}")).await;
+    assert_eq!(
+        deleted.text(),
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\",\"details\":{\"name\":\"bad\",\
+         \"kind\":\"ConfigMap\"},\"code\":200}\n"
+    );
+    assert_eq!(server.send(&format!("GET {MAPS}/bad")).await.status, 404);
+    assert_eq!(server.send(&format!("GET {MAPS}")).await.header("warning"), "");
     server.stop().await;
 }

@@ -276,7 +276,11 @@ fn after(kind: CallKind, failure: &Failure) -> After {
     let transient = failure.status.code() == Code::Unavailable || !message.starts_with("etcdserver:");
     let refused = matches!(
         failure.status.code(),
-        Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument | Code::Unimplemented
+        Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::InvalidArgument
+            | Code::ResourceExhausted
+            | Code::Unimplemented
     );
     if kind == CallKind::Read && transient && !refused {
         return After::TryAgain(error);

@@ -80,17 +80,19 @@ impl EtcdStorage {
         let patience = options.open_patience;
         let client = Arc::new(Client::new(options)?);
         let unavailable = |error: StorageError| EtcdOpenError::Unavailable(error.to_string());
-        let mut last = "it did not answer in time".to_owned();
         let connecting = async {
             loop {
                 match client.current_revision().await {
                     Ok(revision) => break revision,
-                    Err(error) => last = error.to_string(),
+                    Err(error) => tracing::warn!(%error, "etcd does not answer yet"),
                 }
             }
         };
         let Ok(revision) = timeout(patience, connecting).await else {
-            return Err(EtcdOpenError::Unavailable(last));
+            let why = client.connection().await.err();
+            return Err(EtcdOpenError::Unavailable(
+                why.unwrap_or_else(|| "it did not answer in time".to_owned()),
+            ));
         };
         let feed = Feed::new(Arc::clone(&client), revision);
         let first = loop {
@@ -424,6 +426,10 @@ impl Storage for EtcdStorage {
             self.check_open()?;
             compaction::compact(&self.client, &self.feed, revision).await
         })
+    }
+
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
     }
 
     fn compact_periodically(

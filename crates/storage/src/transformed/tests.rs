@@ -20,7 +20,7 @@ impl ValueTransformer for Turned {
         })
     }
 
-    fn from_storage<'a>(
+    fn out_of_storage<'a>(
         &'a self,
         _: &'a Key,
         stored: Bytes,

@@ -6,11 +6,14 @@ mod bad_input;
 mod clients;
 mod crash;
 mod helm;
+mod history;
 mod kubectl;
 mod lifecycle;
 mod overload;
+mod overrides;
 mod python;
 mod secrecy;
+mod several_servers;
 mod snapshot;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

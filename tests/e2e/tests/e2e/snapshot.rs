@@ -2,7 +2,7 @@
 
 use crate::Result;
 use pintle_e2e::{PATIENCE, config, start};
-use pintle_harness::{Client, Server, wait_for};
+use pintle_harness::{Client, Etcd, Server, wait_for};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -127,8 +127,10 @@ fn everything(client: &Client) -> Result<BTreeMap<String, Value>> {
             everything.insert(format!("{path}/{name}"), object);
         }
     }
-    // A server writes this one at its start: it has the port, which is another one each time.
-    everything.remove("/api/v1/services/kubernetes").ok_or("a server has its own service")?;
+    // A server writes these at its start: its port is another one each time, its authority that of its directory.
+    for own in ["/api/v1/services/kubernetes", "/api/v1/configmaps/extension-apiserver-authentication"] {
+        everything.remove(own).ok_or("a server has its own objects")?;
+    }
     Ok(everything)
 }
 
@@ -275,5 +277,95 @@ fn damaged_and_foreign_snapshots_are_refused_and_make_nothing() -> Result {
     let said = snapshot_fails(&["save", text(&new.join("x.snap")), "--data-dir", text(&new)])?;
     assert!(said.contains(text(&new)), "{said}");
     assert!(!new.exists());
+    Ok(())
+}
+
+/// Without the resourceVersions, which etcd gives anew.
+fn without_versions(objects: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut objects = objects.clone();
+    for object in objects.values_mut() {
+        object["metadata"]["resourceVersion"] = Value::Null;
+    }
+    objects
+}
+
+fn version(object: &Value) -> Result<u64> {
+    let version =
+        object["metadata"]["resourceVersion"].as_str().ok_or_else(|| format!("no version: {object}"))?;
+    Ok(version.parse()?)
+}
+
+#[test]
+fn a_cluster_moves_to_etcd_and_back() -> Result {
+    let etcd = Etcd::start(1)?;
+    let servers = format!("--etcd-servers={}", etcd.urls());
+    let mut server = start()?;
+    let client = server.client()?;
+    for number in 0..120 {
+        assert_eq!(client.post(CONFIG_MAPS, &config_map(&format!("c{number:03}"), 0))?.status, 201);
+    }
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"key": "AAECAwQ="},
+    });
+    assert_eq!(client.post(secrets, &secret)?.status, 201);
+    let events = "/api/v1/namespaces/default/events";
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "reason": "Moved",
+        "involvedObject": {"kind": "ConfigMap", "namespace": "default", "name": "c000"},
+    });
+    assert_eq!(client.post(events, &event)?.status, 201);
+    let before = everything(&client)?;
+    let last_version = version(&client.get(CONFIG_MAPS)?.json()?)?;
+    server.terminate()?;
+    server.wait_for_end()?;
+    let file = server.directory().join("move.snap");
+    let data = data_dir(&server);
+    let saved = snapshot_json(&["save", text(&file), "--data-dir", text(&data)])?;
+    assert_eq!(saved["expiringKeys"], 1, "{saved}");
+
+    // While a restore is not finished, no server starts: here is what an interrupted one leaves.
+    let marker = json!({"key": "cGludGxlL3NuYXBzaG90LXJlc3RvcmUvcmVnaXN0cnkv", "value": "b3RoZXI="});
+    etcd.member(0)?.call("/v3/kv/put", &marker)?;
+    let refused =
+        Server::start(config()?.flag(servers.as_str())).map(drop).map_err(|error| error.to_string());
+    assert!(
+        refused.as_ref().is_err_and(|log| log.contains("is being restored into /registry/")),
+        "{refused:?}"
+    );
+    let refused = snapshot_fails(&["restore", text(&file), &servers])?;
+    assert!(refused.contains("a restore of another snapshot (SHA-256 other)"), "{refused}");
+    etcd.member(0)?
+        .call("/v3/kv/deleterange", &json!({"key": "cGludGxlL3NuYXBzaG90LXJlc3RvcmUvcmVnaXN0cnkv"}))?;
+
+    let told = snapshot_json(&["restore", text(&file), &servers])?;
+    assert_eq!((&told["keys"], &told["snapshot"]), (&saved["keys"], &saved));
+    let mut on_etcd = Server::start(config()?.flag(servers.as_str()))?;
+    let client = on_etcd.client()?;
+    let there = everything(&client)?;
+    assert_same(&without_versions(&there), &without_versions(&before));
+    for (name, object) in &there {
+        assert!(version(object)? > last_version, "{name}: a client has seen {}", version(object)?);
+    }
+    assert_eq!(client.get(&format!("{secrets}/s"))?.json()?["data"], secret["data"]);
+    assert_eq!(client.get(&format!("{events}/e"))?.json()?["reason"], "Moved");
+    let mut watch = client.lines(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={last_version}"))?;
+    let gone = watch.next_json()?.ok_or("the watch ended")?;
+    assert_eq!((&gone["type"], &gone["object"]["code"]), (&json!("ERROR"), &json!(410)), "{gone}");
+    assert_eq!(client.post(CONFIG_MAPS, &config_map("new", 1))?.status, 201);
+    assert_eq!(client.delete(&format!("{CONFIG_MAPS}/c001"))?.status, 200);
+    let on_etcd_at_last = everything(&client)?;
+    on_etcd.terminate()?;
+    on_etcd.wait_for_end()?;
+
+    let back = server.directory().join("back.snap");
+    snapshot_json(&["save", text(&back), &servers])?;
+    fs::rename(data.join("store"), data.join("old-store"))?;
+    snapshot_json(&["restore", text(&back), "--data-dir", text(&data)])?;
+    server.restart()?;
+    let client = server.client()?;
+    let there = everything(&client)?;
+    assert_same(&there, &on_etcd_at_last);
+    assert!(there.contains_key("/api/v1/configmaps/new"));
     Ok(())
 }

@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
 mod contract;
+mod engine;
+mod faults;
 mod setup;
 mod snapshot;

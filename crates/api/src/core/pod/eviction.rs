@@ -207,6 +207,8 @@ fn delete_options(request_dry_run: bool, body: &Value) -> Result<DeleteOptions, 
             _ => None,
         },
         orphan_dependents: body.at("deleteOptions.orphanDependents").and_then(Value::as_bool),
+        // What no eviction can ask for.
+        ignore_store_read_error: false,
     })
 }
 

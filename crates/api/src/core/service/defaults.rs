@@ -52,6 +52,11 @@ pub(super) fn set_defaults(service: &mut Value) {
 /// traffic policy of an `ExternalName` service.
 pub(super) fn canonicalize(service: &mut Value) {
     normalize_cluster_ips(service, None);
+    drop_needless_traffic_policy(service);
+}
+
+/// An `ExternalName` service has no traffic inside the cluster, and is never shown with a policy for it.
+pub(super) fn drop_needless_traffic_policy(service: &mut Value) {
     if service.service_type() == EXTERNAL_NAME {
         service.remove_at("spec.internalTrafficPolicy");
     }

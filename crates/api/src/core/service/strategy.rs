@@ -19,6 +19,12 @@ impl Strategy for ServiceStrategy {
         defaults::set_defaults(object);
     }
 
+    fn default_on_read(&self, object: &mut Value) {
+        families::complete_stored(&self.network, object);
+        // Kube-apiserver stores it.
+        defaults::drop_needless_traffic_policy(object);
+    }
+
     fn begin_create<'a>(
         &'a self,
         context: &'a RequestContext<'a>,

@@ -186,9 +186,9 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
             .map(|SnapshotRecord { key, value, create_revision, mod_revision, .. }| KeyValue {
                 key,
                 value,
-                state: ValueState::Current,
                 create_revision,
                 mod_revision,
+                state: ValueState::Current,
             })
             .collect();
         assert!(!saved.is_empty());

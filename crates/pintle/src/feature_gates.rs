@@ -1,0 +1,52 @@
+//! Feature gates (`--feature-gates`): those whose other value this server has.
+//! <https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/>
+
+use std::str::FromStr;
+
+/// Which features are on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FeatureGates {
+    /// `AllowUnsafeMalformedObjectDeletion`: objects that cannot be read can be deleted by who may do so and says so.
+    pub allow_unsafe_malformed_object_deletion: bool,
+}
+
+impl FromStr for FeatureGates {
+    type Err = String;
+
+    /// Reads `name=bool,…`. Of a gate that comes twice the last counts.
+    fn from_str(text: &str) -> Result<FeatureGates, String> {
+        let mut gates = FeatureGates::default();
+        for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+            let (name, value) =
+                item.split_once('=').ok_or_else(|| format!("missing bool value for {item}"))?;
+            let value = match value.trim() {
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+                value => return Err(format!("invalid value of {name}={value}: not a bool")),
+            };
+            match name.trim() {
+                "AllowUnsafeMalformedObjectDeletion" => gates.allow_unsafe_malformed_object_deletion = value,
+                name => return Err(format!("feature gate {name} cannot be set in this server")),
+            }
+        }
+        Ok(gates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_read_and_others_are_refused() {
+        let on = Ok(FeatureGates { allow_unsafe_malformed_object_deletion: true });
+        assert_eq!("AllowUnsafeMalformedObjectDeletion=true".parse(), on);
+        assert_eq!("AllowUnsafeMalformedObjectDeletion=0, AllowUnsafeMalformedObjectDeletion=1,".parse(), on);
+        assert_eq!("".parse(), Ok(FeatureGates::default()));
+        for bad in
+            ["AllowUnsafeMalformedObjectDeletion", "AllowUnsafeMalformedObjectDeletion=x", "AllAlpha=true"]
+        {
+            assert!(bad.parse::<FeatureGates>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Members that die, leaders that change, networks that fail: nothing acknowledged is lost, no answer is wrong, and no
+//! watch misses an event or gets one twice.
+
+use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options, put, read};
+use pintle_harness::{Error, Etcd, wait_for};
+use pintle_storage::{
+    EtcdOptions, EtcdStorage, Key, Storage, StorageError, StorageEvent, WatchRequest, WriteError,
+};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tokio::time::{sleep, timeout};
+
+/// An engine below the prefix that the load writes to.
+async fn open(options: EtcdOptions) -> Result<Arc<dyn Storage>, Error> {
+    Ok(Arc::new(EtcdStorage::open(options).await?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_die_and_leaders_change_under_load() -> Result<(), Error> {
+    let mut etcd = Etcd::start(3)?;
+    let load = Load::start(vec![
+        open(options(&etcd, "/registry/")).await?,
+        open(options(&etcd, "/registry/")).await?,
+    ])
+    .await?;
+    load.progress(200).await?;
+
+    let leader = etcd.leader()?;
+    etcd.move_leader((leader + 1) % 3)?;
+    load.progress(200).await?;
+
+    // The member that serves both engines goes, and comes back.
+    etcd.member_mut(0)?.kill()?;
+    load.progress(200).await?;
+    etcd.member_mut(0)?.restart()?;
+    etcd.wait_ready()?;
+    load.progress(100).await?;
+
+    let leader = etcd.leader()?;
+    etcd.member_mut(leader)?.kill()?;
+    load.progress(200).await?;
+    etcd.member_mut(leader)?.restart()?;
+    etcd.wait_ready()?;
+
+    // One that holds its connections and does not answer.
+    let leader = etcd.leader()?;
+    etcd.member(leader)?.pause()?;
+    load.progress(50).await?;
+    etcd.member(leader)?.resume()?;
+    load.progress(50).await?;
+
+    // Nobody has a majority for a while.
+    let leader = etcd.leader()?;
+    for other in [(leader + 1) % 3, (leader + 2) % 3] {
+        etcd.member_mut(other)?.kill()?;
+    }
+    sleep(Duration::from_millis(1500)).await;
+    for other in [(leader + 1) % 3, (leader + 2) % 3] {
+        etcd.member_mut(other)?.restart()?;
+    }
+    etcd.wait_ready()?;
+    load.progress(100).await?;
+    println!("{:?}", load.finish().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_network_is_cut_reset_and_silent_under_load() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let port = etcd.member(0)?.port();
+    // Two ways to one member, as two members that are never behind each other.
+    let ways = [Proxy::before(port).await?, Proxy::before(port).await?];
+    let through_both = EtcdOptions::new(ways.iter().map(Proxy::url), "/registry/");
+    let load =
+        Load::start(vec![open(through_both).await?, open(options(&etcd, "/registry/")).await?]).await?;
+    load.progress(100).await?;
+    for network in [Network::Cut, Network::Reset, Network::Silent] {
+        for way in &ways {
+            way.set(network);
+            load.progress(100).await?;
+            sleep(Duration::from_millis(300)).await;
+            way.set(Network::Whole);
+            load.progress(100).await?;
+        }
+    }
+    // Both at once, so that there is no other way.
+    for network in [Network::Cut, Network::Silent] {
+        ways.iter().for_each(|way| way.set(network));
+        sleep(Duration::from_millis(700)).await;
+        ways.iter().for_each(|way| way.set(Network::Whole));
+        load.progress(100).await?;
+    }
+    println!("{:?}", load.finish().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_etcd_restarts_under_load() -> Result<(), Error> {
+    let mut etcd = Etcd::launch(pintle_harness::EtcdConfig::old()?)?;
+    let load = Load::start(vec![open(options(&etcd, "/registry/")).await?]).await?;
+    for _ in 0..3 {
+        load.progress(100).await?;
+        etcd.member_mut(0)?.kill()?;
+        sleep(Duration::from_millis(200)).await;
+        etcd.member_mut(0)?.restart()?;
+        etcd.wait_ready()?;
+    }
+    load.progress(100).await?;
+    println!("{:?}", load.finish().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_compaction_overtakes_ends_and_begins_anew() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let member = etcd.member(0)?;
+    let way = Proxy::before(member.port()).await?;
+    let storage = open(EtcdOptions::new([way.url()], "/registry/")).await?;
+    let key = Key::new(format!("{PREFIX}a"));
+    let first = storage.create(&key, "1".into(), None).await?;
+    let request = |after| WatchRequest { prefix: PREFIX.to_owned(), after };
+    let mut stream = storage.watch(request(first)).await?;
+
+    way.set(Network::Cut);
+    let mut last = first;
+    for _ in 0..50 {
+        last = put(&etcd, format!("{PREFIX}a"), "2")?;
+    }
+    member.call("/v3/kv/compaction", &json!({"revision": last.0.to_string()}))?;
+    way.set(Network::Whole);
+
+    let batch = timeout(Duration::from_secs(20), stream.next_batch()).await?.ok_or("no error")?;
+    let compacted = StorageEvent::Error(StorageError::Compacted { compacted: last });
+    assert_eq!(batch.last(), Some(&compacted), "{batch:?}");
+    assert_eq!(stream.next_batch().await, None);
+    let outcome = storage.watch(request(first)).await.map(|_| "a watch");
+    assert_eq!(outcome, Err(StorageError::Compacted { compacted: last }));
+    let mut stream = storage.watch(request(last)).await?;
+    let next = storage.update(&key, "3".into(), last, None).await?;
+    let batch = timeout(Duration::from_secs(20), stream.next_batch()).await?.ok_or("no event")?;
+    assert!(
+        matches!(batch.as_slice(), [StorageEvent::Write { revision, .. }] if *revision == next),
+        "{batch:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn caches_follow_while_others_compact() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let member = etcd.member(0)?;
+    let load = Load::start(vec![open(options(&etcd, "/registry/")).await?]).await?;
+    for _ in 0..10 {
+        load.progress(50).await?;
+        let revision = member.status()?["header"]["revision"].clone();
+        member.call("/v3/kv/compaction", &json!({"revision": revision, "physical": true}))?;
+    }
+    println!("{:?}", load.finish().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_answer_is_lost_is_not_made_again() -> Result<(), Error> {
+    let etcd = Etcd::start(1)?;
+    let way = Proxy::before(etcd.member(0)?.port()).await?;
+    let storage = open(EtcdOptions::new([way.url()], "/registry/")).await?;
+    let key = Key::new("/registry/a");
+    let first = storage.create(&key, "1".into(), None).await?;
+
+    way.set(Network::Deaf);
+    let update = {
+        let (storage, key) = (storage.clone(), key.clone());
+        tokio::spawn(async move { storage.update(&key, "2".into(), first, None).await })
+    };
+    let written = || read(&etcd, key.as_str()).ok().filter(|pair| *pair == Some(("2".to_owned(), 2)));
+    tokio::task::block_in_place(|| wait_for("the write", Duration::from_secs(10), written))?;
+    way.set(Network::Cut);
+    let outcome = update.await?;
+    assert!(matches!(outcome, Err(WriteError::Storage(StorageError::Engine(_)))), "{outcome:?}");
+
+    way.set(Network::Whole);
+    let kv = storage.get(&key).await?.kv.ok_or("the key is gone")?;
+    assert_eq!(&*kv.value, b"2");
+    assert_eq!(read(&etcd, key.as_str())?, Some(("2".to_owned(), 2)));
+    Ok(())
+}
