@@ -15,7 +15,7 @@ async fn start(dir: &Path) -> Server {
 
 async fn create(server: &Server, name: &str) -> (u16, String) {
     let answer = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"{name}\"}}}}")).await;
-    (answer.status.into(), answer.text().to_owned())
+    (answer.status, answer.text().to_owned())
 }
 
 /// Asks a health endpoint until it answers so.
