@@ -110,6 +110,8 @@ mod tests {
 
     #[test]
     fn layers_do_not_know_those_above_them() {
+        // The storage is below HTTP, too, but is a client of etcd and of key services, which speak gRPC.
+        let client = ["hyper", "http.", "http ", "rustls."];
         let below_http = ["schema", "machinery", "registry", "storage", "cacher", "auth", "admission"];
         for name in below_http {
             let manifest = read(&format!("crates/{name}/Cargo.toml"));
@@ -117,6 +119,9 @@ mod tests {
             for forbidden in
                 ["hyper", "http.", "http ", "rustls.", "tower", "pintle-apiserver", "pintle-api."]
             {
+                if name == "storage" && client.contains(&forbidden) {
+                    continue;
+                }
                 assert!(
                     !dependencies.lines().any(|line| line.starts_with(forbidden)),
                     "{name} must not depend on {forbidden}"

@@ -12,7 +12,7 @@
 //! read again although nobody wrote it ([`SecondLook`]), of which no event could tell them.
 
 use crate::{
-    CachedObject, Snapshot, UnreadableObject,
+    CachedObject, Snapshot,
     event::Change,
     metrics,
     second_look::SecondLook,
@@ -171,10 +171,8 @@ impl<'a> Reflector<'a> {
                 StorageEvent::Write { kind, revision, kv } => {
                     metrics::add(&self.shared.metrics.events_received, 1);
                     self.revision = self.revision.max(revision);
-                    match self.write(kind, kv) {
-                        Some((current, previous)) => changes.extend(change(revision, current, previous)),
-                        None => hidden = true,
-                    }
+                    let sides = self.write(kind, kv, &mut hidden);
+                    changes.extend(sides.and_then(|(current, previous)| change(revision, current, previous)));
                 }
                 StorageEvent::Progress(revision) => self.revision = self.revision.max(revision),
                 StorageEvent::Error(error) => {
@@ -193,34 +191,32 @@ impl<'a> Reflector<'a> {
     }
 
     /// Takes a write in: the object now and before. `None` when it cannot be read, of which no watcher is told: it is not
-    /// deleted, and what they have is the last that is known of it.
-    fn write(&mut self, kind: EventKind, kv: KeyValue) -> Option<Sides> {
+    /// deleted, and what they have is the last that is known of it. `hidden` says that what cannot be read has changed,
+    /// which the next snapshot tells.
+    fn write(&mut self, kind: EventKind, kv: KeyValue, hidden: &mut bool) -> Option<Sides> {
         let current = match kind {
             EventKind::Create | EventKind::Update => Some(self.shared.decode(&kv)),
             EventKind::Delete => None,
         };
-        let last = |unreadable: Arc<UnreadableObject>| unreadable.last.clone();
         // Mostly there are none, and then nothing is looked up.
-        let mut hidden = || match self.unreadable.is_empty() {
+        let unreadable = match self.unreadable.is_empty() {
             true => None,
-            false => self.unreadable.remove(kv.key.as_str()).and_then(last),
+            false => self.unreadable.remove(kv.key.as_str()),
         };
+        *hidden |= unreadable.is_some();
+        let last = unreadable.and_then(|unreadable| unreadable.last.clone());
         match current {
             Some(Ok(object)) => {
-                let last = hidden();
                 let previous = self.objects.insert(kv.key, object.clone()).or(last);
                 Some((Some(object), previous))
             }
             Some(Err(mut unreadable)) => {
-                let last = hidden();
+                *hidden = true;
                 unreadable.last = self.objects.remove(kv.key.as_str()).or(last);
                 self.unreadable.insert(kv.key, Arc::new(unreadable));
                 None
             }
-            None => {
-                let last = hidden();
-                Some((None, self.objects.remove(kv.key.as_str()).or(last)))
-            }
+            None => Some((None, self.objects.remove(kv.key.as_str()).or(last))),
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::{
 };
 use bytes::Bytes;
 use pintle_storage::{
-    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision, Storage,
-    StorageError, StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
+    BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, MemoryStorage, Revision,
+    Storage, StorageError, StorageEvent, WatchReceiver, WatchRequest, WatchStream, WriteError,
 };
 use std::{
     sync::{Arc, atomic::AtomicU64},

@@ -43,7 +43,7 @@ impl KeyRing {
         let start = Instant::now();
         out.extend_from_slice(key.prefix.as_bytes());
         let sealed = key.cipher.seal(authenticated, plain, out);
-        scope.to_storage(&key.prefix, start, sealed.as_ref().err());
+        scope.sealed(&key.prefix, start, sealed.as_ref().err());
         sealed
     }
 
@@ -59,7 +59,7 @@ impl KeyRing {
         for (position, key) in self.keys.iter().enumerate() {
             let Some(rest) = stored.strip_prefix(key.prefix.as_bytes()) else { continue };
             let opened = key.cipher.open(authenticated, rest);
-            scope.from_storage(&key.prefix, start, opened.as_ref().err());
+            scope.opened(&key.prefix, start, opened.as_ref().err());
             match opened {
                 Ok(value) => return Ok(Opened { value: value.into(), stale: position != 0 }),
                 Err(failure) => failures.push(failure),
@@ -69,7 +69,7 @@ impl KeyRing {
             return Err(failure);
         }
         let failure = Failure::new(self.no_match);
-        scope.from_storage("unknown", start, Some(&failure));
+        scope.opened("unknown", start, Some(&failure));
         Err(failure)
     }
 }

@@ -270,15 +270,17 @@ pub(crate) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    pub(crate) fn to_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
+    /// Counts a value on its way to the store.
+    pub(crate) fn sealed(self, prefix: &str, start: Instant, failure: Option<&Failure>) {
         self.record(Direction::ToStorage, prefix, start, failure);
     }
 
-    pub(crate) fn from_storage(&self, prefix: &str, start: Instant, failure: Option<&Failure>) {
+    /// Counts a value on its way from the store.
+    pub(crate) fn opened(self, prefix: &str, start: Instant, failure: Option<&Failure>) {
         self.record(Direction::FromStorage, prefix, start, failure);
     }
 
-    fn record(&self, direction: Direction, prefix: &str, start: Instant, failure: Option<&Failure>) {
+    fn record(self, direction: Direction, prefix: &str, start: Instant, failure: Option<&Failure>) {
         let direction = direction.label();
         let status = failure.map_or("OK", Failure::label);
         self.metrics.transformations.with_label_values(&[self.resource, direction, prefix, status]).inc();

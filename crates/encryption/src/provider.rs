@@ -88,7 +88,7 @@ impl Providers {
         let Some(provider) = self.0.first() else { return Err(no_match()) };
         let start = Instant::now();
         let sealed = provider.seal(scope, key, value);
-        scope.to_storage(&provider.prefix, start, sealed.as_ref().err());
+        scope.sealed(&provider.prefix, start, sealed.as_ref().err());
         if let Err(failure) = &sealed {
             tracing::error!(error = %failure, resource = scope.resource, "failed to encrypt data");
         }
@@ -105,10 +105,10 @@ impl Providers {
             if matches!(provider.kind, ProviderKind::Identity) {
                 // Identity stands before the others when a cluster is being decrypted; what it cannot read is theirs.
                 let Ok(opened) = opened else { continue };
-                scope.from_storage("identity", start, None);
+                scope.opened("identity", start, None);
                 return Ok(Opened { value: opened.value, stale: position != 0 });
             }
-            scope.from_storage(&provider.prefix, start, opened.as_ref().err());
+            scope.opened(&provider.prefix, start, opened.as_ref().err());
             match opened {
                 Ok(opened) => {
                     return Ok(Opened { value: opened.value, stale: opened.stale || position != 0 });
@@ -120,7 +120,7 @@ impl Providers {
             tracing::error!(error = %failure, resource = scope.resource, "failed to decrypt data");
             return Err(failure);
         }
-        scope.from_storage("unknown", start, Some(&no_match()));
+        scope.opened("unknown", start, Some(&no_match()));
         Err(no_match())
     }
 }

@@ -74,6 +74,12 @@ fn command() -> Command {
                 "how long etcd may take to answer the check etcd-readiness",
             )
             .value_parser(duration),
+            flag(
+                "etcd-db-metric-poll-interval",
+                "DURATION",
+                "how often etcd is asked for its size; 0 is never",
+            )
+            .value_parser(duration),
             flag("lease-reuse-duration-seconds", "N", "for how long an etcd lease is given to further keys")
                 .value_parser(value_parser!(u32)),
             flag("etcd-prefix", "PREFIX", "the prefix of all storage keys"),

@@ -8,7 +8,7 @@ use crate::{
     engine::EngineMetrics,
     engines::Engines,
     kubeconfig::kubeconfig,
-    storage_options::storage_factory,
+    storage_options::{storage_factory, warn_of_unused_overrides},
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
@@ -175,6 +175,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
+    warn_of_unused_overrides(&options, &chain.all_stores);
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }

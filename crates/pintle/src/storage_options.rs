@@ -1,10 +1,10 @@
 //! How resources are stored each for itself: engines of their own, and whether there is a watch cache.
 
 use crate::{Options, engines::Engines};
-use pintle_apiserver::registry::StorageFactory;
+use pintle_apiserver::registry::{StorageFactory, Stores};
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
-use std::{collections::HashMap, str::FromStr};
+use std::{collections::HashMap, str::FromStr, sync::Arc};
 
 /// Whether resources have a watch cache (`--watch-cache`, `--watch-cache-sizes`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +129,24 @@ fn sorted(servers: &[String]) -> Vec<&String> {
     servers
 }
 
+/// Groups of the other servers of the chain. Overrides are for the built-in groups alone.
+const OWN_SERVERS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+
+/// Tells of overrides that move nothing: of what is not stored, or is stored under another name.
+pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]) {
+    let stores = || stores.iter().flat_map(|stores| stores.all()).map(|store| store.resource());
+    for EtcdServersOverride { resource, .. } in &options.etcd_servers_overrides.0 {
+        let is_used = !OWN_SERVERS.contains(&resource.group.as_str())
+            && stores().any(|stored| {
+                stored.storage.kind.group == resource.group
+                    && ["*", &stored.resource.resource].contains(&resource.resource.as_str())
+            });
+        if !is_used {
+            tracing::warn!("--etcd-servers-overrides has no effect: nothing is stored as {resource}");
+        }
+    }
+}
+
 /// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
@@ -137,6 +155,9 @@ pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFa
         .unsafe_deletes(options.feature_gates.allow_unsafe_malformed_object_deletion);
     let lists = options.etcd_servers_overrides.server_lists();
     for EtcdServersOverride { resource, servers } in &options.etcd_servers_overrides.0 {
+        if OWN_SERVERS.contains(&resource.group.as_str()) {
+            continue;
+        }
         let at = lists.iter().position(|list| sorted(list) == sorted(servers));
         if let Some(engine) = at.and_then(|at| overridden.get(at)) {
             factory = factory.resource_engine(resource.clone(), engine.clone());

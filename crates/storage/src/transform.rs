@@ -19,6 +19,10 @@ pub trait ValueTransformer: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the stored bytes are in no form that is known, are damaged, or were meant for another key.
+    #[expect(
+        clippy::wrong_self_convention,
+        reason = "Kubernetes' name for it; the other way is `to_storage`"
+    )]
     fn from_storage<'a>(
         &'a self,
         key: &'a Key,

@@ -200,7 +200,7 @@ impl Row {
         Ok(value)
     }
 
-    async fn from_storage(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
+    async fn transform_back(&self, key: &Key, mut value: Bytes) -> Result<Transformed, ReadError> {
         let mut stale = false;
         for transformer in self.transformers.iter().rev() {
             if transformer.is_plain(&value) {
@@ -216,7 +216,7 @@ impl Row {
 
     /// Transforms the pair's value back.
     async fn read(&self, kv: &mut KeyValue) {
-        match self.from_storage(&kv.key, kv.value.clone()).await {
+        match self.transform_back(&kv.key, kv.value.clone()).await {
             Ok(Transformed { value, stale }) => {
                 kv.value = value;
                 if stale {

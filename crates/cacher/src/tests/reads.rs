@@ -182,6 +182,7 @@ async fn an_unreadable_object_is_told_of_until_it_is_readable_or_gone() {
     storage.put("/p/a/watched", "!").await;
     storage.put("/p/a/new", "!").await;
     storage.remove("/p/a/watched").await.unwrap();
+    assert_eq!(unreadable().await, ["/p/a/new @10: not an object"]);
     storage.remove("/p/a/new").await.unwrap();
     assert_eq!(unreadable().await, [""; 0]);
     assert_eq!(ready(&mut watcher), ["DELETED /p/a/watched v=2@11"]);

@@ -8,9 +8,10 @@
 use super::{
     client::{CallError, CallKind, Client},
     feed::Feed,
+    kv::read_pair,
     proto::{
-        self, CompactionRequest, Compare, CompareTarget, PutRequest, RangeRequest, Request, RequestOp,
-        Response, TargetUnion, TxnRequest, TxnResponse, path,
+        self, CompactionRequest, Compare, CompareTarget, KeyValue, PutRequest, RangeRequest, Request,
+        RequestOp, TargetUnion, TxnRequest, TxnResponse, path,
     },
 };
 use crate::{CompactionRound, Revision, StorageError};
@@ -55,12 +56,11 @@ pub(super) async fn round(
         client.call(CallKind::Write, path::TXN, transaction).await.map_err(CallError::into_storage)?;
     let revision = proto::revision(answer.header.as_ref());
     if !answer.succeeded {
-        let (compacted, number) = others(answer);
-        // Whatever wrote it there: what has not happened is not compacted.
-        if compacted <= revision {
+        let found = read_pair(answer);
+        if let Some(compacted) = found.as_ref().and_then(told) {
             feed.note_compacted(compacted);
         }
-        return Ok(CompactionRound { revision, number });
+        return Ok(CompactionRound { revision, number: found.map_or(0, |kv| kv.version) });
     }
     // The first round only learns where the next one begins.
     if last.revision > Revision(0) {
@@ -70,13 +70,32 @@ pub(super) async fn round(
     Ok(CompactionRound { revision, number: last.number + 1 })
 }
 
-/// What another server has compacted, and its number of the round, which the transaction found in the key.
-fn others(answer: TxnResponse) -> (Revision, i64) {
-    let key = match answer.responses.into_iter().next().and_then(|response| response.response) {
-        Some(Response::Range(range)) => range.kvs.into_iter().next(),
-        _ => None,
-    };
-    let Some(key) = key else { return (Revision(0), 0) };
-    let revision = std::str::from_utf8(&key.value).ok().and_then(|text| text.parse().ok());
-    (Revision(revision.unwrap_or_default()), key.version)
+/// What another server has compacted, if the pair is where it says so.
+pub(super) fn told(kv: &KeyValue) -> Option<Revision> {
+    let text = std::str::from_utf8(&kv.value).ok().filter(|_| kv.key == KEY)?;
+    let compacted = Revision(text.parse().ok()?);
+    // Nobody can have compacted what came after.
+    (compacted.0 < proto::unsigned(kv.mod_revision)).then_some(compacted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_compacted_is_believed_if_it_can_be() {
+        let rows: &[(&[u8], &[u8], Option<u64>)] = &[
+            (b"compact_rev_key", b"5", Some(5)),
+            (b"compact_rev_key", b"0", Some(0)),
+            (b"compact_rev_key", b"10", None),
+            (b"compact_rev_key", b"many", None),
+            (b"compact_rev_key", b"\xff", None),
+            (b"other", b"5", None),
+        ];
+        for (key, value, expected) in rows {
+            let [key, value] = [key, value].map(|bytes| Bytes::copy_from_slice(bytes));
+            let kv = KeyValue { key, value, mod_revision: 10, ..KeyValue::default() };
+            assert_eq!(told(&kv), expected.map(Revision), "{kv:?}");
+        }
+    }
 }

@@ -17,6 +17,7 @@
 
 use super::{
     client::Client,
+    compaction,
     follow::{self, Ended, Follow, Step},
 };
 use crate::{
@@ -215,6 +216,9 @@ impl Feed {
             match step {
                 Ok(Step::Events(events)) => {
                     let reached = follow::last_revision(&events);
+                    for compacted in events.iter().filter_map(|event| compaction::told(event.kv.as_ref()?)) {
+                        self.note_compacted(compacted);
+                    }
                     match follow::events(&self.client, self.prefix(), events, published, reached).await {
                         Ok(events) => self.publish(events, reached),
                         Err(ended) => return ended,

@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn ranges_hold_the_prefix_and_nothing_else() {
-        let rows: &[(&str, Option<&str>, &[u8], &[u8])] = &[
+        type Row = (&'static str, Option<&'static str>, &'static [u8], &'static [u8]);
+        let rows: &[Row] = &[
             ("/r/", None, b"/r/", b"/r0"),
             ("/r/", Some("/r/a"), b"/r/a\0", b"/r0"),
             ("/r/", Some("/a"), b"/r/", b"/r0"),

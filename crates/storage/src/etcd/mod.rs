@@ -428,6 +428,10 @@ impl Storage for EtcdStorage {
         })
     }
 
+    fn compacted_revision(&self) -> Revision {
+        self.feed.compacted()
+    }
+
     fn compact_periodically(
         &self,
         last: CompactionRound,
@@ -436,10 +440,6 @@ impl Storage for EtcdStorage {
             self.check_open()?;
             compaction::round(&self.client, &self.feed, last).await
         })
-    }
-
-    fn compacted_revision(&self) -> Revision {
-        self.feed.compacted()
     }
 
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {

@@ -28,11 +28,18 @@ enum WatchState {
     History {
         after: Revision,
         until: Revision,
-        follow: Option<Box<Follow>>,
+        source: Option<Source>,
     },
     Live,
     /// An error was delivered.
     Ended,
+}
+
+/// Where history comes from. A call of `next_batch` that is dropped leaves it as it is, also half opened: otherwise one
+/// who never waits long would never see it open.
+enum Source {
+    Opening(BoxFuture<'static, Result<Follow, Ended>>),
+    Open(Box<Follow>),
 }
 
 impl EtcdWatch {
@@ -44,7 +51,7 @@ impl EtcdWatch {
         until: Option<Revision>,
     ) -> EtcdWatch {
         let state = match until {
-            Some(until) => WatchState::History { after: request.after, until, follow: None },
+            Some(until) => WatchState::History { after: request.after, until, source: None },
             None => WatchState::Live,
         };
         EtcdWatch { client, live, request, state }
@@ -55,14 +62,14 @@ impl WatchReceiver for EtcdWatch {
     fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>> {
         Box::pin(async move {
             loop {
-                let WatchState::History { after, until, follow } = &mut self.state else {
+                let WatchState::History { after, until, source } = &mut self.state else {
                     return match self.state {
                         WatchState::Ended => None,
                         _ => self.live.next_batch().await,
                     };
                 };
                 let prefix = &self.request.prefix;
-                match history(&self.client, prefix, *after, *until, follow).await {
+                match history(&self.client, prefix, *after, *until, source).await {
                     Ok((events, reached)) => {
                         if reached >= *until {
                             self.state = WatchState::Live;
@@ -79,7 +86,7 @@ impl WatchReceiver for EtcdWatch {
                     }
                     Err(Ended::Broken(error)) => {
                         tracing::debug!(%error, prefix, "reading history from etcd again");
-                        *follow = None;
+                        *source = None;
                         sleep(PAUSE).await;
                     }
                 }
@@ -92,37 +99,44 @@ impl WatchReceiver for EtcdWatch {
     }
 }
 
-/// The next piece of history, and the revision up to which it reaches. A dropped call loses nothing: the watch is kept,
+/// The next piece of history, and the revision up to which it reaches. A dropped call loses nothing: the source is kept,
 /// and what is taken from it is returned without waiting, but for the rare read of a deleted pair, before which the
-/// watch is dropped.
+/// source is dropped.
 async fn history(
-    client: &Client,
+    client: &Arc<Client>,
     prefix: &str,
     after: Revision,
     until: Revision,
-    follow: &mut Option<Box<Follow>>,
+    source: &mut Option<Source>,
 ) -> Result<(Vec<StorageEvent>, Revision), Ended> {
-    let open = match follow.take() {
-        Some(open) => open,
-        None => Box::new(Follow::open(client, prefix, after).await?),
-    };
-    let open = follow.insert(open);
-    let step = loop {
-        // A member that is still reading history does not answer, so it is asked again.
-        open.ask_for_progress();
-        if let Ok(step) = timeout(ASK_AGAIN, open.next()).await {
-            break step?;
+    let step = match source.get_or_insert_with(|| Source::Opening(open(client, prefix, after))) {
+        Source::Opening(opening) => {
+            let opened = opening.await?;
+            *source = Some(Source::Open(Box::new(opened)));
+            return Ok((Vec::new(), after));
         }
+        Source::Open(follow) => loop {
+            // A member that is still reading history does not answer, so it is asked again.
+            follow.ask_for_progress();
+            if let Ok(step) = timeout(ASK_AGAIN, follow.next()).await {
+                break step?;
+            }
+        },
     };
     match step {
         Step::Progress(reached) => Ok((Vec::new(), reached)),
         Step::Events(events) => {
             let reached = follow::last_revision(&events);
             // Should reading a deleted pair be given up, all this is read again.
-            let open = follow.take();
+            let open = source.take();
             let events = follow::events(client, prefix, events, after, until).await?;
-            *follow = open;
+            *source = open;
             Ok((events, reached))
         }
     }
+}
+
+fn open(client: &Arc<Client>, prefix: &str, after: Revision) -> BoxFuture<'static, Result<Follow, Ended>> {
+    let (client, prefix) = (Arc::clone(client), prefix.to_owned());
+    Box::pin(async move { Follow::open(&client, &prefix, after).await })
 }

@@ -66,6 +66,10 @@ fn overridden_resources_live_in_their_own_etcd() -> Result {
     let in_events: Vec<String> = stored(&events, "/registry/")?.into_iter().map(|(key, ..)| key).collect();
     assert_eq!(in_events, ["/registry/events/default/e"]);
 
+    let log = server.log()?;
+    assert!(log.contains("has no effect: nothing is stored as events.events.k8s.io"), "{log}");
+    assert!(!log.contains("has no effect: nothing is stored as configmaps"), "{log}");
+
     // What happens to the others does not move the versions of these.
     let list = client.get(MAPS)?.json()?;
     let version = list["metadata"]["resourceVersion"].as_str().ok_or("no version")?.to_owned();

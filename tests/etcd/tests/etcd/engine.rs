@@ -115,6 +115,8 @@ async fn servers_that_share_a_cluster_take_turns_in_compacting() -> Result<(), E
     let second = a.compact_periodically(first).await?;
     assert_eq!(second.number, 2);
     assert_eq!(read(&etcd, "compact_rev_key")?, Some((first.revision.to_string(), 2)));
+    b.current_revision().await?;
+    assert_eq!(b.compacted_revision(), first.revision, "it is told to the others");
     for storage in [&a, &b] {
         let at = ListRequest { revision: Some(Revision(created.0 - 1)), ..list("/registry/") };
         let outcome = storage.get_list(at).await.map(|_| "a list");

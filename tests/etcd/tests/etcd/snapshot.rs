@@ -256,7 +256,9 @@ fn a_save_among_writes_and_compactions_is_of_one_revision() -> Result<(), Error>
                 let current = engine.get(&key).await.unwrap().kv;
                 match current {
                     None => engine.create(&key, value, None).await.unwrap(),
-                    Some(kv) if number % 7 == 0 => engine.delete(&key, kv.mod_revision).await.unwrap(),
+                    Some(kv) if number.is_multiple_of(7) => {
+                        engine.delete(&key, kv.mod_revision).await.unwrap()
+                    }
                     Some(kv) => engine.update(&key, value, kv.mod_revision, None).await.unwrap(),
                 }
             }
