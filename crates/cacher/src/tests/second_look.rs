@@ -29,7 +29,7 @@ impl ValueTransformer for Lock {
         Box::pin(std::future::ready(Ok(value)))
     }
 
-    fn out_of_storage<'a>(
+    fn from_storage<'a>(
         &'a self,
         _: &'a Key,
         stored: Bytes,
