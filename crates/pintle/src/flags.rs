@@ -125,12 +125,6 @@ fn command() -> Command {
                 .value_parser(value_parser!(i64)),
             flag("etcd-count-metric-poll-period", "DURATION", "whether objects are counted; 0 is no")
                 .value_parser(duration),
-            flag(
-                "etcd-db-metric-poll-interval",
-                "DURATION",
-                "how often the store is asked for its size; 0 is never",
-            )
-            .value_parser(duration),
             flag("bind-address", "IP", "the address to listen on").value_parser(value_parser!(IpAddr)),
             flag("secure-port", "PORT", "the port to listen on").value_parser(value_parser!(u16)),
             flag("advertise-address", "IP", "the address that members of the cluster reach the server at")

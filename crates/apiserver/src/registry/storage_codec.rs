@@ -58,6 +58,9 @@ impl FromStr for StorageMediaType {
     }
 }
 
+/// What tells an object from others, and since when there is one.
+const IDENTITY: [&str; 3] = ["name", "uid", "creationTimestamp"];
+
 /// How many encoded objects wait for their write.
 const PREPARED_KEPT: usize = 64;
 
@@ -148,6 +151,17 @@ impl StorageCodec {
     }
 
     fn encode_tree(&self, object: &Value) -> Result<Bytes, String> {
+        // Kube-apiserver's own records have no identity but their key; what they are given here to be treated like other
+        // objects stays here.
+        let is_served = !self.resource.verbs.is_empty();
+        let anonymous = (!is_served).then(|| {
+            let mut object = object.clone();
+            if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|member, _| !IDENTITY.contains(&member.as_str()));
+            }
+            object
+        });
+        let object = anonymous.as_ref().unwrap_or(object);
         let kind = &self.resource.storage.kind.kind;
         let schema = self.stored_schema.get();
         let in_version = || match self.api_version == self.stored_api_version {

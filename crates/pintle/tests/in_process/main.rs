@@ -24,5 +24,6 @@ mod overload;
 mod robustness;
 mod statuses;
 mod tables;
+mod takeover;
 mod uncached;
 mod watches;

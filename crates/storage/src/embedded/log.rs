@@ -61,6 +61,8 @@ pub(super) fn pages(file: &File) -> io::Result<HashMap<u32, u64>> {
     Ok(pages)
 }
 
+type Checksum = [u32; 2];
+
 struct Header {
     words: [u32; HEADER / 4],
 }
@@ -69,7 +71,7 @@ struct Header {
 #[derive(Default)]
 struct Rest {
     frames: u64,
-    /// Frames that end a transaction.
+    /// Good frames that end a transaction.
     transactions: u64,
 }
 
@@ -86,16 +88,21 @@ impl Header {
 
     fn intact(&self) -> bool {
         let [magic, _, _, _, _, _, expected_0, expected_1] = self.words;
-        let (mut sum_0, mut sum_1) = (0_u32, 0_u32);
         let (summed, _) = self.words.split_at(6);
-        for pair in summed.chunks_exact(2) {
+        magic & !1 == MAGIC && self.checksum([0, 0], summed) == [expected_0, expected_1]
+    }
+
+    /// Goes on with a checksum over words, which were read as big-endian ones.
+    fn checksum(&self, [mut sum_0, mut sum_1]: Checksum, words: &[u32]) -> Checksum {
+        let [magic, ..] = self.words;
+        for pair in words.chunks_exact(2) {
             if let [a, b] = *pair {
                 let (a, b) = if magic == MAGIC { (a.swap_bytes(), b.swap_bytes()) } else { (a, b) };
                 sum_0 = sum_0.wrapping_add(a).wrapping_add(sum_1);
                 sum_1 = sum_1.wrapping_add(b).wrapping_add(sum_0);
             }
         }
-        magic & !1 == MAGIC && (sum_0, sum_1) == (expected_0, expected_1)
+        [sum_0, sum_1]
     }
 
     fn frame_length(&self) -> u64 {
@@ -103,14 +110,54 @@ impl Header {
         FRAME_HEADER as u64 + u64::from(page_size)
     }
 
-    /// Looks at the frames from `offset` on. Those of an earlier round have other salts.
+    /// Looks at the frames from `offset` on, where one fails its checksum. Those of an earlier round have other salts.
     fn rest(&self, file: &File, offset: u64) -> io::Result<Rest> {
         let mut rest = Rest::default();
-        self.frames(file, offset, |_, [_, pages_after_commit, ..]| {
-            rest.frames += 1;
-            rest.transactions += u64::from(pages_after_commit != 0);
-        })?;
+        self.frames(file, offset, |_, _| rest.frames += 1)?;
+        if rest.frames > 0 {
+            rest.transactions = self.transactions(file, offset)?;
+        }
         Ok(rest)
+    }
+
+    /// Counts the good frames from `offset` on that end a transaction.
+    ///
+    /// A frame's checksum goes on from the one before it: from what that says, or from what it should say, for one of
+    /// them may be what was damaged. Without the check, a header that lies in two sectors, only one of which was written
+    /// before the power was cut, would pass for the end of a transaction of an earlier round.
+    fn transactions(&self, mut file: &File, mut offset: u64) -> io::Result<u64> {
+        let [_, _, _, _, salt_1, salt_2, header_0, header_1] = self.words;
+        let length = file.metadata()?.len();
+        let mut bytes = vec![0; usize::try_from(self.frame_length()).unwrap_or(0)];
+        let mut said = [header_0, header_1];
+        if let Some(before) =
+            offset.checked_sub(self.frame_length()).filter(|before| *before >= HEADER as u64)
+        {
+            let mut bytes = [0; FRAME_HEADER];
+            file.seek(SeekFrom::Start(before))?;
+            file.read_exact(&mut bytes)?;
+            let [_, _, _, _, sum_0, sum_1]: [u32; FRAME_HEADER / 4] = big_endian_words(&bytes);
+            said = [sum_0, sum_1];
+        }
+        let mut computed = said;
+        let mut transactions = 0;
+        file.seek(SeekFrom::Start(offset))?;
+        while offset + self.frame_length() <= length {
+            file.read_exact(&mut bytes)?;
+            let (header, page) = bytes.split_at(FRAME_HEADER);
+            let words: [u32; FRAME_HEADER / 4] = big_endian_words(header);
+            let [number, pages_after_commit, frame_salt_1, frame_salt_2, sum_0, sum_1] = words;
+            let page: Vec<u32> =
+                page.as_chunks::<4>().0.iter().map(|word| u32::from_be_bytes(*word)).collect();
+            let go_on = |from| self.checksum(self.checksum(from, &[number, pages_after_commit]), &page);
+            let sums = [go_on(said), go_on(computed)];
+            let good = (frame_salt_1, frame_salt_2) == (salt_1, salt_2) && sums.contains(&[sum_0, sum_1]);
+            transactions += u64::from(good && pages_after_commit != 0);
+            said = [sum_0, sum_1];
+            [computed, _] = sums;
+            offset += self.frame_length();
+        }
+        Ok(transactions)
     }
 
     /// Shows the frames of this round from `offset` on: where they begin, and their headers.

@@ -5,6 +5,7 @@
 mod bad_input;
 mod clients;
 mod crash;
+mod etcd_outage;
 mod helm;
 mod history;
 mod kubectl;

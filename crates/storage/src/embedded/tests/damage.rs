@@ -102,9 +102,18 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
         matches!(&read, Err(StorageError::Corrupt(what)) if what.contains(&revision.to_string())),
         "{read:?}"
     );
+    assert_near(&read.unwrap_err().to_string(), &path, offset);
     let deleted = storage.delete(&bad, revision).await;
     assert!(matches!(&deleted, Err(WriteError::Storage(StorageError::Corrupt(_)))), "{deleted:?}");
     create(&storage, "/r/other", 10).await.unwrap();
+}
+
+/// A message names the file, and the row's beginning before the damage in it.
+fn assert_near(message: &str, path: &Path, damage: usize) {
+    assert!(message.contains(&path.display().to_string()), "{message}");
+    let (_, rest) = message.split_once("at offset ").unwrap_or_else(|| panic!("{message}"));
+    let told: usize = rest.split(':').next().unwrap().parse().unwrap();
+    assert!((damage - 40..damage).contains(&told), "{message}; it is at {damage}");
 }
 
 #[tokio::test]
@@ -120,6 +129,7 @@ async fn a_flipped_bit_in_the_index_is_refused() {
     overwrite(&path, offset as u64 + 3, b"b");
     let error = refused(factory.0.path());
     assert!(matches!(&error, OpenError::Damaged { detail, .. } if detail.contains("revision 2")), "{error}");
+    assert_near(&error.to_string(), &path, offset);
 }
 
 /// A store with some of everything: trees of several levels, free pages, kept rows, a compaction, and a log of the
@@ -224,8 +234,7 @@ async fn read_all(storage: &EmbeddedStorage, history: &History, what: &str) -> u
     failed
 }
 
-/// How a file is damaged: at an offset in it.
-/// Damages the bytes at an offset, as a seed says.
+/// Damages a file at an offset in it, with a random number to do it by.
 type Damage = fn(&mut Vec<u8>, usize, u64);
 
 const DAMAGES: &[(&str, Damage)] = &[

@@ -136,3 +136,25 @@ fn damage_to_the_log_is_refused_unless_it_looks_like_a_power_cut() {
         }
     });
 }
+
+/// The log as it is when it was begun again and the last transaction was cut off in the middle of a frame's header that
+/// lies in two sectors: the first half is still of the round before, the second has the salts of this one.
+#[test]
+fn a_header_in_two_sectors_is_no_end_of_a_transaction() {
+    const FRAME: usize = 24 + 8192;
+    let run = run();
+    let copy = Embedded::new();
+    let directory = copy.0.path();
+    fs::write(file::database_path(directory), &run.database).unwrap();
+    let start = run.acknowledged[run.acknowledged.len() - 2].1 as usize;
+    let mut log = run.log.clone();
+    let frames = (log.len() - start) / FRAME;
+    assert!(frames >= 3, "the last transaction has {frames} frames");
+    for frame in 0..frames - 1 {
+        let at = start + frame * FRAME;
+        // A page number and a size after the commit of long ago.
+        log[at..at + 8].copy_from_slice(&[0, 0, 0, 9, 0, 0, 0, 12]);
+    }
+    fs::write(file::log_path(directory), log).unwrap();
+    block_on(check(&run, directory, start as u64));
+}
