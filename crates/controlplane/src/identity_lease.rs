@@ -72,8 +72,8 @@ pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(
 /// Deletes the leases of servers that are gone.
 pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     for lease in registry.list(&leases(), KUBE_SYSTEM).await? {
-        let is_ours = lease.label(COMPONENT_LABEL) == Some(COMPONENT);
-        if is_ours && is_expired(&lease, now) && delete(registry, &lease).await? {
+        let is_left = lease.label(COMPONENT_LABEL) == Some(COMPONENT) && is_expired(&lease, now);
+        if is_left && delete(registry, &lease).await? {
             tracing::info!(lease = lease.name(), "deleted the lease of a server that is gone");
         }
     }

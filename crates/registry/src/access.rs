@@ -30,6 +30,16 @@ pub trait Registry: Send + Sync {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
+    /// As [`Registry::get`], but as the cache has it, which may be a little behind: no question to the store.
+    fn get_cached<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        self.get(resource, namespace, name)
+    }
+
     /// All objects of a namespace ("" for all namespaces or a cluster-scoped resource).
     fn list<'a>(
         &'a self,

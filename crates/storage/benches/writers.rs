@@ -55,7 +55,9 @@ fn main() {
     println!("|---|---|---|---|---|---|");
     for writers in WRITERS {
         let engines = [&embedded, &etcd];
-        engines.iter().for_each(|engine| drop(engine.measure(&runtime, writers, WARM_UP)));
+        for engine in engines {
+            engine.measure(&runtime, writers, WARM_UP);
+        }
         let mut outcomes = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
             for (engine, outcomes) in engines.iter().zip(&mut outcomes) {

@@ -76,7 +76,9 @@ fn servers(root: &Path, etcd: &Path, request: &Request) -> Result<(), String> {
         let (embedded, on_etcd) = (median(embedded)?, median(on_etcd)?);
         for (name, outcome) in [("embedded", &embedded), ("on etcd", &on_etcd)] {
             let Outcome { rate, median_ms, slow_ms, cpu_us } = outcome;
-            println!("| {writers} | {name} | {rate:.0} | {median_ms:.2} ms | {slow_ms:.2} ms | {cpu_us:.0} us |");
+            println!(
+                "| {writers} | {name} | {rate:.0} | {median_ms:.2} ms | {slow_ms:.2} ms | {cpu_us:.0} us |"
+            );
         }
         println!(
             "| {writers} | ratio | {:.1} | | | {:.1} |",
@@ -105,10 +107,9 @@ fn measure(
         command.args(["--pid", &pid.to_string()]);
     }
     let output = task::output(&mut command)?;
-    let results = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut results = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let result = results
-        .filter(|result| result.get("workload").and_then(Value::as_str) == Some("create pods"))
-        .last()
+        .rfind(|result| result.get("workload").and_then(Value::as_str) == Some("create pods"))
         .ok_or_else(|| format!("the load generator told nothing:\n{output}"))?;
     let number = |key: &str| result.get(key).and_then(Value::as_f64).unwrap_or_default();
     if number("errors") > 0.0 {

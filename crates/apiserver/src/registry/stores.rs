@@ -225,6 +225,21 @@ impl Inner<'_> {
     }
 }
 
+impl Stores {
+    async fn read(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        freshness: Freshness,
+    ) -> Result<Value, Status> {
+        let store = self.store(resource)?;
+        let object = store.find(&store.key(namespace, name), freshness).await?;
+        let object = object.ok_or_else(|| Status::not_found(resource, name))?;
+        store.tree(object.json())
+    }
+}
+
 impl Registry for Stores {
     fn get<'a>(
         &'a self,
@@ -232,13 +247,16 @@ impl Registry for Stores {
         namespace: &'a str,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Value, Status>> {
-        Box::pin(async move {
-            let store = self.store(resource)?;
-            let key = store.key(namespace, name);
-            let object = store.find(&key, Freshness::Consistent).await?;
-            let object = object.ok_or_else(|| Status::not_found(resource, name))?;
-            store.tree(object.json())
-        })
+        Box::pin(self.read(resource, namespace, name, Freshness::Consistent))
+    }
+
+    fn get_cached<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(self.read(resource, namespace, name, Freshness::Any))
     }
 
     fn list<'a>(

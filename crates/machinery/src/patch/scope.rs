@@ -20,6 +20,9 @@ pub enum Scope {
     Members(BTreeMap<String, Scope>),
 }
 
+/// How many parts of a path are looked at.
+const MAX_PATH: usize = 16;
+
 impl Scope {
     /// What a merge patch names.
     pub fn of_merge_patch(patch: &Value) -> Scope {
@@ -55,7 +58,8 @@ impl Scope {
                 let Some((_, path)) = pointer.as_str().and_then(|pointer| pointer.split_once('/')) else {
                     return Scope::Whole;
                 };
-                scope.add_path(path.split('/'));
+                // Below that everything, lest a path of many parts make a scope as deep.
+                scope.add_path(path.split('/').take(MAX_PATH));
             }
         }
         scope
