@@ -26,7 +26,7 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
         kubernetes_service::reconcile(registry, config).await
     };
     tokio::try_join!(
-        service,
+        unless_off(service),
         unless_off(system_namespaces::reconcile(registry)),
         unless_off(priority_classes::reconcile(registry)),
         unless_off(cluster_authentication::reconcile(registry, config, now)),
