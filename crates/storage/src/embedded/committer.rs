@@ -11,7 +11,6 @@
 use super::{
     EmbeddedOptions, Shared,
     batch::{Batch, Outcome, Write, WriteKind, answer, commit_error, is_disk_full, milliseconds},
-    copier::Copier,
     inbox::{Command, Gathering, Reply, Taken},
     meta::Meta,
     row,
@@ -38,10 +37,6 @@ const CLOCK_CHECK: Duration = Duration::from_secs(60);
 /// this long.
 const GATHERING_SHARE: u32 = 4;
 const GATHERING_TIME: Duration = Duration::from_micros(500);
-/// When only this part of a log is left to copy, the commit thread does it.
-const LAST_PASS_SHARE: u64 = 4;
-/// A log grows to at most so many times its size while it is copied.
-const MAX_LOG_GROWTH: u64 = 4;
 /// An expired key whose deletion failed is tried again after this.
 const EXPIRY_RETRY: Duration = Duration::from_secs(10);
 
@@ -50,8 +45,7 @@ pub(super) type Expirations = BTreeSet<(u64, Key, Revision)>;
 pub(super) struct Committer {
     shared: Arc<Shared>,
     connection: Connection,
-    copier: Copier,
-    /// Held until the connections are closed.
+    /// Held until the connection is closed.
     lock: File,
     /// What the table of that name says.
     meta: Meta,
@@ -68,8 +62,6 @@ pub(super) struct Committer {
     log_bytes: u64,
     /// About what has been written to the log since it was copied.
     logged: u64,
-    /// How much of that another thread has copied, or is about to.
-    copied: u64,
     poisoned: Option<StorageError>,
     /// How many writers were answered in this round.
     answered: usize,
@@ -98,8 +90,6 @@ impl Committer {
             log_bytes: options.log_bytes,
             // What an earlier process left in the log is copied soon.
             logged: options.log_bytes / 2,
-            copied: 0,
-            copier: Copier::new(options.clone()),
             poisoned: None,
             answered: 0,
         }
@@ -119,7 +109,6 @@ impl Committer {
                     Command::Write(write) => writes.push(write),
                     Command::Compact { revision, reply } => compactions.push((revision, reply)),
                     Command::Probe { reply } => probes.push(reply),
-                    Command::Copied => self.finish_copy(),
                 }
             }
             while !writes.is_empty() {
@@ -140,7 +129,9 @@ impl Committer {
             });
             self.collect_garbage();
             self.vacuum();
-            self.copy_log();
+            if self.logged >= self.log_bytes {
+                self.checkpoint();
+            }
             if closing {
                 return self.close(ending);
             }
@@ -254,7 +245,6 @@ impl Committer {
                 Command::Compact { reply, .. } | Command::Probe { reply } => {
                     let _ = reply.send(Err(poison.clone()));
                 }
-                Command::Copied => {}
             }
         }
         self.garbage.clear();
@@ -397,36 +387,11 @@ impl Committer {
         Ok((pragma("PRAGMA page_count")?, pragma("PRAGMA freelist_count")?))
     }
 
-    /// Has the log copied into the database, so that it can be used again from its start.
-    fn copy_log(&mut self) {
-        if self.poisoned.is_some() || self.copier.is_running() || self.logged < self.log_bytes {
+    /// Copies the log into the database, so that it can be used again from its start.
+    fn checkpoint(&mut self) {
+        if self.poisoned.is_some() {
             return;
         }
-        // What another thread's pass would not reach is copied here, also when writers are faster than copying is.
-        let left = self.logged.saturating_sub(self.copied);
-        let last = left < self.log_bytes / LAST_PASS_SHARE || self.logged >= self.log_bytes * MAX_LOG_GROWTH;
-        if last || !self.copier.is_worthwhile() {
-            return self.checkpoint();
-        }
-        self.copied = self.logged;
-        if let Err(error) = self.copier.start(&self.shared) {
-            tracing::warn!("the log is copied by the commit thread: {error}");
-            self.checkpoint();
-        }
-    }
-
-    /// Takes note of what the copier has done.
-    fn finish_copy(&mut self) {
-        if let Err(error) = self.copier.finish() {
-            (self.logged, self.copied) = (self.log_bytes / 2, 0);
-            if self.poisoned.is_none() {
-                self.failed(error);
-            }
-        }
-    }
-
-    fn checkpoint(&mut self) {
-        self.copied = 0;
         match checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
             Ok(true) => self.logged = 0,
             // A reader still needs the log: later.
@@ -440,8 +405,6 @@ impl Committer {
 
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
-        self.finish_copy();
-        self.copier.close();
         let mut result = Ok(());
         if self.poisoned.is_none()
             && let Err(error) = checkpoint(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -518,7 +481,7 @@ fn give_back(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Whether all of the log was copied.
-pub(super) fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<bool> {
+fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<bool> {
     let mut statement = connection.prepare_cached(pragma)?;
     let (busy, log, copied): (i64, i64, i64) =
         statement.query_row((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;

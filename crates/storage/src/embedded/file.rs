@@ -287,7 +287,7 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
     Ok(connection)
 }
 
-pub(super) fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
+fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
     if let Some(bytes) = options.quota_bytes {
         let pages = bytes / u64::from(row::PAGE_SIZE);

@@ -22,8 +22,6 @@ pub(super) enum Command {
         revision: Revision,
         reply: Reply,
     },
-    /// A pass of the copier has ended.
-    Copied,
     /// Try whether the disk takes writes.
     Probe {
         reply: Reply,

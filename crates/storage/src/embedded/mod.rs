@@ -18,7 +18,6 @@
 
 mod batch;
 mod committer;
-mod copier;
 mod file;
 mod inbox;
 mod locate;

@@ -3,7 +3,6 @@ use crate::{contract::StorageFactory, contract_tests};
 use std::fs;
 
 mod churn;
-mod copying;
 mod crash;
 mod damage;
 mod faults;
