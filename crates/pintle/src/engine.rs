@@ -17,13 +17,12 @@ use std::{
 
 /// Opens the engine that the options choose.
 pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
-    let etcd = options.etcd().map_err(RunError::Options)?;
-    let storage: Arc<dyn Storage> = match (options.storage_backend, etcd) {
-        (StorageBackend::Etcd3, Some(etcd)) => return open_etcd(etcd, metrics).await,
-        (StorageBackend::Memory, _) => Arc::new(MemoryStorage::new()),
-        (StorageBackend::Embedded | StorageBackend::Etcd3, _) => {
-            Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?)
-        }
+    if let Some(etcd) = options.etcd().map_err(RunError::Options)? {
+        return open_etcd(etcd, metrics).await;
+    }
+    let storage: Arc<dyn Storage> = match options.storage_backend {
+        StorageBackend::Memory => Arc::new(MemoryStorage::new()),
+        _ => Arc::new(EmbeddedStorage::open(options.data_dir.join("store"), EmbeddedOptions::default())?),
     };
     Ok(Engine { storage, exclusive: true })
 }

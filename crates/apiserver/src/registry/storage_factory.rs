@@ -32,7 +32,6 @@ pub struct StorageFactory {
     engine: Engine,
     engines: HashMap<GroupResource, Engine>,
     media_type: Option<StorageMediaType>,
-    media_types: HashMap<GroupResource, StorageMediaType>,
     encryption: Option<Arc<dyn ResourceTransformers>>,
     read_source: ReadSource,
     read_sources: HashMap<GroupResource, ReadSource>,
@@ -47,7 +46,6 @@ impl StorageFactory {
             engine,
             engines: HashMap::new(),
             media_type: None,
-            media_types: HashMap::new(),
             encryption: None,
             read_source: ReadSource::default(),
             read_sources: HashMap::new(),
@@ -66,16 +64,6 @@ impl StorageFactory {
     /// which objects those are.
     pub fn unsafe_deletes(mut self, unsafe_deletes: bool) -> StorageFactory {
         self.unsafe_deletes = unsafe_deletes;
-        self
-    }
-
-    /// Another media type for one resource, or with `*` for a group's resources.
-    pub fn resource_media_type(
-        mut self,
-        resource: GroupResource,
-        media_type: StorageMediaType,
-    ) -> StorageFactory {
-        self.media_types.insert(resource, media_type);
         self
     }
 
@@ -117,17 +105,6 @@ impl StorageFactory {
         self.unsafe_deletes
     }
 
-    /// Every engine once, the default one first.
-    pub fn engines(&self) -> Vec<Arc<dyn Storage>> {
-        let mut engines = vec![self.engine.storage.clone()];
-        for engine in self.engines.values() {
-            if !engines.iter().any(|other| Arc::ptr_eq(other, &engine.storage)) {
-                engines.push(engine.storage.clone());
-            }
-        }
-        engines
-    }
-
     /// Whether other servers may write to the default engine.
     pub fn is_shared(&self) -> bool {
         !self.engine.exclusive
@@ -164,8 +141,7 @@ impl StorageFactory {
             true => StorageMediaType::Json,
             false => StorageMediaType::Protobuf,
         };
-        let media_type =
-            configured(&self.media_types, &stored).copied().or(self.media_type).unwrap_or(default);
+        let media_type = self.media_type.unwrap_or(default);
         // As kube-apiserver, which reads it so: what no client is served is stored in the clear, whatever the rules say.
         let encryption = self.encryption.as_ref().filter(|_| !resource.verbs.is_empty());
         let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
