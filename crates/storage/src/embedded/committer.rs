@@ -11,6 +11,7 @@
 use super::{
     EmbeddedOptions, Shared,
     batch::{Batch, Outcome, Write, WriteKind, answer, commit_error, is_disk_full, milliseconds},
+    copier::Copier,
     inbox::{Command, Gathering, Reply, Taken},
     meta::Meta,
     row,
@@ -59,9 +60,7 @@ pub(super) struct Committer {
     spare_pages: u64,
     /// Rows went, and nobody has looked since whether there are too many free pages.
     vacuuming: bool,
-    log_bytes: u64,
-    /// About what has been written to the log since it was copied.
-    logged: u64,
+    copier: Copier,
     poisoned: Option<StorageError>,
     /// How many writers were answered in this round.
     answered: usize,
@@ -77,6 +76,7 @@ impl Committer {
         garbage: Vec<Revision>,
         options: &EmbeddedOptions,
     ) -> Committer {
+        let copier = Copier::new(Arc::clone(&shared), options.log_bytes);
         Committer {
             shared,
             connection,
@@ -87,9 +87,7 @@ impl Committer {
             compactions: Vec::new(),
             spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
             vacuuming: true,
-            log_bytes: options.log_bytes,
-            // What an earlier process left in the log is copied soon.
-            logged: options.log_bytes / 2,
+            copier,
             poisoned: None,
             answered: 0,
         }
@@ -129,9 +127,7 @@ impl Committer {
             });
             self.collect_garbage();
             self.vacuum();
-            if self.logged >= self.log_bytes {
-                self.checkpoint();
-            }
+            self.copy_log();
             if closing {
                 return self.close(ending);
             }
@@ -217,7 +213,7 @@ impl Committer {
         *shared.failure.lock() = None;
         self.expirations.extend(batch.expirations);
         // A row of an index page and a value page, each of which the log has whole.
-        self.logged += batch.bytes + (u64::from(row::PAGE_SIZE) * 2);
+        self.copier.written(batch.bytes + (u64::from(row::PAGE_SIZE) * 2));
         Ok(outcomes)
     }
 
@@ -347,7 +343,7 @@ impl Committer {
         execute(&self.connection, "COMMIT")?;
         self.meta = meta;
         self.vacuuming = true;
-        self.logged += descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2;
+        self.copier.written(descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2);
         Ok(())
     }
 
@@ -364,7 +360,7 @@ impl Committer {
                     self.failed(error);
                 }
                 // Each of them moves another and changes what leads to that one.
-                self.logged += VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE);
+                self.copier.written(VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE));
             }
             Ok(_) => self.vacuuming = false,
             Err(error) => {
@@ -388,26 +384,20 @@ impl Committer {
     }
 
     /// Copies the log into the database, so that it can be used again from its start.
-    fn checkpoint(&mut self) {
-        if self.poisoned.is_some() {
-            return;
-        }
-        match checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
-            Ok(true) => self.logged = 0,
-            // A reader still needs the log: later.
-            Ok(false) => self.logged = self.log_bytes / 2,
-            Err(error) => {
-                self.logged = self.log_bytes / 2;
-                self.failed(error);
-            }
+    fn copy_log(&mut self) {
+        if self.poisoned.is_none()
+            && let Err(error) = self.copier.copy(&self.connection)
+        {
+            self.failed(error);
         }
     }
 
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
         let mut result = Ok(());
+        let copied = self.copier.end();
         if self.poisoned.is_none()
-            && let Err(error) = checkpoint(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+            && let Err(error) = copied.and_then(|()| truncate_log(&self.connection))
         {
             result = Err(self.failed(error));
         }
@@ -480,10 +470,7 @@ fn give_back(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Whether all of the log was copied.
-fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<bool> {
-    let mut statement = connection.prepare_cached(pragma)?;
-    let (busy, log, copied): (i64, i64, i64) =
-        statement.query_row((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(busy == 0 && log == copied)
+/// Copies all of the log, and makes it empty if nobody reads.
+fn truncate_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
 }

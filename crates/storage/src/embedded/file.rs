@@ -6,6 +6,7 @@
 use super::{
     EmbeddedOptions,
     committer::Expirations,
+    copier::Copier,
     locate::{self, Place},
     log,
     meta::Meta,
@@ -275,6 +276,10 @@ fn check_not_empty(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// How a connection that writes syncs.
+const SYNCING: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+    PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;";
+
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread at a time, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -294,11 +299,15 @@ fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
     }
     // A log that grew while somebody read for long is cut when it is begun again.
-    let log_limit = options.log_bytes.saturating_mul(2);
-    connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {log_limit};",
-    ))?;
+    let log_limit = Copier::longest(options.log_bytes);
+    connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {log_limit};"))?;
+    Ok(connection)
+}
+
+/// A connection that only copies the log.
+pub(super) fn copier(directory: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
+    connection.execute_batch(SYNCING)?;
     Ok(connection)
 }
 

@@ -61,6 +61,8 @@ struct State {
     ended: bool,
     poisoned: Option<StorageError>,
     asleep: bool,
+    /// The sleeper has something to look at that is no command.
+    nudged: bool,
     /// So many commands wake the sleeper.
     wanted: usize,
 }
@@ -93,6 +95,15 @@ impl Inbox {
         !state.ended
     }
 
+    /// Has the commit thread take a turn.
+    pub(super) fn nudge(&self) {
+        let mut state = self.state.lock();
+        state.nudged = true;
+        if state.wanted <= 1 {
+            self.wake(&mut state);
+        }
+    }
+
     fn wake(&self, state: &mut State) {
         if state.asleep {
             state.asleep = false;
@@ -120,7 +131,7 @@ impl Inbox {
             state.asleep = false;
         }
         state.wanted = 1;
-        if state.commands.is_empty() && !state.closing {
+        if state.commands.is_empty() && !state.closing && !state.nudged {
             state.asleep = true;
             match patience {
                 None => self.ready.wait_while(&mut state, |state| state.asleep),
@@ -130,6 +141,7 @@ impl Inbox {
             }
             state.asleep = false;
         }
+        state.nudged = false;
         Taken { commands: std::mem::take(&mut state.commands), closing: state.closing }
     }
 

@@ -18,6 +18,7 @@
 
 mod batch;
 mod committer;
+mod copier;
 mod file;
 mod inbox;
 mod locate;
