@@ -15,6 +15,7 @@ use super::{
     inbox::{Command, Gathering, Reply, Taken},
     meta::Meta,
     row,
+    value::StoredValue,
 };
 use crate::{Key, Revision, StorageError};
 use rusqlite::Connection;
@@ -159,7 +160,8 @@ impl Committer {
             let Some((_, key, expected)) = self.expirations.pop_first() else { break };
             // A later write of the key has its own time, or none.
             if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
-                writes.push(Write { key, kind: WriteKind::Delete { expected }, reply: None, runtime: None });
+                let kind = WriteKind::Delete { expected };
+                writes.push(Write { key, kind, stored: StoredValue::empty(), reply: None, runtime: None });
             }
         }
         writes

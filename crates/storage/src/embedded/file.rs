@@ -12,6 +12,7 @@ use super::{
     meta::Meta,
     row::{self, Inserts},
     scan::scan,
+    value::StoredValue,
 };
 use crate::{
     EventKind, Revision,
@@ -29,7 +30,7 @@ use std::{
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 2;
+pub(super) const FORMAT_VERSION: i64 = 3;
 /// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
 const OLDEST_FORMAT_VERSION: i64 = 1;
 
@@ -421,22 +422,29 @@ fn load(path: &Path, connection: Connection, version: i64, lock: File) -> Result
         }
     })?;
     if version < FORMAT_VERSION {
-        upgrade(&connection, meta, &tombstones)
+        upgrade(&connection, version, meta, &tombstones)
             .map_err(|source| connection_error(path, &connection, source))?;
     }
     let garbage = index.compact(meta.compacted);
     Ok(Opened { lock, connection, index, meta, expirations, garbage })
 }
 
-/// From version 1, whose deletes have no row among the values, and whose numbers have no checksum: in one transaction,
-/// so that there is either version or the other.
-fn upgrade(connection: &Connection, meta: Meta, tombstones: &[Revision]) -> rusqlite::Result<()> {
+/// In one transaction, so that there is either version or the other. In version 1 deletes have no row among the values,
+/// and the numbers have no checksum; in version 2 no value is compressed.
+fn upgrade(
+    connection: &Connection,
+    version: i64,
+    meta: Meta,
+    tombstones: &[Revision],
+) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let mut inserts = Inserts::new(connection)?;
-    for revision in tombstones {
-        inserts.value(*revision, &[])?;
+    if version == 1 {
+        let mut inserts = Inserts::new(connection)?;
+        for revision in tombstones {
+            inserts.value(*revision, &StoredValue::empty())?;
+        }
+        drop(inserts);
+        meta.write(connection)?;
     }
-    drop(inserts);
-    meta.write(connection)?;
     connection.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}; COMMIT"))
 }
