@@ -55,6 +55,8 @@ pub(super) struct Committer {
     /// Revisions that are compacted away but whose rows are still there, descending: rows go oldest first, so that a
     /// tombstone outlives what it deleted, and a restart in between sees no key rise from the dead.
     garbage: Vec<Revision>,
+    /// What else than writes was asked in this round.
+    asked: Asked,
     /// Who waits for the rows to go.
     compactions: Vec<Reply>,
     /// So many free pages are never given back.
@@ -65,6 +67,26 @@ pub(super) struct Committer {
     poisoned: Option<StorageError>,
     /// How many writers were answered in this round.
     answered: usize,
+}
+
+/// Commands that come after the writes of a round.
+#[derive(Default)]
+struct Asked {
+    compactions: Vec<(Revision, Reply)>,
+    probes: Vec<Reply>,
+}
+
+impl Asked {
+    /// Takes those among commands, and adds the writes to others.
+    fn sort(&mut self, commands: Vec<Command>, writes: &mut Vec<Write>) {
+        for command in commands {
+            match command {
+                Command::Write(write) => writes.push(write),
+                Command::Compact { revision, reply } => self.compactions.push((revision, reply)),
+                Command::Probe { reply } => self.probes.push(reply),
+            }
+        }
+    }
 }
 
 impl Committer {
@@ -85,6 +107,7 @@ impl Committer {
             meta,
             expirations,
             garbage: descending(garbage),
+            asked: Asked::default(),
             compactions: Vec::new(),
             spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
             vacuuming: true,
@@ -102,23 +125,17 @@ impl Committer {
             let started = Instant::now();
             self.answered = 0;
             let mut writes = self.due();
-            let (mut compactions, mut probes) = (Vec::new(), Vec::new());
-            for command in commands {
-                match command {
-                    Command::Write(write) => writes.push(write),
-                    Command::Compact { revision, reply } => compactions.push((revision, reply)),
-                    Command::Probe { reply } => probes.push(reply),
-                }
-            }
+            self.asked.sort(commands, &mut writes);
             while !writes.is_empty() {
                 let rest = writes.split_off(batch_length(&writes));
-                self.commit(std::mem::replace(&mut writes, rest));
+                let batch = std::mem::replace(&mut writes, rest);
+                self.commit(batch, gathering);
             }
-            for (revision, reply) in compactions {
+            for (revision, reply) in std::mem::take(&mut self.asked.compactions) {
                 self.compact(revision, reply);
             }
-            if !probes.is_empty() {
-                self.probe(probes);
+            if !self.asked.probes.is_empty() {
+                self.probe();
             }
             // One writer is nobody to wait for.
             gathering = (self.answered > 1).then(|| {
@@ -167,11 +184,12 @@ impl Committer {
         writes
     }
 
-    fn commit(&mut self, writes: Vec<Write>) {
+    /// Commits writes, and with them those of writers who are a little late.
+    fn commit(&mut self, mut writes: Vec<Write>, gathering: Option<Gathering>) {
         if let Some(error) = self.poisoned.clone() {
             return refuse(writes, &error);
         }
-        match self.transact(&writes) {
+        match self.transact(&mut writes, gathering) {
             Ok(outcomes) => {
                 self.answered += writes.len();
                 answer(writes, outcomes);
@@ -190,14 +208,27 @@ impl Committer {
     }
 
     /// Writes, syncs and publishes.
-    fn transact(&mut self, writes: &[Write]) -> rusqlite::Result<Vec<Outcome>> {
-        let shared = &self.shared;
+    fn transact(
+        &mut self,
+        writes: &mut Vec<Write>,
+        gathering: Option<Gathering>,
+    ) -> rusqlite::Result<Vec<Outcome>> {
+        let shared = Arc::clone(&self.shared);
         let before = shared.state.read().revision;
         execute(&self.connection, "BEGIN IMMEDIATE")?;
         let mut batch = Batch::new(&self.connection, before)?;
         let mut outcomes = Vec::with_capacity(writes.len());
-        for write in writes {
-            outcomes.push(batch.apply(shared, write)?);
+        for write in writes.iter() {
+            outcomes.push(batch.apply(&shared, write)?);
+        }
+        let mut room = Room::beside(writes);
+        let late = shared.inbox.take_late(writes.len(), gathering, |command| match command {
+            Command::Write(write) => room.fits(write),
+            Command::Compact { .. } | Command::Probe { .. } => true,
+        });
+        self.asked.sort(late, writes);
+        for write in writes.iter().skip(outcomes.len()) {
+            outcomes.push(batch.apply(&shared, write)?);
         }
         if batch.revision == before {
             execute(&self.connection, "ROLLBACK")?;
@@ -277,7 +308,7 @@ impl Committer {
     }
 
     /// Writes something that changes nothing but needs space, and says how that went.
-    fn probe(&mut self, replies: Vec<Reply>) {
+    fn probe(&mut self) {
         let result = match &self.poisoned {
             Some(error) => Err(error.clone()),
             None => self.try_space().map_err(|error| self.failed(error)),
@@ -285,7 +316,7 @@ impl Committer {
         if result.is_ok() {
             *self.shared.failure.lock() = None;
         }
-        for reply in replies {
+        for reply in self.asked.probes.drain(..) {
             let _ = reply.send(result.clone());
         }
     }
@@ -447,12 +478,34 @@ fn refuse(writes: Vec<Write>, error: &StorageError) {
 
 /// How many of the writes make a transaction.
 fn batch_length(writes: &[Write]) -> usize {
-    let mut bytes = 0;
-    let fits = |write: &&Write| {
-        bytes += write.size();
-        bytes <= MAX_BATCH_BYTES
-    };
-    writes.iter().take(MAX_BATCH_WRITES).take_while(fits).count().max(1)
+    let mut room = Room { writes: MAX_BATCH_WRITES, bytes: MAX_BATCH_BYTES };
+    writes.iter().take_while(|write| room.fits(write)).count().max(1)
+}
+
+/// What a transaction still has room for.
+struct Room {
+    writes: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn beside(writes: &[Write]) -> Room {
+        let bytes = writes.iter().map(Write::size).sum();
+        Room {
+            writes: MAX_BATCH_WRITES.saturating_sub(writes.len()),
+            bytes: MAX_BATCH_BYTES.saturating_sub(bytes),
+        }
+    }
+
+    /// Whether another write fits, which then takes its room.
+    fn fits(&mut self, write: &Write) -> bool {
+        let (Some(writes), Some(bytes)) = (self.writes.checked_sub(1), self.bytes.checked_sub(write.size()))
+        else {
+            return false;
+        };
+        (self.writes, self.bytes) = (writes, bytes);
+        true
+    }
 }
 
 fn descending(mut revisions: Vec<Revision>) -> Vec<Revision> {
