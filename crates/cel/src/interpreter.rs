@@ -8,6 +8,7 @@ mod activation;
 mod cost;
 mod evaluate;
 mod plan;
+mod planner;
 
 pub use activation::Activation;
 

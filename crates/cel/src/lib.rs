@@ -1,10 +1,18 @@
-//! The Common Expression Language (CEL) as Kubernetes has it.
+//! The Common Expression Language (CEL) as Kubernetes uses it.
+//!
+//! The language is <https://github.com/google/cel-spec>; what Kubernetes adds and sets is in
+//! <https://kubernetes.io/docs/reference/using-api/cel/>. The crate knows expressions, types and JSON values; it knows
+//! no HTTP, no disk and no kind of object by name.
+
+pub mod ast;
+pub mod declarations;
+pub mod pattern;
+pub mod types;
 
 mod escaping;
 mod evaluation_error;
 mod functions;
 mod interpreter;
-pub mod pattern;
 mod schema;
 mod value;
 
