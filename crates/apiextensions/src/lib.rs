@@ -2,6 +2,7 @@
 
 mod custom_resource_definition;
 mod storage_version;
+pub mod structural;
 
 use pintle_registry::Resource;
 
