@@ -17,6 +17,7 @@ mod resource;
 mod server;
 mod serving;
 mod storage_version;
+pub mod structural;
 
 pub use server::ApiExtensions;
 
