@@ -1,7 +1,12 @@
 //! The API extensions server: custom resource definitions.
 
+mod columns;
 mod custom_resource_definition;
+mod selectable_fields;
 mod storage_version;
+
+pub use columns::columns;
+pub use selectable_fields::{selectable_fields, unsupported_field};
 
 use pintle_registry::Resource;
 
