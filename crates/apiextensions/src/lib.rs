@@ -9,16 +9,22 @@
 //! A definition becomes declarations of resources, one for each version, that the generic server serves like any
 //! others.
 
+mod columns;
 mod controllers;
 mod custom_resource_definition;
 mod definition_view;
 mod informer;
 mod resource;
+mod selectable_fields;
 mod server;
 mod serving;
 mod storage_version;
+pub mod structural;
 
 pub use server::ApiExtensions;
+
+pub use columns::columns;
+pub use selectable_fields::{selectable_fields, unsupported_field};
 
 use pintle_registry::Resource;
 
