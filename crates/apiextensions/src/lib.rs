@@ -1,6 +1,7 @@
 //! The API extensions server: custom resource definitions.
 
 mod custom_resource_definition;
+mod definition;
 mod storage_version;
 
 use pintle_registry::Resource;
