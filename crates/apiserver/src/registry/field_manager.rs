@@ -40,9 +40,11 @@ impl ManagedWrite<'_> {
 
     /// Runs the field manager of the request's version.
     pub fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
-        let api_version = self.resource.resource.resource.group_version().to_string();
+        let kind = self.resource.resource.group_version_kind();
+        let api_version = kind.group_version().to_string();
         run(&FieldManager {
             manager: self.manager,
+            kind: &kind.kind,
             api_version: &api_version,
             subresource: self.subresource,
             now: self.now,
@@ -66,15 +68,30 @@ impl ManagedWrite<'_> {
     }
 }
 
-impl VersionConverter for ManagedWrite<'_> {
-    fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
+impl ManagedWrite<'_> {
+    /// Whether a group and version is one of the kind.
+    pub fn is_served(&self, version: &str) -> bool {
+        self.in_version(version).is_some()
+    }
+
+    /// The resource in another version of its kind.
+    fn in_version(&self, version: &str) -> Option<&VersionedResource> {
         let path = &self.resource.resource.storage.path;
-        let find = |version: &str| {
-            let mut versions =
-                self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);
-            versions.find(|resource| resource.resource.resource.group_version().to_string() == version)
-        };
-        let (from, to) = (find(from)?, find(to)?);
+        let mut versions =
+            self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);
+        versions
+            .find(|resource| resource.resource.resource.group_version().to_string() == version)
+            .map(|found| &**found)
+    }
+}
+
+impl VersionConverter for ManagedWrite<'_> {
+    fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>> {
+        self.in_version(version).map(|resource| resource.schema.get())
+    }
+
+    fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
+        let (from, to) = (self.in_version(from)?, self.in_version(to)?);
         Some((to.from_storage(from.to_storage(object.clone())), to.schema.get()))
     }
 }
