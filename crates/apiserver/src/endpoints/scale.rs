@@ -222,9 +222,12 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {},
-        "spec": {"replicas": object.i64_at(&paths.spec_replicas).unwrap_or_default()},
+        "spec": {},
         "status": {"replicas": object.i64_at(&paths.status_replicas).unwrap_or_default()},
     });
+    if let Some(replicas) = object.i64_at(&paths.spec_replicas).filter(|replicas| *replicas != 0) {
+        scale.set("spec.replicas", replicas);
+    }
     for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.at(&format!("metadata.{name}")) {
             scale.set(&format!("metadata.{name}"), value.clone());

@@ -54,16 +54,15 @@ impl ManagedWrite<'_> {
         })
     }
 
-    /// What a way of writing leaves as it is: the object itself its status, the status all but itself.
+    /// What a way of writing leaves as it is, says its strategy.
     fn reset_fields(&self) -> &'static [&'static str] {
         let resource = &self.resource.resource;
-        let part =
-            resource.subresource(if self.subresource.is_empty() { "status" } else { self.subresource });
-        let Some(SubresourceKind::Part { strategy, .. }) = part.map(|part| &part.kind) else { return &[] };
         match self.subresource {
-            "" => resource.strategy.reset_fields().unwrap_or(&["status"]),
-            "status" => strategy.reset_fields().unwrap_or(&["spec"]),
-            _ => strategy.reset_fields().unwrap_or_default(),
+            "" => resource.strategy.reset_fields(),
+            subresource => match resource.subresource(subresource).map(|found| &found.kind) {
+                Some(SubresourceKind::Part { strategy, .. }) => strategy.reset_fields(),
+                _ => &[],
+            },
         }
     }
 }
@@ -74,8 +73,13 @@ impl ManagedWrite<'_> {
         self.in_version(version).is_some()
     }
 
-    /// The resource in another version of its kind.
+    /// The resource in another version of its kind. The core group and the others do not know of each other: an entry of
+    /// `v1` is of no version of an event that is written through `events.k8s.io`.
     fn in_version(&self, version: &str) -> Option<&VersionedResource> {
+        let is_core = |version: &str| !version.contains('/');
+        if is_core(version) != is_core(&self.resource.resource.resource.group_version().to_string()) {
+            return None;
+        }
         let path = &self.resource.resource.storage.path;
         let mut versions =
             self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);

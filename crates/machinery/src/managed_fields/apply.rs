@@ -8,7 +8,7 @@ use super::{
     entry,
     extract::field_set,
     merge::{ensure_fields_are_members, merge, remove},
-    validate::{as_doubles, canonical, conversion_fault, describe, validate},
+    validate::{canonical, conversion_fault, describe, validate, with_go_numbers},
 };
 use crate::{
     Map, Status, Value, ValueExt,
@@ -37,7 +37,7 @@ impl FieldManager<'_> {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
         let mut config = config.clone();
-        as_doubles(&mut config);
+        with_go_numbers(&mut config);
         let config = &config;
         let shape = Shape::of(self.schema);
         let faults = validate(config, shape);
@@ -240,6 +240,7 @@ impl FieldManager<'_> {
         let text = object.annotation(LAST_APPLIED).filter(|text| !text.is_empty())?;
         let last: Value = serde_json::from_str(text).ok()?;
         if last.str_at("apiVersion") != self.api_version
+            || last.str_at("kind") != self.kind
             || !validate(object, shape).is_empty()
             || !validate(&last, shape).is_empty()
         {

@@ -96,6 +96,10 @@ impl FieldManager<'_> {
             Source::Reset => Vec::new(),
         };
         let mut entries = entries;
+        // Nothing can be said of the fields of no version at all.
+        if entries.iter().any(|entry| entry.api_version.matches('/').count() > 1) {
+            return;
+        }
         self.reconcile(&mut entries);
         let entries = self.record(live, new, entries, &comparison);
         entry::put(new, entries);

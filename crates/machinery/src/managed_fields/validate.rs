@@ -118,7 +118,8 @@ fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
-        Value::Number(_) => "float64",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
@@ -140,7 +141,7 @@ fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
-        Value::Number(number) => go_float(number.as_f64().unwrap_or_default()),
+        Value::Number(number) => go_number(number),
         Value::String(text) => text.clone(),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(go_value).collect();
@@ -155,7 +156,7 @@ fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
         Value::Bool(value) => value.to_string(),
-        Value::Number(number) => go_float(number.as_f64().unwrap_or_default()),
+        Value::Number(number) => go_number(number),
         Value::String(text) => quote(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(go_syntax).collect();
@@ -166,6 +167,13 @@ fn go_syntax(value: &Value) -> String {
                 object.iter().map(|(name, value)| format!("{}:{}", quote(name), go_syntax(value))).collect();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
+    }
+}
+
+fn go_number(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(double) if number.is_f64() => go_float(double),
+        _ => number.to_string(),
     }
 }
 
@@ -182,22 +190,16 @@ fn go_float(number: f64) -> String {
     }
 }
 
-/// The configuration with its numbers as Kubernetes reads them out of YAML: all of them are doubles.
-pub(super) fn as_doubles(value: &mut Value) {
+/// The configuration with its numbers as Kubernetes reads them: integers of 64 bits, or doubles.
+pub(super) fn with_go_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let Some(double) = number.as_f64() else { return };
-            let whole = double as i64;
-            if whole as f64 == double && double.abs() < 9.2e18 {
-                if number.as_i64() != Some(whole) {
-                    *value = Value::from(whole);
-                }
-            } else if !number.is_f64() {
-                *value = Value::from(double);
+            if number.as_i64().is_none() && !number.is_f64() {
+                *value = Value::from(number.as_f64().unwrap_or_default());
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(as_doubles),
-        Value::Object(object) => object.values_mut().for_each(as_doubles),
+        Value::Array(items) => items.iter_mut().for_each(with_go_numbers),
+        Value::Object(object) => object.values_mut().for_each(with_go_numbers),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
