@@ -1,6 +1,6 @@
 //! The field manager of a stored resource: who writes, and how entries of other versions are understood.
 
-use super::{Stores, VersionedResource};
+use super::{Stores, VersionedResource, in_version::convert_now};
 use jiff::Timestamp;
 use pintle_machinery::{
     Value, ValueExt,
@@ -8,6 +8,7 @@ use pintle_machinery::{
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
+use std::sync::{Arc, OnceLock};
 
 /// One write, as the bookkeeping of fields sees it.
 pub struct ManagedWrite<'a> {
@@ -21,6 +22,8 @@ pub struct ManagedWrite<'a> {
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
+    /// All versions of the resource, once somebody has asked for them.
+    pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
 }
 
 impl ManagedWrite<'_> {
@@ -68,13 +71,19 @@ impl ManagedWrite<'_> {
 
 impl VersionConverter for ManagedWrite<'_> {
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
-        let path = &self.resource.resource.storage.path;
+        let versions =
+            self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
         let find = |version: &str| {
-            let mut versions =
-                self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);
-            versions.find(|resource| resource.resource.resource.group_version().to_string() == version)
+            versions.iter().find(|resource| resource.resource.resource.group_version().to_string() == version)
         };
         let (from, to) = (find(from)?, find(to)?);
-        Some((to.from_storage(from.to_storage(object.clone())), to.schema.get()))
+        let converted = match &to.resource.converter {
+            Some(converter) => {
+                let version = to.resource.resource.group_version();
+                convert_now(&**converter, object.clone(), &version, &to.schema).ok()?
+            }
+            None => to.from_storage(from.to_storage(object.clone())),
+        };
+        Some((converted, to.schema.get()))
     }
 }

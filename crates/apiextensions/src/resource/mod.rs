@@ -1,0 +1,8 @@
+//! From a definition to what is served.
+
+mod declaration;
+mod schema;
+mod strategy;
+
+pub(crate) use declaration::declare;
+pub(crate) use schema::Source;
