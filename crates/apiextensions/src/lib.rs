@@ -14,6 +14,7 @@ mod controllers;
 mod custom_resource_definition;
 mod definition_view;
 mod informer;
+mod published;
 mod resource;
 mod selectable_fields;
 mod server;

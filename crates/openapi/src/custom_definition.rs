@@ -30,17 +30,31 @@ pub struct PublishedDefinition {
 }
 
 impl PublishedDefinition {
-    /// Of a definition: whose content is told by its identity and generation.
-    pub fn of(definition: &Value) -> PublishedDefinition {
-        let metadata = |field| definition.at("metadata").and_then(|metadata| metadata.field(field));
-        let uid = metadata("uid").and_then(Value::as_str).unwrap_or_default();
-        let generation = metadata("generation").and_then(Value::as_i64).unwrap_or_default();
+    /// A definition whose content is told by its identity and generation. `versions` are those that are served.
+    pub fn new<'a>(
+        name: &str,
+        uid: &str,
+        generation: i64,
+        group: &str,
+        versions: impl Iterator<Item = &'a str>,
+    ) -> PublishedDefinition {
         PublishedDefinition {
-            name: metadata("name").and_then(Value::as_str).unwrap_or_default().into(),
-            group: definition.str_at("spec.group").into(),
-            versions: served(definition).map(|version| version.str_at("name").into()).collect(),
+            name: name.into(),
+            group: group.into(),
+            versions: versions.map(Into::into).collect(),
             state: format!("{uid} {generation}").into(),
         }
+    }
+
+    /// The same of the definition as an object.
+    pub fn of(definition: &Value) -> PublishedDefinition {
+        PublishedDefinition::new(
+            definition.str_at("metadata.name"),
+            definition.str_at("metadata.uid"),
+            definition.i64_at("metadata.generation").unwrap_or_default(),
+            definition.str_at("spec.group"),
+            served(definition).map(|version| version.str_at("name")),
+        )
     }
 }
 
