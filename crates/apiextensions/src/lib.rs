@@ -12,8 +12,10 @@
 mod columns;
 mod controllers;
 mod custom_resource_definition;
+mod definition;
 mod definition_view;
 mod informer;
+mod published;
 mod resource;
 mod selectable_fields;
 mod server;

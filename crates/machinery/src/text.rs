@@ -1,7 +1,6 @@
 //! Texts as Go prints them, since clients see them in messages.
 
-use crate::Value;
-use crate::codec::number::format_g;
+use crate::{Value, codec::number::format_g};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -118,7 +117,7 @@ pub fn go_json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Floats are printed in the shortest form that reads back, with an exponent from a million on and below 1e-4.
+/// Floats are printed in the shortest form that reads back, with an exponent when they are large or tiny: `1.5e+06`.
 fn go_number(number: &serde_json::Number) -> String {
     match number.as_f64().filter(|_| number.is_f64()) {
         Some(float) => format_g(float),
@@ -141,8 +140,8 @@ mod tests {
         for (text, quoted) in rows {
             assert_eq!(quote(text), quoted);
         }
-        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 1e6});
-        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2 g:1e+06]");
+        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 12_345_678.5});
+        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2 g:1.23456785e+07]");
         assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
         assert_eq!(unicode_name('\u{7}'), "U+0007");
         assert_eq!(unicode_name('é'), "U+00E9 'é'");
