@@ -58,9 +58,8 @@ impl Serving {
             return;
         }
         let declared = declare(definition);
-        let is_served = |version: &str| {
-            definition.spec.versions.iter().any(|own| own.name == version && own.served)
-        };
+        let is_served =
+            |version: &str| definition.spec.versions.iter().any(|own| own.name == version && own.served);
         let custom = CustomResource::start(
             declared.versions,
             |resource| is_served(&resource.resource.version),

@@ -14,11 +14,10 @@ pub(crate) struct ApiApproval(pub(crate) Context);
 /// What the condition has to say, if there is to be one.
 fn verdict(definition: &Definition) -> Option<(&'static str, &'static str, String)> {
     let group = definition.spec.group.as_str();
-    let is_protected =
-        ["k8s.io", "kubernetes.io"].iter().any(|own| match group.strip_suffix(own) {
-            Some(rest) => rest.is_empty() || rest.ends_with('.'),
-            None => false,
-        });
+    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|own| match group.strip_suffix(own) {
+        Some(rest) => rest.is_empty() || rest.ends_with('.'),
+        None => false,
+    });
     if !is_protected {
         return None;
     }
@@ -47,15 +46,16 @@ fn verdict(definition: &Definition) -> Option<(&'static str, &'static str, Strin
 
 /// Whether the text is a URL with a scheme and a host.
 fn is_url(text: &str) -> bool {
-    text.parse::<http::Uri>().is_ok_and(|url| url.scheme().is_some() && url.host().is_some_and(|host| !host.is_empty()))
+    text.parse::<http::Uri>()
+        .is_ok_and(|url| url.scheme().is_some() && url.host().is_some_and(|host| !host.is_empty()))
 }
 
 impl ApiApproval {
     fn is_due(definition: &Definition) -> bool {
         verdict(definition).is_some_and(|(status, reason, message)| {
-            definition.condition(CONDITION).is_none_or(|old| {
-                old.status != status || old.reason != reason || old.message != message
-            })
+            definition
+                .condition(CONDITION)
+                .is_none_or(|old| old.status != status || old.reason != reason || old.message != message)
         })
     }
 }
@@ -75,8 +75,7 @@ impl Controller for ApiApproval {
             let Some(definition) = self.0.definitions.get(name) else { return Ok(()) };
             let Some((status, reason, message)) = verdict(&definition) else { return Ok(()) };
             let changed = self.0.update_status(name, |mut definition| {
-                let says =
-                    condition::Says { condition_type: CONDITION, status, reason, message: &message };
+                let says = condition::Says { condition_type: CONDITION, status, reason, message: &message };
                 condition::set(&mut definition, says);
                 Ok(definition)
             });

@@ -48,7 +48,10 @@ impl Finalizer {
         let spec = &definition.spec;
         let resource = GroupResource::new(spec.group.as_str(), spec.names.plural.as_str());
         let outcome = if is_built_in(&resource) {
-            Outcome::done("OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+            Outcome::done(
+                "OverlappingBuiltInResource",
+                "instances overlap with built-in resources in storage",
+            )
         } else if definition.is_true("Established") {
             let accepted = definition.status.accepted_names.plural.as_str();
             self.delete_instances(&GroupResource::new(spec.group.as_str(), accepted)).await
@@ -58,8 +61,7 @@ impl Finalizer {
         let Outcome { status, reason, message, failure } = outcome;
         let is_done = failure.is_none();
         self.update(name, |definition| {
-            let says =
-                condition::Says { condition_type: "Terminating", status, reason, message: &message };
+            let says = condition::Says { condition_type: "Terminating", status, reason, message: &message };
             condition::set(definition, says);
             if is_done
                 && let Some(finalizers) =

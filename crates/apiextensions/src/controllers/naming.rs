@@ -94,12 +94,13 @@ impl Naming {
         let taken = |wanted: &str, own: &str, owners: &Owners| {
             (wanted != own && owners.has(wanted)).then(|| format!("{} is already in use", quote(wanted)))
         };
-        let mut single = |wanted: &String, own: &String, owners: &Owners, reason, name: &mut String| {
-            match taken(wanted, own, owners) {
+        let mut single =
+            |wanted: &String, own: &String, owners: &Owners, reason, name: &mut String| match taken(
+                wanted, own, owners,
+            ) {
                 Some(message) => outcome = ("False", reason, message),
                 None => name.clone_from(wanted),
-            }
-        };
+            };
         let (resources, kinds) = (&group.resources, &group.kinds);
         single(&wanted.plural, &accepted.plural, resources, "PluralConflict", &mut names.plural);
         single(&wanted.singular, &accepted.singular, resources, "SingularConflict", &mut names.singular);
@@ -119,12 +120,11 @@ impl Naming {
             }
         }
         let mut kind_outcome = None;
-        let mut kind = |wanted: &String, own: &String, reason, name: &mut String| {
-            match taken(wanted, own, kinds) {
+        let mut kind =
+            |wanted: &String, own: &String, reason, name: &mut String| match taken(wanted, own, kinds) {
                 Some(message) => kind_outcome = Some(("False", reason, message)),
                 None => name.clone_from(wanted),
-            }
-        };
+            };
         kind(&wanted.kind, &accepted.kind, "KindConflict", &mut names.kind);
         kind(&wanted.list_kind, &accepted.list_kind, "ListKindConflict", &mut names.list_kind);
         // The last conflict is the one that is told.

@@ -4,7 +4,9 @@ use arc_swap::ArcSwap;
 use pintle_cacher::CachedObject;
 use pintle_machinery::{Value, ValueExt, codec::json};
 use pintle_registry::LazySchema;
-use pintle_schema::{FieldSpec, ListType, MapType, NodeId, Schema, SchemaBuilder, StructSpec, Structural, Type};
+use pintle_schema::{
+    FieldSpec, ListType, MapType, NodeId, Schema, SchemaBuilder, StructSpec, Structural, Type,
+};
 use std::sync::{Arc, LazyLock};
 
 /// Where a definition's JSON is: the newest that the cache holds, so that no older one is kept for the schemas alone.
@@ -40,7 +42,9 @@ fn node(builder: &mut SchemaBuilder, schema: &Value, depth: usize) -> NodeId {
             let value = node(builder, &value, depth + 1);
             builder.map(value, MapType::Granular)
         }
-        "object" => return struct_node(builder, schema, schema.bool_at("x-kubernetes-embedded-resource"), depth),
+        "object" => {
+            return struct_node(builder, schema, schema.bool_at("x-kubernetes-embedded-resource"), depth);
+        }
         "array" => {
             let items = schema.at("items").cloned().unwrap_or_default();
             let item = node(builder, &items, depth + 1);
@@ -82,7 +86,8 @@ fn struct_node(builder: &mut SchemaBuilder, schema: &Value, is_resource: bool, d
         let text = builder.scalar(Type::String);
         fields.push((FieldSpec { name: "kind", ..FieldSpec::default() }, text));
         fields.push((FieldSpec { name: "apiVersion", ..FieldSpec::default() }, text));
-        if let Some(meta) = Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta") {
+        if let Some(meta) = Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta")
+        {
             let meta = builder.builtin(meta);
             fields.push((FieldSpec { name: "metadata", ..FieldSpec::default() }, meta));
         }
@@ -93,7 +98,10 @@ fn struct_node(builder: &mut SchemaBuilder, schema: &Value, is_resource: bool, d
             continue;
         }
         let own = node(builder, property, depth + 1);
-        fields.push((FieldSpec { name, default: property.at("default").cloned(), ..FieldSpec::default() }, own));
+        fields.push((
+            FieldSpec { name, default: property.at("default").cloned(), ..FieldSpec::default() },
+            own,
+        ));
     }
     builder.set_struct(id, StructSpec { fields, ..StructSpec::default() });
     set_structural(builder, id, schema);

@@ -29,7 +29,9 @@ impl Strategy for CustomResourceStrategy {
         let _ = (context, object);
         Box::pin(std::future::ready(match self.0.terminating.load(Ordering::Acquire) {
             false => Ok(None),
-            true => Err(Status::internal_error("create not allowed while custom resource definition is terminating")),
+            true => Err(Status::internal_error(
+                "create not allowed while custom resource definition is terminating",
+            )),
         }))
     }
 
