@@ -1,7 +1,8 @@
 //! What serving and the controllers need to know of a definition, read from its JSON without its schemas.
 
 use pintle_cacher::CachedObject;
-use serde::Deserialize;
+use pintle_machinery::Value;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A definition as of one revision. Its schemas stay in the JSON that the cache holds until somebody needs them.
@@ -121,6 +122,29 @@ impl Definition {
     /// The cached object that this was read from.
     pub(crate) fn object(&self) -> &Arc<CachedObject> {
         &self.object
+    }
+
+    /// Of each version, what it shows and can be selected by.
+    pub(crate) fn shown(&self) -> Vec<Value> {
+        #[derive(Deserialize)]
+        struct Whole {
+            spec: Versions,
+        }
+        #[derive(Deserialize)]
+        struct Versions {
+            versions: Vec<Shown>,
+        }
+        #[derive(Deserialize, Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown {
+            #[serde(default)]
+            additional_printer_columns: Value,
+            #[serde(default)]
+            selectable_fields: Value,
+        }
+        let read: Result<Whole, _> = serde_json::from_slice(self.object.json());
+        let versions = read.map(|whole| whole.spec.versions).unwrap_or_default();
+        versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default()).collect()
     }
 
     /// A condition by its type.

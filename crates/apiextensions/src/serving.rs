@@ -8,13 +8,7 @@ use crate::{
 use parking_lot::Mutex;
 use pintle_apiserver::registry::{CustomResource, StorageFactory, Stores};
 use pintle_machinery::GroupResource;
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::HashMap, sync::Arc};
 use tokio::runtime::Handle as Runtime;
 
 /// The part of the server that keeps the served resources as the definitions say.
@@ -31,7 +25,6 @@ struct Served {
     generation: i64,
     names: Names,
     resource: GroupResource,
-    terminating: Arc<AtomicBool>,
     source: Source,
 }
 
@@ -53,7 +46,7 @@ impl Serving {
         let mut all = self.served.lock();
         let name = &definition.metadata.name;
         if let Some(served) = all.get(name).filter(|served| served.is_current(definition)) {
-            served.terminating.store(definition.is_true("Terminating"), Ordering::Release);
+            self.stores.set_terminating(&served.resource, definition.is_true("Terminating"));
             served.source.store(definition.object().clone());
             return;
         }
@@ -63,6 +56,7 @@ impl Serving {
         let custom = CustomResource::start(
             declared.versions,
             |resource| is_served(&resource.resource.version),
+            declared.terminating,
             &self.storage,
             &self.runtime,
         );
@@ -79,7 +73,6 @@ impl Serving {
             generation: definition.metadata.generation,
             names: definition.status.accepted_names.clone(),
             resource: resource.clone(),
-            terminating: declared.terminating,
             source: declared.source,
         };
         let before = all.insert(name.clone(), served);

@@ -5,7 +5,7 @@ use http::{HeaderMap, header};
 use pintle_machinery::{GroupVersionKind, Status};
 
 /// The encodings of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaType {
     /// `application/json`.
     Json,

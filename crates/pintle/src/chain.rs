@@ -108,7 +108,7 @@ pub(crate) fn build(
     let open_api = OpenApi::new(declared, server_version);
     let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
-        discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
+        discovery: Discovery::new(&resources, Some(extensions.clone()), pintle_aggregator::group_priority, address),
         health: health.clone(),
         metrics: metrics.clone(),
         stores: all_stores.clone(),

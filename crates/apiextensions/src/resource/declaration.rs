@@ -1,10 +1,14 @@
 //! Declarations of a custom resource: one for each version of its definition.
 
 use super::{
-    schema::{Source, lazy_schema},
+    schema::{Source, lazy_schema, lazy_structural},
     strategy::{CustomResourceStrategy, Rules, StatusStrategy},
 };
-use crate::definition_view::{Definition, Version};
+use crate::{
+    columns,
+    definition_view::{Definition, Version},
+    selectable_fields, unsupported_field,
+};
 use arc_swap::ArcSwap;
 use pintle_machinery::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
@@ -32,10 +36,13 @@ pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
-    let versions = definition.spec.versions.iter();
-    let versions = versions.map(|version| {
+    let shown = definition.shown();
+    let versions = definition.spec.versions.iter().zip(&shown);
+    let versions = versions.map(|(version, shown)| {
         let mut resource = declare_version(definition, version, stored, &terminating, &source);
         resource.converter = converter.clone();
+        resource.table = columns(shown);
+        resource.selectable_fields = selectable_fields(shown);
         resource
     });
     Declared { versions: versions.collect(), terminating, source }
@@ -59,24 +66,34 @@ fn declare_version(
     resource.list_kind = names.list_kind.clone();
     resource.short_names = names.short_names.clone();
     resource.categories = names.categories.clone();
-    resource.custom_schema = Some(lazy_schema(source, &version.name));
+    let structural = lazy_structural(source, &version.name);
+    resource.custom_schema = Some(lazy_schema(&structural));
     resource.storage.path = format!("{group}/{}", names.plural);
     resource.storage.kind = GroupVersionKind::new(group, stored, names.kind.as_str());
     resource.storage.encoding = StorageEncoding::Json;
     let subresources = version.subresources.as_ref();
     let has_status = subresources.is_some_and(|subresources| subresources.status.is_some());
-    let rules = Rules { has_status, terminating: terminating.clone() };
+    let scale = subresources.and_then(|subresources| subresources.scale.as_ref());
+    let rules = Arc::new(Rules {
+        kind: resource.group_version_kind(),
+        resource: resource.group_resource(),
+        namespaced: resource.is_namespaced(),
+        has_status,
+        scale: scale.cloned(),
+        schema: structural,
+        terminating: terminating.clone(),
+    });
     resource.strategy = Arc::new(CustomResourceStrategy(rules.clone()));
     if has_status {
         resource.subresources.push(Subresource {
             name: "status".to_owned(),
             kind: SubresourceKind::Part {
-                strategy: Arc::new(StatusStrategy),
+                strategy: Arc::new(StatusStrategy(rules)),
                 verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
             },
         });
     }
-    if let Some(scale) = subresources.and_then(|subresources| subresources.scale.as_ref()) {
+    if let Some(scale) = scale {
         let path = |path: &str| path.trim_start_matches('.').to_owned();
         resource.subresources.push(Subresource {
             name: "scale".to_owned(),
@@ -87,6 +104,7 @@ fn declare_version(
             }),
         });
     }
+    resource.unsupported_field = Some(unsupported_field);
     resource.deprecation = deprecation(definition, version);
     resource
 }

@@ -1,6 +1,7 @@
 //! From a definition to what is served.
 
 mod declaration;
+mod scale;
 mod schema;
 mod strategy;
 

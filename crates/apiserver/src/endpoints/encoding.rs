@@ -170,8 +170,7 @@ impl Encoder<'_> {
         let trees = missing.iter().map(|object| json::decode_any(object.json()));
         let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
         let schema = &self.resource.schema;
-        let version = self.resource.resource.resource.group_version();
-        let converted = registry::convert(&**converter, trees, &version, schema).await?;
+        let converted = registry::convert(&**converter, trees, &self.resource.resource, schema).await?;
         for (object, tree) in missing.into_iter().zip(converted) {
             object.representation(id, || {
                 let mut bytes = json::encode(&tree, schema.get());

@@ -4,7 +4,10 @@ use super::{Store, StoreConfig, StorageFactory, TypeSchema, VersionedResource};
 use imbl::OrdMap;
 use pintle_machinery::{GroupResource, GroupVersionResource};
 use pintle_registry::Resource;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::runtime::Handle;
 
 /// A custom resource that is served: all of its versions, and its store.
@@ -12,17 +15,20 @@ pub struct CustomResource {
     versions: Vec<Arc<VersionedResource>>,
     all_versions: Vec<Arc<VersionedResource>>,
     store: Arc<Store>,
+    terminating: Arc<AtomicBool>,
 }
 
 impl CustomResource {
     /// Starts the store of a custom resource. `versions` are its declarations, that of the storage version among them,
-    /// which [`Resource::storage`] names; `is_served` tells which of them have paths.
+    /// which [`Resource::storage`] names; `is_served` tells which of them have paths. `terminating` is what the strategies
+    /// ask before they create anything.
     ///
     /// # Errors
     /// When the storage version is not among them, or there is no way between versions.
     pub fn start(
         versions: Vec<Resource>,
         is_served: impl Fn(&Resource) -> bool,
+        terminating: Arc<AtomicBool>,
         storage: &Arc<StorageFactory>,
         runtime: &Handle,
     ) -> Result<CustomResource, String> {
@@ -45,7 +51,7 @@ impl CustomResource {
             all_versions.push(Arc::new(VersionedResource { resource, schema, slot, store: Some(own) }));
         }
         let versions = all_versions.iter().filter(|version| is_served(&version.resource)).cloned().collect();
-        Ok(CustomResource { versions, all_versions, store })
+        Ok(CustomResource { versions, all_versions, store, terminating })
     }
 
     /// The versions that have paths.
@@ -56,6 +62,21 @@ impl CustomResource {
     /// The versions that objects, and what is noted in them, may be of.
     pub fn all_versions(&self) -> &[Arc<VersionedResource>] {
         &self.all_versions
+    }
+
+    /// The group.
+    pub fn group(&self) -> &str {
+        &self.store.group_resource().group
+    }
+
+    /// Whether the definition is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.terminating.load(Ordering::Acquire)
+    }
+
+    /// Whether that is news.
+    pub(super) fn set_terminating(&self, is_terminating: bool) -> bool {
+        self.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
     }
 
     /// The store, in the storage version.

@@ -79,8 +79,7 @@ impl VersionConverter for ManagedWrite<'_> {
         let (from, to) = (find(from)?, find(to)?);
         let converted = match &to.resource.converter {
             Some(converter) => {
-                let version = to.resource.resource.group_version();
-                convert_now(&**converter, object.clone(), &version, &to.schema).ok()?
+                convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?
             }
             None => to.from_storage(from.to_storage(object.clone())),
         };

@@ -7,7 +7,7 @@
 use super::TypeSchema;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use pintle_machinery::{GroupVersion, Status, Value, ValueExt, codec::json};
+use pintle_machinery::{Status, Value, ValueExt, codec::json};
 use pintle_registry::{Converter, Resource};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -15,25 +15,25 @@ use tokio::runtime::Handle;
 /// How objects get from the storage version to another one and back.
 pub(super) struct InVersion {
     converter: Arc<dyn Converter>,
-    own: GroupVersion,
+    own: Arc<Resource>,
     own_schema: TypeSchema,
-    stored: GroupVersion,
+    stored: Arc<Resource>,
     stored_schema: TypeSchema,
 }
 
 impl InVersion {
     /// `None` when the resource does not say how its versions are converted.
     pub(super) fn new(
-        resource: &Resource,
-        stored: &Resource,
+        resource: &Arc<Resource>,
+        stored: &Arc<Resource>,
         own_schema: &TypeSchema,
         stored_schema: &TypeSchema,
     ) -> Option<InVersion> {
         Some(InVersion {
             converter: resource.converter.clone()?,
-            own: resource.resource.group_version(),
+            own: resource.clone(),
             own_schema: own_schema.clone(),
-            stored: stored.resource.group_version(),
+            stored: stored.clone(),
             stored_schema: stored_schema.clone(),
         })
     }
@@ -59,41 +59,47 @@ impl InVersion {
 async fn convert_one(
     converter: &dyn Converter,
     object: Value,
-    to: &GroupVersion,
+    to: &Resource,
     schema: &TypeSchema,
 ) -> Result<Value, Status> {
     let converted = convert(converter, vec![object], to, schema).await?.pop();
     converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
 }
 
-/// Converts objects that are not of the version yet, and takes out what its schema does not know.
+/// Converts objects that are not of the version yet, and brings them into the shape that its schema wants.
 ///
 /// # Errors
 /// Those of the converter.
 pub(crate) async fn convert(
     converter: &dyn Converter,
     objects: Vec<Value>,
-    to: &GroupVersion,
+    to: &Resource,
     schema: &TypeSchema,
 ) -> Result<Vec<Value>, Status> {
     let expected = objects.len();
-    let version = to.to_string();
+    let group_version = to.resource.group_version();
+    let version = group_version.to_string();
     let converted = match objects.iter().all(|object| object.str_at("apiVersion") == version) {
         true => objects,
-        false => converter.convert(objects, to).await?,
+        false => converter.convert(objects, &group_version).await?,
     };
     if converted.len() != expected {
         return Err(Status::internal_error("a conversion that answers for other objects"));
     }
-    let pruned = converted.iter().map(|object| json::from_value(object, schema.get()));
-    pruned.map(|read| read.map(|read| read.value).map_err(Status::internal_error)).collect()
+    let mut shaped = Vec::with_capacity(expected);
+    for object in &converted {
+        let mut object = json::from_value(object, schema.get()).map_err(Status::internal_error)?.value;
+        to.strategy.coerce(&mut object, false)?;
+        shaped.push(object);
+    }
+    Ok(shaped)
 }
 
 /// The same for code that cannot wait: what is ready at once is, and otherwise the thread waits.
 pub(crate) fn convert_now(
     converter: &dyn Converter,
     object: Value,
-    to: &GroupVersion,
+    to: &Resource,
     schema: &TypeSchema,
 ) -> Result<Value, Status> {
     if let Some(converted) = convert_one(converter, object.clone(), to, schema).now_or_never() {

@@ -248,7 +248,11 @@ impl StorageCodec {
         }
         let schema = self.schema.get();
         let object = match type_meta.api_version == self.api_version {
-            true => json::decode(stored, schema).map_err(|error| text(&error))?.value,
+            true => {
+                let mut object = json::decode(stored, schema).map_err(|error| text(&error))?.value;
+                self.resource.strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+                object
+            }
             false => {
                 let Some(converter) = &self.resource.converter else {
                     return Err(format!(
@@ -257,8 +261,8 @@ impl StorageCodec {
                     ));
                 };
                 let object = json::decode_any(stored).map_err(|error| text(&error))?;
-                let version = self.resource.resource.group_version();
-                let converted = super::convert(&**converter, vec![object], &version, &self.schema).await;
+                let resource = &self.resource;
+                let converted = super::convert(&**converter, vec![object], resource, &self.schema).await;
                 let converted = converted.map_err(|status| status.message)?.pop();
                 converted.ok_or("a conversion without an answer")?
             }
@@ -274,7 +278,9 @@ impl StorageCodec {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        default_by_schema(&mut object, self.schema.get());
+        if !self.schema.is_custom() {
+            default_by_schema(&mut object, self.schema.get());
+        }
         self.resource.strategy.set_defaults(&mut object);
         self.resource.strategy.default_on_read(&mut object);
         let value = self.codec.encode(&object);

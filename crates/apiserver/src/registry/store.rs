@@ -216,7 +216,10 @@ impl Store {
 
     /// Fills in what a client or an older server left out.
     pub fn set_defaults(&self, object: &mut Value) {
-        default_by_schema(object, self.schema.get());
+        // What a custom resource's schema has to say, its strategy says.
+        if !self.schema.is_custom() {
+            default_by_schema(object, self.schema.get());
+        }
         self.resource.strategy.set_defaults(object);
     }
 
@@ -271,6 +274,8 @@ impl Store {
     /// An object of the storage version in the version of this store, defaulted.
     pub(super) async fn read_version(&self, mut tree: Value) -> Result<Value, Status> {
         match &self.in_version {
+            // A custom resource's defaults have come in when it was read from storage.
+            None if self.schema.is_custom() => Ok(tree),
             None => {
                 self.set_defaults(&mut tree);
                 Ok(tree)
@@ -282,7 +287,7 @@ impl Store {
     /// The tree of a cached object in the storage version, defaulted.
     pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
-        if self.in_version.is_none() {
+        if !self.schema.is_custom() {
             self.set_defaults(&mut tree);
         }
         Ok(tree)
@@ -334,6 +339,15 @@ impl Store {
             None => encoded.bytes.clone(),
         };
         Ok(Written { object, json })
+    }
+
+    /// What a refusal calls the kind of an object: a custom resource's body may say that it is of another one, and
+    /// is refused for that.
+    pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
+        match self.schema.is_custom() {
+            true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
+            false => self.group_kind.clone(),
+        }
     }
 
     /// Whether the object is in the namespace that the request is about.

@@ -245,10 +245,17 @@ impl Stores {
         self.custom.load().get(resource).cloned()
     }
 
-    /// All custom resources by group and name, and a number that is another one after each change.
-    pub fn all_custom(&self) -> (u64, Vec<Arc<CustomResource>>) {
-        let changes = self.custom_changes.load(Ordering::Acquire);
-        (changes, self.custom.load().all().cloned().collect())
+    /// All custom resources by group and name.
+    pub fn all_custom(&self) -> Vec<Arc<CustomResource>> {
+        self.custom.load().all().cloned().collect()
+    }
+
+    /// Says of a custom resource whether its definition is being deleted: then nothing is created any more.
+    pub fn set_terminating(&self, resource: &GroupResource, is_terminating: bool) {
+        let custom = self.custom(resource);
+        if custom.is_some_and(|custom| custom.set_terminating(is_terminating)) {
+            self.custom_changes.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// The custom resources of a group by name.

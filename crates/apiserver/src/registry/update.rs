@@ -290,7 +290,7 @@ impl Store {
         errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
         errors.extend(strategy.validate_update(context, new, old));
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.group_kind, new.name(), &errors));
+            return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));
         }
         warnings.extend(strategy.warnings_on_update(context, new, old));
         strategy.canonicalize(new);
