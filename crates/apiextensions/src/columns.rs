@@ -94,7 +94,7 @@ impl PathColumn {
             name: column.str_at("name").into(),
             column_type: ColumnType::new(column.str_at("type"))?,
             format: column.str_at("format").into(),
-            description: Some(column.str_at("description").into()).filter(|text: &Box<str>| !text.is_empty()),
+            description: Some(column.str_at("description")).filter(|text| !text.is_empty()).map(Into::into),
             priority: column
                 .i64_at("priority")
                 .and_then(|priority| i32::try_from(priority).ok())
@@ -223,6 +223,8 @@ mod tests {
             ("string", ".spec.s", json!("hello")),
             ("string", ".spec.i", json!("7")),
             ("string", ".spec.n", json!("2.5")),
+            ("string", ".spec.big", json!("1.23456785e+07")),
+            ("integer", ".spec.big", json!(12_345_678)),
             ("string", ".spec.b", json!("true")),
             ("string", ".spec.o", json!(r#"{"x":"a\u003cb","y":1}"#)),
             ("string", ".spec.l", json!(r#"["p",1.5]"#)),
