@@ -315,7 +315,7 @@ fn validate_set_of_versions(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Error
     names.sort_unstable();
     let mut wrong = |detail: &str| {
         let error = FieldError::invalid(&path.child("versions").field(), Value::Null, detail);
-        errors.push(error.shown_as(go_json::versions(spec)));
+        errors.push(go_json::shown(error, go_json::bounded_versions(spec)));
     };
     if names.windows(2).any(|pair| matches!(pair, [one, other] if one == other)) {
         wrong("must contain unique version names");
