@@ -24,6 +24,12 @@ pub(super) fn shown(error: FieldError, text: Option<String>) -> FieldError {
     }
 }
 
+/// The error with its value shown as JSON also if it is text, as the reference shows optional and enumerated texts.
+pub(super) fn as_json(error: FieldError) -> FieldError {
+    let text = error.bad_value.as_ref().map(|value| String::from_utf8_lossy(&json::encode_any(value)).into_owned());
+    shown(error, text)
+}
+
 /// A schema, if it is not too large.
 pub(super) fn bounded_schema(schema: &JsonSchemaProps<'_>) -> Option<String> {
     (!is_too_large(schema, &mut 0)).then(|| self::schema(schema))

@@ -359,7 +359,8 @@ fn validate_rule(schema: &JsonSchemaProps<'_>, rule: &Value, path: &Path<'_>, er
     }
     let reason = rule.at("reason").and_then(Value::as_str);
     if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
-        errors.push(FieldError::not_supported(&path.child("reason").field(), reason, &REASONS));
+        let error = FieldError::not_supported(&path.child("reason").field(), reason, &REASONS);
+        errors.push(go_json::as_json(error));
     }
     let field_path = rule.str_at("fieldPath");
     let mut wrong_path = |detail: &str| {

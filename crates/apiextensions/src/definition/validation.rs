@@ -191,7 +191,8 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
         let strategy = conversion.str_at("strategy");
         if strategy != "None" && preserves {
             let detail = "must be None if spec.preserveUnknownFields is true";
-            errors.push(FieldError::invalid(&path.child("strategy").field(), strategy, detail));
+            let error = FieldError::invalid(&path.child("strategy").field(), strategy, detail);
+            errors.push(go_json::as_json(error));
         }
         errors.extend(validate_conversion(conversion, &path, options));
     }

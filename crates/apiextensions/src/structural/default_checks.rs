@@ -67,7 +67,7 @@ impl<'s> Place<'s> {
 
     /// What else is wrong with a value.
     pub(crate) fn check_values(self, value: &Value, path: &FieldPath) -> ErrorList {
-        values::validate(self.schema, self.node, value, None, path)
+        values::validate_default(self.schema, self.node, value, path)
     }
 }
 
