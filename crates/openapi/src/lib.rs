@@ -20,6 +20,7 @@ mod v2_protobuf;
 mod v3;
 mod v3_protobuf;
 
+pub use descriptions::field_description;
 pub use document::Document;
 
 use bytes::Bytes;

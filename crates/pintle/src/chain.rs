@@ -8,6 +8,7 @@ use crate::{
 };
 use pintle_admission::AdmissionChain;
 use pintle_api::core::service::ServiceNetwork;
+use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
     discovery::Discovery,
     endpoints::ApiEndpoints,
@@ -30,6 +31,8 @@ pub(crate) struct Chain {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
     pub(crate) network: Arc<ServiceNetwork>,
+    /// What serves custom resources.
+    pub(crate) api_extensions: ApiExtensions,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
 }
@@ -57,7 +60,12 @@ pub(crate) fn build(
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
     let kube = start(built_in, pintle_api::internal_resources())?;
-    let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
+    let Enabled { served, internal } = enablement::enabled(pintle_apiextensions::resources(), &resource_config);
+    // Who admits a custom resource looks at namespaces.
+    let beside = Some(kube.clone());
+    let extensions = Stores::start_beside(beside, served, internal, storage, &runtime).map_err(RunError::Assemble)?;
+    let api_extensions = ApiExtensions::start(&extensions, storage, &runtime, shutdown)
+        .map_err(|status| RunError::Assemble(status.message))?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
     let unsafe_deletes = options.feature_gates.allow_unsafe_malformed_object_deletion;
@@ -100,7 +108,7 @@ pub(crate) fn build(
     let open_api = OpenApi::new(declared, server_version);
     let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
-        discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
+        discovery: Discovery::new(&resources, Some(extensions.clone()), pintle_aggregator::group_priority, address),
         health: health.clone(),
         metrics: metrics.clone(),
         stores: all_stores.clone(),
@@ -111,7 +119,7 @@ pub(crate) fn build(
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, storage_sizes })
+    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

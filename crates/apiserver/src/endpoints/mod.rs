@@ -31,8 +31,11 @@ use pintle_auth::authz::Authorizer;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
 };
-use pintle_registry::{Backing, RequestContext, SubresourceKind, Verb};
-use std::{borrow::Cow, sync::Arc};
+use pintle_registry::{Backing, RequestContext, Resource, SubresourceKind, Verb};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// Serves the resources of one server.
 pub struct ApiEndpoints {
@@ -65,7 +68,8 @@ pub(crate) struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
-        negotiation::accepted(self.headers, self.query.first("pretty"), offers)
+        let has_protobuf = !self.resource.schema.is_custom();
+        negotiation::accepted_of(self.headers, self.query.first("pretty"), offers, has_protobuf)
     }
 
     fn store(&self) -> Result<&Arc<Store>, Status> {
@@ -98,6 +102,7 @@ impl Exchange<'_> {
             manager,
             subresource: &self.info.subresource,
             now: self.now,
+            versions: OnceLock::new(),
         }
     }
 
@@ -177,6 +182,16 @@ fn not_served() -> Status {
     Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
 }
 
+/// Whether a custom resource has such a path: one with a namespace only if it is namespaced, and one without only for what
+/// may be across all of them.
+fn is_path_of(resource: &Resource, info: &RequestInfo) -> bool {
+    match (resource.is_namespaced(), info.namespace.is_empty()) {
+        (false, in_no_namespace) => in_no_namespace,
+        (true, true) => matches!(&*info.verb, "list" | "watch"),
+        (true, false) => true,
+    }
+}
+
 /// What a path and a method ask for.
 enum Action {
     Get,
@@ -198,13 +213,18 @@ enum Action {
 }
 
 impl ApiEndpoints {
-    /// Whether this server has the group and version.
-    pub fn serves(&self, group: &str, version: &str) -> bool {
+    /// Whether a request for a resource is this server's: it has the group and version, or the very custom resource.
+    pub fn serves(&self, info: &RequestInfo) -> bool {
+        let (group, version) = (&*info.api_group, &*info.api_version);
         let own = |resource: &Arc<VersionedResource>| {
             let resource = &resource.resource.resource;
             resource.group == group && resource.version == version
         };
-        self.stores.resources().iter().any(own)
+        if self.stores.resources().iter().any(own) {
+            return true;
+        }
+        let resource = GroupVersionResource::new(group, version, &*info.resource);
+        self.stores.find(&resource).is_some_and(|custom| is_path_of(&custom.resource, info))
     }
 
     /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
@@ -220,7 +240,7 @@ impl ApiEndpoints {
         let Some(resource) = self.stores.find(&gvr) else { return self.no_such_resource(&parts.headers) };
         let exchange = Exchange {
             server: self,
-            resource,
+            resource: &resource,
             info,
             query,
             headers: &parts.headers,

@@ -198,6 +198,9 @@ pub(super) fn read_patched(
         }
     }
     let mut value = decoded.value;
+    if schema.is_structural() {
+        exchange.resource.resource.strategy.coerce(&mut value, true)?;
+    }
     value.set("kind", kind.kind.clone());
     value.set("apiVersion", group_version);
     Ok(value)

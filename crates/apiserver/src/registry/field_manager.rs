@@ -1,6 +1,6 @@
 //! The field manager of a stored resource: who writes, and how entries of other versions are understood.
 
-use super::{Stores, VersionedResource};
+use super::{Stores, VersionedResource, in_version::convert_now};
 use jiff::Timestamp;
 use pintle_machinery::{
     Value, ValueExt,
@@ -8,6 +8,7 @@ use pintle_machinery::{
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
+use std::sync::{Arc, OnceLock};
 
 /// One write, as the bookkeeping of fields sees it.
 pub struct ManagedWrite<'a> {
@@ -21,6 +22,8 @@ pub struct ManagedWrite<'a> {
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
+    /// All versions of the resource, once somebody has asked for them.
+    pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
 }
 
 impl ManagedWrite<'_> {
@@ -77,13 +80,16 @@ impl ManagedWrite<'_> {
     /// `v1` is of no version of an event that is written through `events.k8s.io`.
     fn in_version(&self, version: &str) -> Option<&VersionedResource> {
         let is_core = |version: &str| !version.contains('/');
-        if is_core(version) != is_core(&self.resource.resource.resource.group_version().to_string()) {
+        let own = self.resource.resource.resource.group_version().to_string();
+        if version == own {
+            return Some(self.resource);
+        }
+        if is_core(version) != is_core(&own) {
             return None;
         }
-        let path = &self.resource.resource.storage.path;
-        let mut versions =
-            self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);
+        let versions = self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
         versions
+            .iter()
             .find(|resource| resource.resource.resource.group_version().to_string() == version)
             .map(|found| &**found)
     }
@@ -96,6 +102,10 @@ impl VersionConverter for ManagedWrite<'_> {
 
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
         let (from, to) = (self.in_version(from)?, self.in_version(to)?);
-        Some((to.from_storage(from.to_storage(object.clone())), to.schema.get()))
+        let converted = match &to.resource.converter {
+            Some(converter) => convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?,
+            None => to.from_storage(from.to_storage(object.clone())),
+        };
+        Some((converted, to.schema.get()))
     }
 }

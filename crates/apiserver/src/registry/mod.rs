@@ -6,14 +6,20 @@
 mod codec;
 mod create;
 mod delete;
+mod custom_resources;
 mod field_manager;
+mod in_version;
+mod revision;
 mod storage_codec;
 mod storage_factory;
 mod store;
 mod stores;
 mod update;
 
-pub use codec::{ObjectCodec, TypeSchema, remove_revision, splice_revision};
+pub use codec::{ObjectCodec, TypeSchema};
+pub use custom_resources::CustomResource;
+pub(crate) use in_version::convert;
+pub use revision::{remove_revision, splice_revision};
 pub use create::{AcceptAll, Validation};
 pub use delete::Deleted;
 pub use field_manager::ManagedWrite;
