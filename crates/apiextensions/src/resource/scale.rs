@@ -67,7 +67,11 @@ fn nested<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String
 
 fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
     let path = path.trim_start_matches('.');
-    format!(".{path} accessor error: {} is of the type {}, expected {expected}", go_value(value), go_type(value))
+    format!(
+        ".{path} accessor error: {} is of the type {}, expected {expected}",
+        go_value(value),
+        go_type(value)
+    )
 }
 
 fn go_value(value: &Value) -> String {

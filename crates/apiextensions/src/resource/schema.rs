@@ -32,7 +32,12 @@ fn read(definition: &CachedObject, version: &str) -> StructuralSchema {
     let own = versions.find(|own| own.str_at("name") == version);
     let schema = own.and_then(|own| own.at("schema.openAPIV3Schema")).unwrap_or(&Value::Null);
     StructuralSchema::new(schema).unwrap_or_else(|error| {
-        tracing::warn!(name = definition.name(), version, error, "the schema is not structural and is not enforced");
+        tracing::warn!(
+            name = definition.name(),
+            version,
+            error,
+            "the schema is not structural and is not enforced"
+        );
         anything()
     })
 }
