@@ -12,6 +12,10 @@ use serde_json::json;
 pub(crate) struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         set_defaults(object);
     }
@@ -86,6 +90,10 @@ impl Strategy for DefinitionStrategy {
 pub(crate) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         set_defaults(object);
     }
