@@ -12,6 +12,7 @@
 mod columns;
 mod controllers;
 mod custom_resource_definition;
+mod definition;
 mod definition_view;
 mod informer;
 mod published;

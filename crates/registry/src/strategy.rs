@@ -53,10 +53,9 @@ pub trait Strategy: Send + Sync {
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
     /// The dotted paths of the fields that a write under this strategy leaves as they are, and whose writer so does not
-    /// own them. `None` is what holds for most: an object's own strategy leaves its status, the strategy of the status
-    /// the spec, that of another part nothing.
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        None
+    /// own them: with most kinds that have one, the status of the object itself, and the spec of its status.
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// What is wrong with a new object, its metadata first, then the fields in the order they are declared. A kind

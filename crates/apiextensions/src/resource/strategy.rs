@@ -81,8 +81,8 @@ impl Strategy for CustomResourceStrategy {
         object.set_generation(1);
     }
 
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(if self.0.has_status { &["status"] } else { &[] })
+    fn reset_fields(&self) -> &'static [&'static str] {
+        if self.0.has_status { &["status"] } else { &[] }
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -188,8 +188,8 @@ impl Strategy for StatusStrategy {
         *object = kept;
     }
 
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["metadata", "spec"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["metadata", "spec"]
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {

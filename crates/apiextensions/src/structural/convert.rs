@@ -132,7 +132,11 @@ impl Converter<'_> {
 
     fn meta(&mut self) -> (NodeId, NodeId) {
         *self.meta.get_or_insert_with(|| {
-            (self.builder.scalar(Type::String), self.builder.builtin(object_meta::schema()))
+            let text = self.builder.scalar(Type::String);
+            // Pruning leaves the two names alone, whatever they are.
+            let kept = Structural { preserve_unknown_fields: true, ..Structural::default() };
+            self.builder.set_structural(text, kept);
+            (text, self.builder.builtin(object_meta::schema()))
         })
     }
 

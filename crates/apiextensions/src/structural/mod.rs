@@ -10,24 +10,28 @@
 //! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`].
 
 mod convert;
+mod correlated;
 mod defaults;
 mod formats;
+mod list_types;
 mod node;
 mod object_meta;
 mod path;
 mod pattern;
 mod prune;
 mod read;
+mod values;
 
 use std::sync::{Arc, OnceLock};
 
-use pintle_machinery::{FieldError, Value};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 use pintle_schema::Schema;
 
 pub use node::{JsonType, ListType, Rule};
 pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;
 
+use correlated::Correlated;
 use node::{Additional, Constraint, Flags, Name, Node, NodeId, Property, Run};
 
 /// The schema of one version of a custom resource.
@@ -86,6 +90,54 @@ impl StructuralSchema {
     /// Puts in what is missing and has a default, recursively. A `null` counts as missing where it is not allowed.
     pub fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(self, object);
+    }
+
+    /// Checks an object: values, then embedded resources, then lists of type set and map. The object's own metadata and
+    /// `scale` paths are checked by the resource's strategy; one that has to put its errors between these calls the three
+    /// parts itself.
+    ///
+    /// `old` is the object that is to be replaced: what is wrong with an unchanged part is then not told.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let mut errors = self.validate_values(object, old);
+        errors.extend(self.validate_embedded_resources(object));
+        errors.extend(self.validate_list_types(object, old));
+        errors
+    }
+
+    /// Checks types, limits, formats, patterns and what else the schema says of values.
+    pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let root = self.root_node();
+        let old = old.map(|old| Correlated::new(self, root, object, old));
+        values::validate(self, root, object, old.as_ref(), &FieldPath::default())
+    }
+
+    /// As [`StructuralSchema::validate_values`], of an update through the `status` subresource: only the status is looked
+    /// at, and messages take it for the whole.
+    pub fn validate_status_values(&self, object: &Value, old: &Value) -> ErrorList {
+        let members =
+            |object: &'_ Value| object.as_object().and_then(|members| members.get("status")).cloned();
+        let (Some(status), Some(node)) = (members(object), self.property(self.root_node(), "status")) else {
+            return ErrorList::new();
+        };
+        let old = members(old).unwrap_or_default();
+        let old = Correlated::new(self, node, &status, &old);
+        values::validate(self, node, &status, Some(&old), &FieldPath::new("status"))
+    }
+
+    /// Checks type and metadata of embedded resources, on create and update alike.
+    pub fn validate_embedded_resources(&self, object: &Value) -> ErrorList {
+        object_meta::validate(self, object)
+    }
+
+    /// Checks that lists of type set and map have no duplicates, unless the old object had some.
+    pub fn validate_list_types(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let errors = list_types::validate(self, object);
+        match old {
+            Some(old) if !errors.is_empty() && !list_types::validate(self, old).is_empty() => {
+                ErrorList::new()
+            }
+            _ => errors,
+        }
     }
 
     fn node(&self, id: NodeId) -> &Node {

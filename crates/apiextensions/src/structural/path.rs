@@ -16,6 +16,8 @@ enum Step<'a> {
     Root,
     /// A member: `.name`, without the dot at the start.
     Child(&'a str),
+    /// A member with a dot before it even at the start.
+    Member(&'a str),
     /// A member of a map: `[key]` in field paths.
     Key(&'a str),
     Index(usize),
@@ -26,6 +28,10 @@ impl<'a> Path<'a> {
 
     pub(super) fn child(&'a self, name: &'a str) -> Path<'a> {
         Path { step: Step::Child(name), parent: Some(self) }
+    }
+
+    pub(super) fn member(&'a self, name: &'a str) -> Path<'a> {
+        Path { step: Step::Member(name), parent: Some(self) }
     }
 
     pub(super) fn key(&'a self, key: &'a str) -> Path<'a> {
@@ -53,7 +59,7 @@ impl<'a> Path<'a> {
         match self.step {
             Step::Root => Ok(()),
             Step::Child(name) if empty => out.write_str(name),
-            Step::Child(name) => write!(out, ".{name}"),
+            Step::Child(name) | Step::Member(name) => write!(out, ".{name}"),
             Step::Key(key) => write!(out, "[{key}]"),
             Step::Index(index) => write!(out, "[{index}]"),
         }

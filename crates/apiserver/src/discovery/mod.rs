@@ -274,10 +274,9 @@ impl Discovery {
 
 /// The higher priority of a group's first version first, then by name.
 fn sort_groups(groups: &mut Vec<Arc<Group>>, priority: Priority) {
-    let first = |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
-    groups.sort_by_cached_key(|group| {
-        (Reverse(priority(&group.name, &first(group)).0), group.name.clone())
-    });
+    let first =
+        |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+    groups.sort_by_cached_key(|group| (Reverse(priority(&group.name, &first(group)).0), group.name.clone()));
 }
 
 const RESOURCE_LIST: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList";

@@ -46,13 +46,33 @@ mod tests {
     #[test]
     fn stable_and_new_versions_come_first() {
         let mut versions = vec![
-            "foo10", "v1", "v12alpha1", "foo1", "v3beta1", "v10", "v11beta2", "v11alpha2", "v2", "v10beta3",
-            "v0", "v1gamma1",
+            "foo10",
+            "v1",
+            "v12alpha1",
+            "foo1",
+            "v3beta1",
+            "v10",
+            "v11beta2",
+            "v11alpha2",
+            "v2",
+            "v10beta3",
+            "v0",
+            "v1gamma1",
         ];
         versions.sort_by(|a, b| compare_versions(b, a));
         let expected = [
-            "v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10",
-            "v0", "v1gamma1",
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v10beta3",
+            "v3beta1",
+            "v12alpha1",
+            "v11alpha2",
+            "foo1",
+            "foo10",
+            "v0",
+            "v1gamma1",
         ];
         assert_eq!(versions, expected);
     }

@@ -171,7 +171,10 @@ fn check_custom_type_meta(
 
 /// 400 for a body that does not say of what kind it is.
 fn unrecognized(_version: &GroupVersion, wanted: &GroupVersionKind, why: &str) -> Status {
-    Status::bad_request(format!("the object provided is unrecognized (must be of type {}): {why}", wanted.kind))
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why}",
+        wanted.kind
+    ))
 }
 
 /// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.

@@ -13,15 +13,15 @@ use super::{
 use crate::{
     body::{Body, RequestBody},
     negotiation::{Accepted, Offers},
-    registry::{Preconditions, Transform, Upsert, Written},
+    registry::{ManagedWrite, Preconditions, Transform, Upsert, Written},
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    codec::json::{decode_any, from_value},
-    managed_fields::merge,
+    codec::json::decode_any,
+    managed_fields::{FieldManager, OneVersion, Replicas},
     options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
 };
@@ -73,7 +73,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
     let accepted = exchange.accepted(Offers::Plain)?;
     let body = body.read().await?;
     let change = match is_apply {
-        true => Change::Apply(Configuration::parse(exchange, &body, &options)?),
+        true => Change::Apply(Configuration::parse(&body)?),
         false => Change::Patch(Patch::parse(exchange, &body)?),
     };
     let written = write(exchange, &options, change, options.field_validation).await?;
@@ -137,24 +137,46 @@ impl Transform for ScaleTransform<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a scale without its object"))?;
-            let before = scale_of(old, self.paths);
+            let mut before = scale_of(old, self.paths);
+            let resource = self.exchange.resource;
+            let group_version = resource.resource.group_version_kind().group_version().to_string();
+            let write = self.exchange.managed_write(&self.options.field_manager);
+            let replicas = Replicas {
+                path: &self.paths.spec_replicas,
+                api_version: &group_version,
+                is_served: &|version| write.is_served(version),
+            };
+            replicas.entries_to_scale(old, &mut before);
             let scale = match &self.change {
-                Change::Put(scale) => scale.clone(),
+                Change::Put(scale) => {
+                    let mut scale = scale.clone();
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut scale))?;
+                    scale
+                }
                 Change::Patch(patch) => {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
-                    let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+                    let mut patched =
+                        read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
                     check_name(&patched, &self.exchange.info.name)?;
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
                 }
-                Change::Apply(config) => self.applied(&before, config)?,
+                Change::Apply(config) => {
+                    let force = self.options.force;
+                    let applied =
+                        self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
+                    config.check_strictly(self.exchange, self.options)?;
+                    check_name(&applied, &self.exchange.info.name)?;
+                    applied
+                }
             };
             let scale =
                 self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
-            let replicas = scale.i64_at("spec.replicas").unwrap_or_default();
-            if replicas < 0 {
+            let wanted = scale.i64_at("spec.replicas").unwrap_or_default();
+            if wanted < 0 {
                 let path = FieldPath::new("spec").child("replicas");
-                let error = FieldError::invalid(&path, replicas, "must be greater than or equal to 0");
+                let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
                 return Err(Status::invalid(
                     &self.kind.group_kind(),
                     scale.str_at("metadata.name"),
@@ -162,19 +184,8 @@ impl Transform for ScaleTransform<'_> {
                 ));
             }
             let mut new = old.clone();
-            let changed = before.i64_at("spec.replicas") != Some(replicas);
-            new.set(&self.paths.spec_replicas, replicas);
-            let write = self.exchange.managed_write(&self.options.field_manager);
-            let path = &self.paths.spec_replicas;
-            match &self.change {
-                Change::Apply(_) => write.with_manager(|manager| {
-                    manager.apply_scale(&mut new, path, changed, self.options.force)
-                })?,
-                Change::Put(_) | Change::Patch(_) if changed => {
-                    write.with_manager(|manager| manager.update_scale(&mut new, path, replicas != 0));
-                }
-                Change::Put(_) | Change::Patch(_) => {}
-            }
+            new.set(&self.paths.spec_replicas, wanted);
+            replicas.entries_to_object(&scale, &mut new);
             match scale.str_at("metadata.resourceVersion") {
                 "" => {}
                 version => new.set("metadata.resourceVersion", version),
@@ -185,22 +196,23 @@ impl Transform for ScaleTransform<'_> {
 }
 
 impl ScaleTransform<'_> {
-    /// The scale that an applied configuration asks for.
-    fn applied(&self, before: &Value, config: &Configuration) -> Result<Value, Status> {
-        let (kind, version) = (config.object.str_at("kind"), config.object.str_at("apiVersion"));
-        if kind != self.kind.kind || version != self.kind.group_version().to_string() {
-            return Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")));
-        }
-        let mut scale = before.clone();
-        merge(&mut scale, &config.object, scale_schema()?);
-        config.check_strictly(self.options)?;
-        let decoded =
-            from_value(&scale, scale_schema()?).map_err(|error| Status::unknown(error.to_string()))?;
-        if let Some(problem) = decoded.problems.first() {
-            return Err(Status::unknown(format!("failed to create typed patch object: {problem}")));
-        }
-        check_name(&decoded.value, &self.exchange.info.name)?;
-        Ok(decoded.value)
+    /// Runs the field manager of scales.
+    fn manager<R>(
+        &self,
+        write: &ManagedWrite<'_>,
+        run: impl FnOnce(&FieldManager<'_>) -> R,
+    ) -> Result<R, Status> {
+        let version = self.kind.group_version().to_string();
+        Ok(run(&FieldManager {
+            manager: &self.options.field_manager,
+            kind: &self.kind.kind,
+            api_version: &version,
+            subresource: "scale",
+            now: write.now,
+            schema: scale_schema()?,
+            reset_fields: &[],
+            versions: &OneVersion,
+        }))
     }
 }
 
@@ -210,9 +222,12 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {},
-        "spec": {"replicas": object.i64_at(&paths.spec_replicas).unwrap_or_default()},
+        "spec": {},
         "status": {"replicas": object.i64_at(&paths.status_replicas).unwrap_or_default()},
     });
+    if let Some(replicas) = object.i64_at(&paths.spec_replicas).filter(|replicas| *replicas != 0) {
+        scale.set("spec.replicas", replicas);
+    }
     for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.at(&format!("metadata.{name}")) {
             scale.set(&format!("metadata.{name}"), value.clone());

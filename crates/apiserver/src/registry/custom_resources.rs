@@ -1,6 +1,6 @@
 //! Resources that come and go at run time.
 
-use super::{Store, StoreConfig, StorageFactory, TypeSchema, VersionedResource};
+use super::{StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
 use imbl::OrdMap;
 use pintle_machinery::{GroupResource, GroupVersionResource};
 use pintle_registry::Resource;
@@ -100,7 +100,11 @@ impl CustomResources {
         custom.versions.iter().find(|own| own.resource.resource.version == resource.version).cloned()
     }
 
-    pub(super) fn set(&mut self, resource: GroupResource, custom: Arc<CustomResource>) -> Option<Arc<CustomResource>> {
+    pub(super) fn set(
+        &mut self,
+        resource: GroupResource,
+        custom: Arc<CustomResource>,
+    ) -> Option<Arc<CustomResource>> {
         self.0.insert(resource, custom)
     }
 
@@ -115,7 +119,8 @@ impl CustomResources {
     /// Those of one group, by name.
     pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<CustomResource>> {
         let first = GroupResource::new(group, "");
-        let in_group = move |(resource, _): &(&GroupResource, &Arc<CustomResource>)| resource.group == first.group;
+        let in_group =
+            move |(resource, _): &(&GroupResource, &Arc<CustomResource>)| resource.group == first.group;
         self.0.range(GroupResource::new(group, "")..).take_while(in_group).map(|(_, custom)| custom)
     }
 }

@@ -43,9 +43,11 @@ impl ManagedWrite<'_> {
 
     /// Runs the field manager of the request's version.
     pub fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
-        let api_version = self.resource.resource.resource.group_version().to_string();
+        let kind = self.resource.resource.group_version_kind();
+        let api_version = kind.group_version().to_string();
         run(&FieldManager {
             manager: self.manager,
+            kind: &kind.kind,
             api_version: &api_version,
             subresource: self.subresource,
             now: self.now,
@@ -55,32 +57,49 @@ impl ManagedWrite<'_> {
         })
     }
 
-    /// What a way of writing leaves as it is: the object itself its status, the status all but itself.
+    /// What a way of writing leaves as it is, says its strategy.
     fn reset_fields(&self) -> &'static [&'static str] {
         let resource = &self.resource.resource;
-        let part =
-            resource.subresource(if self.subresource.is_empty() { "status" } else { self.subresource });
-        let Some(SubresourceKind::Part { strategy, .. }) = part.map(|part| &part.kind) else { return &[] };
         match self.subresource {
-            "" => resource.strategy.reset_fields().unwrap_or(&["status"]),
-            "status" => strategy.reset_fields().unwrap_or(&["spec"]),
-            _ => strategy.reset_fields().unwrap_or_default(),
+            "" => resource.strategy.reset_fields(),
+            subresource => match resource.subresource(subresource).map(|found| &found.kind) {
+                Some(SubresourceKind::Part { strategy, .. }) => strategy.reset_fields(),
+                _ => &[],
+            },
         }
     }
 }
 
+impl ManagedWrite<'_> {
+    /// Whether a group and version is one of the kind.
+    pub fn is_served(&self, version: &str) -> bool {
+        self.in_version(version).is_some()
+    }
+
+    /// The resource in another version of its kind. The core group and the others do not know of each other: an entry of
+    /// `v1` is of no version of an event that is written through `events.k8s.io`.
+    fn in_version(&self, version: &str) -> Option<&VersionedResource> {
+        let is_core = |version: &str| !version.contains('/');
+        if is_core(version) != is_core(&self.resource.resource.resource.group_version().to_string()) {
+            return None;
+        }
+        let versions = self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
+        let mut versions = versions.iter();
+        let found =
+            versions.find(|resource| resource.resource.resource.group_version().to_string() == version);
+        found.map(|found| &**found)
+    }
+}
+
 impl VersionConverter for ManagedWrite<'_> {
+    fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>> {
+        self.in_version(version).map(|resource| resource.schema.get())
+    }
+
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
-        let versions =
-            self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
-        let find = |version: &str| {
-            versions.iter().find(|resource| resource.resource.resource.group_version().to_string() == version)
-        };
-        let (from, to) = (find(from)?, find(to)?);
+        let (from, to) = (self.in_version(from)?, self.in_version(to)?);
         let converted = match &to.resource.converter {
-            Some(converter) => {
-                convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?
-            }
+            Some(converter) => convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?,
             None => to.from_storage(from.to_storage(object.clone())),
         };
         Some((converted, to.schema.get()))

@@ -5,8 +5,8 @@
 
 mod codec;
 mod create;
-mod delete;
 mod custom_resources;
+mod delete;
 mod field_manager;
 mod in_version;
 mod revision;
@@ -17,12 +17,12 @@ mod stores;
 mod update;
 
 pub use codec::{ObjectCodec, TypeSchema};
-pub use custom_resources::CustomResource;
-pub(crate) use in_version::convert;
-pub use revision::{remove_revision, splice_revision};
 pub use create::{AcceptAll, Validation};
+pub use custom_resources::CustomResource;
 pub use delete::Deleted;
 pub use field_manager::ManagedWrite;
+pub(crate) use in_version::convert;
+pub use revision::{remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};
 pub use store::{Store, StoreConfig, Written};

@@ -234,7 +234,9 @@ mod tests {
             assert_eq!(remove_revision(final_json.as_bytes()).unwrap(), stored);
             assert_eq!(remove_revision(stored.as_bytes()).unwrap(), stored);
         }
-        for broken in ["", "{", r#"{"a""#, r#"{"a":"#, r#"{"a":{"#, r#"{"metadata":[]}"#, r#"{"metadata":{"a":"\"#] {
+        for broken in
+            ["", "{", r#"{"a""#, r#"{"a":"#, r#"{"a":{"#, r#"{"metadata":[]}"#, r#"{"metadata":{"a":"\"#]
+        {
             assert_eq!(splice_revision(broken.as_bytes(), Revision(1)), None, "{broken}");
         }
     }

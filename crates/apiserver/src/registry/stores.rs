@@ -1,8 +1,8 @@
 //! All stores of a server, and what code inside the server sees of them.
 
 use super::{
-    AcceptAll, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform, TypeSchema,
-    Upsert, custom_resources::CustomResources, update::Updated,
+    AcceptAll, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform,
+    TypeSchema, Upsert, custom_resources::CustomResources, update::Updated,
 };
 use crate::{errors, warning::Warnings};
 use arc_swap::ArcSwap;
@@ -151,8 +151,8 @@ impl Stores {
             if let Some(store) = &store {
                 stores.by_resource.entry(resource.group_resource()).or_insert_with(|| store.clone());
             }
-            let schema = TypeSchema::of(&resource)
-                .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+            let schema =
+                TypeSchema::of(&resource).ok_or_else(|| format!("no schema for {}", resource.type_name))?;
             let slot = match &resource.conversion {
                 None => 0,
                 Some(_) => {

@@ -11,6 +11,7 @@ use crate::{errors, warning::Warnings};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
+    managed_fields::keep_times,
     meta::ObjectMeta,
     validation::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
@@ -160,6 +161,7 @@ impl Store {
     ) -> Result<Updated, Failure> {
         let old = &current.object;
         self.before_update(context, strategy, &mut new, old, warnings)?;
+        keep_times(old, &mut new);
         transform.validate(&new, Some(old)).await?;
         let ends = should_delete_during_update(strategy, &new, old);
         let stored = self.encode(&mut new).await?;
