@@ -1,7 +1,8 @@
 //! Definitions that others have written: those of projects whose packages the registries carry, and large ones made here.
 
 use crate::Result;
-use pintle_e2e::{Cli, definitions, start};
+use pintle_e2e::{Cli, PATIENCE, definitions, start};
+use pintle_harness::{definition, wait_for};
 use serde_json::{Map, Value, json};
 use std::fs;
 
@@ -48,6 +49,38 @@ fn wide_and_deep_definitions_are_served() -> Result {
         });
         try_out(&kubectl, &definition.to_string()).map_err(|error| format!("{name}: {error}"))?;
     }
+    Ok(())
+}
+
+/// A build without optimization takes as much memory as another, and ten times the CPU; that grows no more for it.
+#[test]
+fn every_definition_costs_as_much_as_the_first() -> Result {
+    const BATCH: usize = 40;
+    let server = start()?;
+    let mut connection = server.client()?.connect()?;
+    let mut define = |index| -> Result {
+        let body = definition::definition(index).to_string();
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let made =
+            connection.request("POST", path, &[("content-type", "application/json")], body.as_bytes())?;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let path = definition::path_of(index);
+        wait_for(&path, PATIENCE, || {
+            (connection.request("GET", &path, &[], b"").ok()?.status == 200).then_some(())
+        })
+    };
+    // What is made once for all of them.
+    define(0)?;
+    let (memory, mut cpu, mut batches) = (server.memory_kb("VmRSS")?, server.cpu_time()?, Vec::new());
+    for batch in 0..4 {
+        (1..=BATCH).try_for_each(|index| define(batch * BATCH + index))?;
+        let now = server.cpu_time()?;
+        batches.push((now - cpu).as_secs_f64());
+        cpu = now;
+    }
+    let each = (server.memory_kb("VmRSS")? - memory) / (4 * BATCH) as u64;
+    assert!(each < 300, "{each} KB a definition");
+    assert!(batches[3] < 2.0 * batches[0], "seconds of CPU for {BATCH} definitions each: {batches:?}");
     Ok(())
 }
 
