@@ -12,13 +12,13 @@ use crate::{
     body::Body,
     errors,
     negotiation::{MediaType, Offers, Transform},
-    registry::Store,
+    registry::{Store, VersionedResource},
     response::{Response, with_content_type},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
-    Status, Value,
+    Status, Value, ValueExt,
     codec::protobuf,
     continue_token::ContinueToken,
     options::{ListOptions, ListStart},
@@ -55,10 +55,13 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
     let content_type = encoder.accepted.media_type;
     let body = match (&encoder.accepted.transform, content_type) {
-        (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_storage_version() => {
+        (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_cached_version() => {
             stream(store, exchange, page)
         }
-        _ => Body::from(whole(&encoder, &page)?),
+        _ => {
+            encoder.convert(page.objects(None)).await?;
+            Body::from(whole(&encoder, &page)?)
+        }
     };
     Ok(with_content_type(200, content_type.as_str(), body))
 }
@@ -201,18 +204,37 @@ fn expired_token(prefix: &str, start_key: &str) -> Status {
 
 /// The fast path: JSON as the cache holds it.
 fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
-    let kind = &exchange.resource.resource;
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
-        kind.list_kind,
-        kind.resource.group_version(),
-        list_metadata(&page.metadata)
-    );
+    let (head, foot) = head_and_foot(exchange.resource, &page.metadata);
     let skip = store.type_meta().len();
-    let state = Some(Frames { page, after: None, head: Some(head), first: true, skip });
+    let state = Some(Frames { page, after: None, head: Some(head), foot, first: true, skip });
     Body::stream(futures_util::stream::unfold(state, |state| {
         std::future::ready(state.and_then(Frames::next))
     }))
+}
+
+/// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
+fn head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
+    let kind = &resource.resource;
+    let version = kind.resource.group_version();
+    match resource.schema.is_custom() {
+        false => {
+            let metadata = list_metadata(metadata);
+            let list_kind = &kind.list_kind;
+            let head = format!(
+                "{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+            );
+            (head, "]}\n".to_owned())
+        }
+        true => {
+            let mut metadata = metadata.clone();
+            if metadata.get("continue").is_none() {
+                metadata.set("continue", "");
+            }
+            let head = format!("{{\"apiVersion\":\"{version}\",\"items\":[");
+            let foot = format!("],\"kind\":\"{}\",\"metadata\":{metadata}}}\n", kind.list_kind);
+            (head, foot)
+        }
+    }
 }
 
 /// A list on its way to the client.
@@ -220,6 +242,7 @@ struct Frames {
     page: Page,
     after: Option<Key>,
     head: Option<String>,
+    foot: String,
     first: bool,
     skip: usize,
 }
@@ -251,7 +274,7 @@ impl Frames {
             self.after = after;
             return Some((frame.freeze(), Some(self)));
         }
-        frame.put_slice(b"]}\n");
+        frame.put_slice(self.foot.as_bytes());
         Some((frame.freeze(), None))
     }
 }
@@ -298,13 +321,12 @@ pub(super) fn json_list<'a>(
     let kind = &encoder.resource.resource;
     let version = kind.resource.group_version();
     let mut out = BytesMut::new();
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[",
-        kind.list_kind,
-        list_metadata(metadata)
-    );
+    let (head, foot) = head_and_foot(encoder.resource, metadata);
     out.put_slice(head.as_bytes());
-    let skip = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len();
+    let skip = match encoder.resource.schema.is_custom() {
+        true => 1,
+        false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len(),
+    };
     for (index, object) in objects.enumerate() {
         if index > 0 {
             out.put_u8(b',');
@@ -314,7 +336,7 @@ pub(super) fn json_list<'a>(
         out.put_u8(b'{');
         out.put_slice(json.get(skip..end).unwrap_or_default());
     }
-    out.put_slice(b"]}\n");
+    out.put_slice(foot.as_bytes());
     Ok(out.freeze())
 }
 

@@ -40,7 +40,7 @@ impl Selection {
         let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
         // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
-        let is_plain = resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
+        let is_plain = resource.selectable_fields.is_empty() && !exchange.resource.schema.is_custom();
         let mut fields = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {

@@ -103,7 +103,8 @@ impl StorageCodec {
             Some(stored) if !same => TypeSchema::Builtin(stored),
             _ => schema.clone(),
         };
-        let own = (exclusive && same && media_type == StorageMediaType::Json)
+        // What a custom resource's schema says may have changed since an object was written.
+        let own = (exclusive && same && media_type == StorageMediaType::Json && !schema.is_custom())
             .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
         StorageCodec {
             media_type,
@@ -193,7 +194,7 @@ impl StorageCodec {
 
     fn decode(&self, stored: &Bytes) -> Result<Transformed, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let (form, mut object) = if stored.starts_with(protobuf::PREFIX) {
+        let (form, object) = if stored.starts_with(protobuf::PREFIX) {
             let unknown = protobuf::open(stored).map_err(|error| text(&error))?;
             let (schema, older) = self.version(&unknown.api_version, &unknown.kind)?;
             let object = protobuf::decode_message(unknown.raw, schema.get()).map_err(|error| text(&error))?;
@@ -234,13 +235,52 @@ impl StorageCodec {
             };
             (form, object)
         };
+        Ok(self.shown(stored, form, object))
+    }
+
+    /// As [`StorageCodec::decode`], for a custom resource: JSON, by the schema of the storage version as it is now.
+    async fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let type_meta = json::type_meta(stored)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+        if type_meta.kind != self.resource.kind {
+            return Err(format!("an object of kind {} is stored here", quote(&type_meta.kind)));
+        }
+        let schema = self.schema.get();
+        let object = match type_meta.api_version == self.api_version {
+            true => {
+                let mut object = json::decode(stored, schema).map_err(|error| text(&error))?.value;
+                self.resource.strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+                object
+            }
+            false => {
+                let Some(converter) = &self.resource.converter else {
+                    return Err(format!(
+                        "request to convert CR from an invalid group/version: {}",
+                        type_meta.api_version
+                    ));
+                };
+                let object = json::decode_any(stored).map_err(|error| text(&error))?;
+                let resource = &self.resource;
+                let converted = super::convert(&**converter, vec![object], resource, &self.schema).await;
+                let converted = converted.map_err(|status| status.message)?.pop();
+                converted.ok_or("a conversion without an answer")?
+            }
+        };
+        Ok(self.shown(stored, StorageMediaType::Json, object))
+    }
+
+    /// The registry's value of a stored object.
+    fn shown(&self, stored: &Bytes, form: StorageMediaType, mut object: Value) -> Transformed {
         object.set("kind", self.resource.kind.as_str());
         object.set("apiVersion", self.api_version.as_str());
         // What the server alone knows is not stored; a resourceVersion that is, is another object's.
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        default_by_schema(&mut object, self.schema.get());
+        if !self.schema.is_custom() {
+            default_by_schema(&mut object, self.schema.get());
+        }
         self.resource.strategy.set_defaults(&mut object);
         self.resource.strategy.default_on_read(&mut object);
         let value = self.codec.encode(&object);
@@ -250,7 +290,7 @@ impl StorageCodec {
             false => None,
         };
         self.codec.announce_read(&value, &object);
-        Ok(Transformed { value, stale: again.is_none_or(|again| again != *stored) })
+        Transformed { value, stale: again.is_none_or(|again| again != *stored) }
     }
 
     /// The schema by which an object of this version is read, and how it gets into the storage version.
@@ -298,6 +338,9 @@ impl ValueTransformer for StorageCodec {
         _: &'a Key,
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
+        if self.schema.is_custom() {
+            return Box::pin(async move { self.decode_custom(&stored).await.map_err(TransformError) });
+        }
         Box::pin(std::future::ready(self.decode(&stored).map_err(TransformError)))
     }
 

@@ -3,20 +3,21 @@
 use super::{
     StorageFactory,
     codec::{ObjectCodec, TypeSchema},
+    in_version::InVersion,
     storage_codec::StorageCodec,
 };
 use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
-    GroupKind, GroupResource, Status, Value, ValueExt, error_list::quote,
+    GroupKind, GroupResource, Status, Value, ValueExt, codec::json, error_list::quote,
     validation::validate_path_segment_name,
 };
 use pintle_registry::Resource;
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, ReadError, Revision, Storage};
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 /// What a store is made of.
 pub struct StoreConfig {
@@ -41,6 +42,18 @@ pub struct Store {
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
     type_meta: Bytes,
+    /// Set where this is the store as seen by a version that is not the stored one.
+    in_version: Option<InVersion>,
+    /// Turns true when the resource is not served any more as it is here.
+    retired: Arc<watch::Sender<bool>>,
+}
+
+/// An object on its way to the engine.
+pub(super) struct Encoded {
+    /// The bytes to store.
+    pub(super) bytes: Bytes,
+    /// The object in the storage version, where that is another one than its own.
+    converted: Option<Value>,
 }
 
 /// An object that was written, or would have been if the request were no dry run.
@@ -58,7 +71,7 @@ impl Store {
     /// When the declaration names a type that the schema does not have.
     pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
         let StoreConfig { resource, storage } = config;
-        let schema = TypeSchema::builtin(&resource.type_name).ok_or_else(|| {
+        let schema = TypeSchema::of(&resource).ok_or_else(|| {
             format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
         })?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
@@ -69,6 +82,8 @@ impl Store {
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
+        // A revision from before a custom resource was served as it is says nothing of its objects.
+        cacher.resume_from_storage = !schema.is_custom();
         cacher.triggers = resource
             .selectable_fields
             .iter()
@@ -78,7 +93,12 @@ impl Store {
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, runtime);
         let kind = resource.group_version_kind();
-        let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
+        let type_meta = match schema.is_custom() {
+            true => "{".to_owned(),
+            false => {
+                format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
+            }
+        };
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
             group_resource,
@@ -92,7 +112,43 @@ impl Store {
             prefix,
             type_meta: type_meta.into(),
             resource,
+            in_version: None,
+            retired: Arc::new(watch::Sender::new(false)),
         }))
+    }
+
+    /// The same store as a version of a custom resource sees it that is not the stored one: with the rules and the
+    /// schema of that version. Objects are converted on their way in and out.
+    pub fn in_version(&self, resource: Arc<Resource>) -> Option<Arc<Store>> {
+        let schema = TypeSchema::of(&resource)?;
+        let in_version = InVersion::new(&resource, &self.resource, &schema, &self.schema)?;
+        Some(Arc::new(Store {
+            group_kind: resource.group_version_kind().group_kind(),
+            group_resource: resource.group_resource(),
+            schema,
+            codec: self.codec.clone(),
+            storage_codec: self.storage_codec.clone(),
+            unsafe_deletes: self.unsafe_deletes,
+            storage_prefix: self.storage_prefix.clone(),
+            storage: self.storage.clone(),
+            cacher: self.cacher.clone(),
+            prefix: self.prefix.clone(),
+            type_meta: self.type_meta.clone(),
+            resource,
+            in_version: Some(in_version),
+            retired: self.retired.clone(),
+        }))
+    }
+
+    /// Ends the watches of a store that another one has replaced, or whose resource is gone. Requests that are under way
+    /// end as they would; the cache goes with the last of them.
+    pub fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
+    /// Tells when [`Store::retire`] was called.
+    pub(crate) fn retired(&self) -> watch::Receiver<bool> {
+        self.retired.subscribe()
     }
 
     /// The declaration.
@@ -120,8 +176,8 @@ impl Store {
         &self.storage
     }
 
-    /// The start of every object's JSON, up to and with the comma behind the apiVersion. Typed lists leave it out of
-    /// their items.
+    /// The start of every object's JSON that lists leave out of their items: up to and with the comma behind the
+    /// apiVersion. Items of custom resources lack nothing but the brace, which every item gets.
     pub fn type_meta(&self) -> &Bytes {
         &self.type_meta
     }
@@ -160,7 +216,10 @@ impl Store {
 
     /// Fills in what a client or an older server left out.
     pub fn set_defaults(&self, object: &mut Value) {
-        default_by_schema(object, self.schema.get());
+        // What a custom resource's schema has to say, its strategy says.
+        if !self.schema.is_custom() {
+            default_by_schema(object, self.schema.get());
+        }
         self.resource.strategy.set_defaults(object);
     }
 
@@ -207,43 +266,100 @@ impl Store {
         }
     }
 
-    /// The tree of a cached or stored object, defaulted.
-    pub(super) fn tree(&self, json: &[u8]) -> Result<Value, Status> {
+    /// The tree of a cached or stored object in the version of this store, defaulted.
+    pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
+        self.read_version(self.codec.decode_tree(json).map_err(errors::internal)?).await
+    }
+
+    /// The tree of a cached object in the version of this store, as clients see it.
+    ///
+    /// # Errors
+    /// 500 when it cannot be read or converted.
+    pub async fn version_tree(&self, json: &[u8]) -> Result<Value, Status> {
+        let tree = json::decode_any(json).map_err(errors::internal)?;
+        match &self.in_version {
+            Some(version) => version.read(tree).await,
+            None => Ok(tree),
+        }
+    }
+
+    /// An object of the storage version in the version of this store, defaulted.
+    pub(super) async fn read_version(&self, mut tree: Value) -> Result<Value, Status> {
+        match &self.in_version {
+            // A custom resource's defaults have come in when it was read from storage.
+            None if self.schema.is_custom() => Ok(tree),
+            None => {
+                self.set_defaults(&mut tree);
+                Ok(tree)
+            }
+            Some(version) => version.read(tree).await,
+        }
+    }
+
+    /// The tree of a cached object in the storage version, defaulted.
+    pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
-        self.set_defaults(&mut tree);
+        if !self.schema.is_custom() {
+            self.set_defaults(&mut tree);
+        }
         Ok(tree)
     }
 
     /// The bytes to store for a tree.
-    pub(super) fn encode(&self, object: &mut Value) -> Bytes {
+    pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        self.codec.encode(object)
+        Ok(match &self.in_version {
+            None => Encoded { bytes: self.codec.encode(object), converted: None },
+            Some(version) => {
+                let converted = version.write(object.clone()).await?;
+                Encoded { bytes: self.codec.encode(&converted), converted: Some(converted) }
+            }
+        })
     }
 
     /// Says that these bytes, made of this tree, are about to be written.
-    pub(super) fn announce(&self, stored: &Bytes, object: &Value) {
-        self.codec.announce(stored, object);
-        self.storage_codec.prepare(stored, object);
+    pub(super) fn announce(&self, encoded: &Encoded, object: &Value) {
+        let object = encoded.converted.as_ref().unwrap_or(object);
+        self.codec.announce(&encoded.bytes, object);
+        self.storage_codec.prepare(&encoded.bytes, object);
     }
 
     /// What a write made of the tree.
-    pub(super) fn written(
+    pub(super) async fn written(
         &self,
         mut object: Value,
-        stored: &Bytes,
+        encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
+        if let (Some(version), Some(converted)) = (&self.in_version, &encoded.converted) {
+            // What the storage version does not have is lost, and the client is to see that.
+            let mut object = version.read(converted.clone()).await?;
+            if let Some(revision) = revision {
+                object.set("metadata.resourceVersion", revision.to_string());
+            }
+            let json = version.encode(&object);
+            return Ok(Written { object, json });
+        }
         let json = match revision {
             Some(revision) => {
                 object.set("metadata.resourceVersion", revision.to_string());
-                super::splice_revision(stored, revision)
+                super::splice_revision(&encoded.bytes, revision)
                     .ok_or_else(|| Status::internal_error("object without metadata"))?
             }
-            None => stored.clone(),
+            None => encoded.bytes.clone(),
         };
         Ok(Written { object, json })
+    }
+
+    /// What a refusal calls the kind of an object: a custom resource's body may say that it is of another one, and
+    /// is refused for that.
+    pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
+        match self.schema.is_custom() {
+            true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
+            false => self.group_kind.clone(),
+        }
     }
 
     /// Whether the object is in the namespace that the request is about.

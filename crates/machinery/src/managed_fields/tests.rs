@@ -19,6 +19,7 @@ fn config_maps() -> SchemaRef<'static> {
 fn manager<'a>(name: &'a str, schema: SchemaRef<'a>) -> FieldManager<'a> {
     FieldManager {
         manager: name,
+        kind: schema.name(),
         api_version: "v1",
         subresource: "",
         now: Timestamp::UNIX_EPOCH,

@@ -1,0 +1,247 @@
+//! Gives each definition the names that it asks for, if no other one of its group has them.
+
+use super::{Context, Controller, condition};
+use crate::{definition_view::Names, informer::Change};
+use parking_lot::Mutex;
+use pintle_machinery::{Status, Value, ValueExt, error_list::quote};
+use pintle_registry::BoxFuture;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+
+pub(crate) struct Naming {
+    context: Context,
+    groups: Mutex<HashMap<String, Group>>,
+}
+
+/// Who has which names in a group. A name may have several owners for a moment, or for good in a store that an older
+/// server wrote.
+#[derive(Default)]
+struct Group {
+    resources: Owners,
+    kinds: Owners,
+    accepted: HashMap<String, Names>,
+    /// Those that do not have all the names they ask for.
+    waiting: HashSet<String>,
+}
+
+#[derive(Default)]
+struct Owners(HashMap<String, HashSet<String>>);
+
+impl Owners {
+    fn add(&mut self, name: &str, owner: &str) {
+        self.0.entry(name.to_owned()).or_default().insert(owner.to_owned());
+    }
+
+    fn remove(&mut self, name: &str, owner: &str) {
+        if let Some(owners) = self.0.get_mut(name) {
+            owners.remove(owner);
+            if owners.is_empty() {
+                self.0.remove(name);
+            }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl Group {
+    fn set(&mut self, definition: &str, names: Option<Names>) {
+        if let Some(old) = self.accepted.remove(definition) {
+            for name in resource_names(&old) {
+                self.resources.remove(name, definition);
+            }
+            for name in [&old.kind, &old.list_kind] {
+                self.kinds.remove(name, definition);
+            }
+        }
+        if let Some(names) = names {
+            for name in resource_names(&names) {
+                self.resources.add(name, definition);
+            }
+            for name in [&names.kind, &names.list_kind] {
+                self.kinds.add(name, definition);
+            }
+            self.accepted.insert(definition.to_owned(), names);
+        }
+    }
+}
+
+fn resource_names(names: &Names) -> impl Iterator<Item = &String> {
+    [&names.plural, &names.singular].into_iter().chain(&names.short_names)
+}
+
+/// What comes of a definition's wishes.
+struct Outcome {
+    names: Names,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+impl Naming {
+    pub(crate) fn new(context: Context) -> Naming {
+        Naming { context, groups: Mutex::default() }
+    }
+
+    fn decide(&self, group: &str, wanted: &Names, accepted: &Names) -> Outcome {
+        let groups = self.groups.lock();
+        let none = Group::default();
+        let group = groups.get(group).unwrap_or(&none);
+        let mut names = accepted.clone();
+        let mut outcome = ("True", "NoConflicts", "no conflicts found".to_owned());
+        let taken = |wanted: &str, own: &str, owners: &Owners| {
+            (wanted != own && owners.has(wanted)).then(|| format!("{} is already in use", quote(wanted)))
+        };
+        let mut single =
+            |wanted: &String, own: &String, owners: &Owners, reason, name: &mut String| match taken(
+                wanted, own, owners,
+            ) {
+                Some(message) => outcome = ("False", reason, message),
+                None => name.clone_from(wanted),
+            };
+        let (resources, kinds) = (&group.resources, &group.kinds);
+        single(&wanted.plural, &accepted.plural, resources, "PluralConflict", &mut names.plural);
+        single(&wanted.singular, &accepted.singular, resources, "SingularConflict", &mut names.singular);
+        let mut outcome_short = None;
+        if wanted.short_names != accepted.short_names {
+            let others = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
+            let mut conflicts: Vec<String> = Vec::new();
+            for conflict in others.filter_map(|name| taken(name, "", resources)) {
+                if !conflicts.contains(&conflict) {
+                    conflicts.push(conflict);
+                }
+            }
+            match conflicts.as_slice() {
+                [] => names.short_names.clone_from(&wanted.short_names),
+                [one] => outcome_short = Some(one.clone()),
+                several => outcome_short = Some(format!("[{}]", several.join(", "))),
+            }
+        }
+        let mut kind_outcome = None;
+        let mut kind =
+            |wanted: &String, own: &String, reason, name: &mut String| match taken(wanted, own, kinds) {
+                Some(message) => kind_outcome = Some(("False", reason, message)),
+                None => name.clone_from(wanted),
+            };
+        kind(&wanted.kind, &accepted.kind, "KindConflict", &mut names.kind);
+        kind(&wanted.list_kind, &accepted.list_kind, "ListKindConflict", &mut names.list_kind);
+        // The last conflict is the one that is told.
+        if let Some(message) = outcome_short {
+            outcome = ("False", "ShortNamesConflict", message);
+        }
+        if let Some(conflict) = kind_outcome {
+            outcome = conflict;
+        }
+        names.categories.clone_from(&wanted.categories);
+        let (status, reason, message) = outcome;
+        Outcome { names, status, reason, message }
+    }
+
+    /// Puts the outcome into the definition; `None` when that changes nothing.
+    fn apply(&self, name: &str, mut definition: Value) -> Result<Value, Status> {
+        let read = |path: &str| -> Result<Names, Status> {
+            match definition.at(path) {
+                Some(names) => serde_json::from_value(names.clone()).map_err(Status::internal_error),
+                None => Ok(Names::default()),
+            }
+        };
+        let (wanted, accepted) = (read("spec.names")?, read("status.acceptedNames")?);
+        if wanted == accepted {
+            return Ok(definition);
+        }
+        let group = definition.str_at("spec.group").to_owned();
+        let outcome = self.decide(&group, &wanted, &accepted);
+        let says = condition::Says {
+            condition_type: "NamesAccepted",
+            status: outcome.status,
+            reason: outcome.reason,
+            message: &outcome.message,
+        };
+        let is_said = condition::find(&definition, "NamesAccepted").is_some_and(|old| {
+            old.str_at("status") == says.status
+                && old.str_at("reason") == says.reason
+                && old.str_at("message") == says.message
+        });
+        if is_said && outcome.names == accepted {
+            return Ok(definition);
+        }
+        definition.set("status.acceptedNames", names_value(&outcome.names));
+        condition::set(&mut definition, says);
+        let is_established = condition::is_true(&definition, "Established");
+        let (reason, message) = match (outcome.status, condition::find(&definition, "Established")) {
+            _ if is_established => ("", ""),
+            ("True", _) => ("Installing", "the initial names have been accepted"),
+            (_, None) => ("NotAccepted", "not all names are accepted"),
+            (_, Some(_)) => ("", ""),
+        };
+        if !reason.is_empty() {
+            let says = condition::Says { condition_type: "Established", status: "False", reason, message };
+            condition::set(&mut definition, says);
+        }
+        // Those who ask next are not to get these names, even if they ask before the informer has heard of this.
+        self.groups.lock().entry(group).or_default().set(name, Some(outcome.names));
+        Ok(definition)
+    }
+}
+
+fn names_value(names: &Names) -> Value {
+    let mut value = json!({"plural": names.plural, "kind": names.kind});
+    for (name, text) in [("singular", &names.singular), ("listKind", &names.list_kind)] {
+        if !text.is_empty() {
+            value.set(name, text.as_str());
+        }
+    }
+    for (name, texts) in [("shortNames", &names.short_names), ("categories", &names.categories)] {
+        if !texts.is_empty() {
+            value.set(name, texts.clone());
+        }
+    }
+    value
+}
+
+impl Controller for Naming {
+    fn name(&self) -> &'static str {
+        "naming"
+    }
+
+    fn wants(&self, change: &Change) -> Vec<String> {
+        let mut groups = self.groups.lock();
+        let group = groups.entry(change.group().to_owned()).or_default();
+        let name = change.name();
+        let accepted = |names: &Names| group.accepted.get(name) == Some(names);
+        let mut wanted = Vec::new();
+        match &change.now {
+            Some(now) => {
+                let is_settled = now.spec.names == now.status.accepted_names;
+                let is_new = !accepted(&now.status.accepted_names);
+                group.set(name, Some(now.status.accepted_names.clone()));
+                match is_settled {
+                    true => drop(group.waiting.remove(name)),
+                    false => {
+                        group.waiting.insert(name.to_owned());
+                        wanted.push(name.to_owned());
+                    }
+                }
+                if is_new {
+                    // A name may have been given up.
+                    wanted.extend(group.waiting.iter().filter(|other| *other != name).cloned());
+                }
+            }
+            None => {
+                group.set(name, None);
+                group.waiting.remove(name);
+                wanted.extend(group.waiting.iter().cloned());
+            }
+        }
+        if group.accepted.is_empty() {
+            groups.remove(change.group());
+        }
+        wanted
+    }
+
+    fn sync<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.context.update_status(name, move |definition| self.apply(name, definition)))
+    }
+}
