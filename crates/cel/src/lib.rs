@@ -37,6 +37,7 @@ mod interpreter;
 mod program;
 mod schema;
 mod source;
+mod stack;
 mod syntax;
 mod value;
 
