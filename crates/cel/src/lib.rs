@@ -6,4 +6,5 @@
 
 pub mod ast;
 pub mod declarations;
+pub mod estimate;
 pub mod types;
