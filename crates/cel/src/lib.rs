@@ -7,4 +7,19 @@
 pub mod ast;
 pub mod declarations;
 pub mod estimate;
+pub mod pattern;
 pub mod types;
+
+mod escaping;
+mod evaluation_error;
+mod functions;
+mod interpreter;
+mod schema;
+mod value;
+
+pub use escaping::{escape, unescape};
+pub use evaluation_error::EvaluationError;
+pub use functions::{Cidr, NamedFormat, Semver, Url};
+pub use interpreter::Activation;
+pub use schema::{ListType, Schema, SchemaKind};
+pub use value::{List, Map, Opaque, Text, Timestamp, Value};
