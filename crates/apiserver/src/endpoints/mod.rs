@@ -16,6 +16,7 @@ mod update;
 mod watch;
 
 use crate::{
+    filters::authorize,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{ManagedWrite, Store, Stores, VersionedResource},
@@ -43,9 +44,10 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Who says who may delete objects that cannot be read; `None` where that cannot be done (feature gate
-    /// `AllowUnsafeMalformedObjectDeletion`).
-    pub unsafe_deletes: Option<Arc<dyn Authorizer>>,
+    /// Who says what else a request may do that turns out to do more than its verb says.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether objects that cannot be read can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: bool,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -94,6 +96,14 @@ impl Exchange<'_> {
     }
 
     /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
+    /// Whether who may update or patch an object may also create it, when there is none yet.
+    ///
+    /// # Errors
+    /// 403 when not.
+    fn check_create(&self) -> Result<(), Status> {
+        authorize(&*self.server.authorizer, self.user, "create", self.info, "")
+    }
+
     fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
         let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
         ManagedWrite {

@@ -160,7 +160,9 @@ impl PatchTransform<'_> {
         let part = scope.take(&mut rest, schema);
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; one empty entry asks for the same reset.
-        if patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if !schema.is_structural()
+            && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
+        {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
