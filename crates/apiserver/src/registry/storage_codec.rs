@@ -364,7 +364,7 @@ impl ValueTransformer for StorageCodec {
     fn stores_values_as_they_are(&self) -> bool {
         self.media_type == StorageMediaType::Json
             && self.api_version == self.stored_api_version
-            && self.versions.is_none()
+            && !self.schema.is_custom()
             && !matches!(self.resource.storage.encoding, StorageEncoding::JsonBy(_))
     }
 

@@ -305,19 +305,27 @@ impl Store {
         Ok(tree)
     }
 
-    /// The bytes to store for a tree.
+    /// The bytes to store for a tree. Who reads a custom resource finds defaults of the storage version also where they are
+    /// not stored: in what was written through another version, and in a status that nobody has written yet.
     pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
         let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
         else {
-            return Ok(Encoded { bytes: self.codec.encode(object), shown: None, stored: None });
+            let stored = self.codec.encode(object);
+            if self.schema.is_custom() && self.schema.get().has_defaults() {
+                let mut shown = object.clone();
+                self.stored.strategy.set_defaults(&mut shown);
+                if shown != *object {
+                    let bytes = self.codec.encode(&shown);
+                    return Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) });
+                }
+            }
+            return Ok(Encoded { bytes: stored, shown: None, stored: None });
         };
-        let converted = versions.convert(object.clone(), &self.stored, &self.stored_schema).await?;
-        let stored = self.codec.encode(&converted);
-        // Who reads it finds the defaults of the storage version, which are not stored.
-        let mut shown = converted;
+        let mut shown = versions.convert(object.clone(), &self.stored, &self.stored_schema).await?;
+        let stored = self.codec.encode(&shown);
         self.stored.strategy.set_defaults(&mut shown);
         let bytes = self.codec.encode(&shown);
         Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) })
@@ -339,9 +347,12 @@ impl Store {
         encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
-        if let (Some(versions), Some(shown)) = (&self.versions, &encoded.shown) {
+        if let Some(shown) = &encoded.shown {
+            object = shown.clone();
+        }
+        if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored)) {
             // What the storage version does not have is lost, and the client is to see that.
-            let mut object = versions.convert(shown.clone(), &self.resource, &self.schema).await?;
+            object = versions.convert(object, &self.resource, &self.schema).await?;
             if let Some(revision) = revision {
                 object.set("metadata.resourceVersion", revision.to_string());
             }
