@@ -12,6 +12,7 @@ mod validation;
 mod api_approval;
 mod columns;
 mod conversion_rules;
+mod default_rules;
 mod deprecation;
 mod formats;
 mod go_json;

@@ -11,6 +11,7 @@
 
 mod convert;
 mod correlated;
+mod default_checks;
 mod defaults;
 mod formats;
 mod list_types;
@@ -27,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 use pintle_schema::Schema;
 
+pub(crate) use default_checks::Place;
 pub use node::{JsonType, ListType, Rule};
 pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;

@@ -53,6 +53,37 @@ pub(super) fn coerce_below(
     Ok(coercer.unknown)
 }
 
+/// Coerces the metadata of all resources in a value, of itself too if it is one.
+pub(super) fn coerce_resources(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &mut Value,
+    is_resource: bool,
+) -> Result<(), FieldError> {
+    let mut coercer = Coercer { schema, invalid: InvalidMetadata::Refuse, unknown: Vec::new() };
+    if let (true, Value::Object(members)) = (is_resource, &mut *value) {
+        coercer.resource(members, &Path::ROOT)?;
+    }
+    coercer.value(value, node, &Path::ROOT)
+}
+
+/// Checks type and metadata of all resources in a value, of itself too if it is one.
+pub(super) fn validate_resources(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &Value,
+    is_resource: bool,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if let (true, false, Value::Object(members)) =
+        (is_resource, node.flags.has(Flags::EMBEDDED_RESOURCE), value)
+    {
+        validate_resource(members, &FieldPath::default(), &mut errors);
+    }
+    validate_value(schema, node, value, &Path::ROOT, &mut errors);
+    errors
+}
+
 /// Makes a value what `ObjectMeta` can hold, dropping what it cannot. What is no object stays.
 pub(super) fn coerce_metadata(metadata: &mut Value) {
     match decode(metadata) {
