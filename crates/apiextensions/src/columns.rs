@@ -175,14 +175,17 @@ fn age_of(time: &str, now: Timestamp) -> String {
 
 /// The column of versions that declare none.
 fn age() -> PathColumn {
-    let path = ".metadata.creationTimestamp";
-    let column = json!({
+    PathColumn::new(&age_column()).unwrap_or_else(|| unreachable!("a constant, which is a column"))
+}
+
+/// The same as a definition would declare it.
+pub(crate) fn age_column() -> Value {
+    json!({
         "name": "Age",
         "type": "date",
-        "jsonPath": path,
+        "jsonPath": ".metadata.creationTimestamp",
         "description": object_meta_description("creationTimestamp"),
-    });
-    PathColumn::new(&column).unwrap_or_else(|| unreachable!("{path} is a path"))
+    })
 }
 
 /// What the API's documentation says of a field of `ObjectMeta`. It is looked up once, when the first table is asked for:

@@ -60,10 +60,12 @@ pub(crate) fn build(
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
     let kube = start(built_in, pintle_api::internal_resources())?;
-    let Enabled { served, internal } = enablement::enabled(pintle_apiextensions::resources(), &resource_config);
+    let Enabled { served, internal } =
+        enablement::enabled(pintle_apiextensions::resources(), &resource_config);
     // Who admits a custom resource looks at namespaces.
     let beside = Some(kube.clone());
-    let extensions = Stores::start_beside(beside, served, internal, storage, &runtime).map_err(RunError::Assemble)?;
+    let extensions =
+        Stores::start_beside(beside, served, internal, storage, &runtime).map_err(RunError::Assemble)?;
     let api_extensions = ApiExtensions::start(&extensions, storage, &runtime, shutdown)
         .map_err(|status| RunError::Assemble(status.message))?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
@@ -74,7 +76,8 @@ pub(crate) fn build(
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
-                unsafe_deletes: unsafe_deletes.then(|| authorizer.clone()),
+                authorizer: authorizer.clone(),
+                unsafe_deletes,
                 shutdown: shutdown.clone(),
             },
             version: version(),
@@ -109,7 +112,12 @@ pub(crate) fn build(
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
-        discovery: Discovery::new(&resources, Some(extensions.clone()), pintle_aggregator::group_priority, address),
+        discovery: Discovery::new(
+            &resources,
+            Some(extensions.clone()),
+            pintle_aggregator::group_priority,
+            address,
+        ),
         health: health.clone(),
         metrics: metrics.clone(),
         stores: all_stores.clone(),

@@ -12,6 +12,10 @@ use serde_json::json;
 pub(crate) struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         set_defaults(object);
     }
@@ -20,10 +24,6 @@ impl Strategy for DefinitionStrategy {
         object.set("status", json!({}));
         object.set_generation(1);
         add_stored_version(object);
-    }
-
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
     }
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
@@ -86,6 +86,10 @@ impl Strategy for DefinitionStrategy {
 pub(crate) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         set_defaults(object);
     }
@@ -93,10 +97,6 @@ impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
         object.set_generation(old.generation());
-    }
-
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {

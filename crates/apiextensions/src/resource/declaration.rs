@@ -1,20 +1,24 @@
 //! Declarations of a custom resource: one for each version of its definition.
 
 use super::{
+    scale::plain,
     schema::{Source, lazy_schema, lazy_structural},
     strategy::{CustomResourceStrategy, Rules, StatusStrategy},
 };
 use crate::{
     columns,
+    columns::age_column,
     definition_view::{Definition, Version},
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
 use pintle_machinery::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, Verb,
+    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
+    Verb,
 };
-use std::sync::{Arc, atomic::AtomicBool};
+use serde_json::json;
+use std::sync::{Arc, LazyLock, atomic::AtomicBool};
 
 /// What is served of a definition.
 pub(crate) struct Declared {
@@ -94,19 +98,35 @@ fn declare_version(
         });
     }
     if let Some(scale) = scale {
-        let path = |path: &str| path.trim_start_matches('.').to_owned();
+        let path = |path: &str| plain(path).to_owned();
         resource.subresources.push(Subresource {
             name: "scale".to_owned(),
             kind: SubresourceKind::Scale(ScalePaths {
                 spec_replicas: path(&scale.spec_replicas_path),
                 status_replicas: path(&scale.status_replicas_path),
-                selector: scale.label_selector_path.as_deref().map(path),
+                selector: scale.label_selector_path.as_deref().filter(|path| !path.is_empty()).map(path),
+                custom: Some(scale_table()),
             }),
         });
     }
     resource.unsupported_field = Some(unsupported_field);
     resource.deprecation = deprecation(definition, version);
     resource
+}
+
+/// How a scale prints.
+fn scale_table() -> Arc<dyn TableConvertor> {
+    static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
+        let column = |name: &str, what: &str, path: &str| {
+            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
+        };
+        columns(&json!({"additionalPrinterColumns": [
+            column("Desired", "Number of desired replicas", ".spec.replicas"),
+            column("Available", "Number of actual replicas", ".status.replicas"),
+            age_column(),
+        ]}))
+    });
+    TABLE.clone()
 }
 
 /// What requests to a deprecated version are warned of.

@@ -41,6 +41,17 @@ impl Rules {
         }
         errors
     }
+
+    /// Whether the values, of which `old` had some already, are as the schema says.
+    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+        errors.extend(self.schema.validate_values(object, old));
+        if let Some(scale) = &self.scale {
+            scale::validate_spec(scale, object, errors);
+            scale::validate_status(scale, object, errors);
+        }
+        errors.extend(self.schema.validate_embedded_resources(object));
+        errors.extend(self.schema.validate_list_types(object, old));
+    }
 }
 
 /// The rules of whole objects.
@@ -92,10 +103,7 @@ impl Strategy for CustomResourceStrategy {
         }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
         errors = validate_object_meta(object, self.0.namespaced, name, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
-            scale::validate_spec(scale, object, &mut errors);
-            scale::validate_status(scale, object, &mut errors);
-        }
+        self.0.validate_content(object, None, &mut errors);
         errors
     }
 
@@ -121,10 +129,7 @@ impl Strategy for CustomResourceStrategy {
             return errors;
         }
         errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
-            scale::validate_spec(scale, object, &mut errors);
-            scale::validate_status(scale, object, &mut errors);
-        }
+        self.0.validate_content(object, Some(old), &mut errors);
         errors
     }
 
@@ -198,9 +203,12 @@ impl Strategy for StatusStrategy {
             return errors;
         }
         errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
+        let rules = &self.0;
+        errors.extend(rules.schema.validate_status_values(object, old));
+        if let Some(scale) = &rules.scale {
             scale::validate_status(scale, object, &mut errors);
         }
+        errors.extend(rules.schema.validate_list_types(object, Some(old)));
         errors
     }
 

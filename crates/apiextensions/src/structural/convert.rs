@@ -151,6 +151,7 @@ impl Converter<'_> {
             nullable: node.flags.has(Flags::NULLABLE),
             preserve_unknown_fields: preserved || node.flags.has(Flags::PRESERVE_UNKNOWN),
             embedded_resource: node.flags.has(Flags::EMBEDDED_RESOURCE),
+            formatted: node.flags.has(Flags::FORMATTED),
             default,
         };
         if structural != Structural::default() {

@@ -132,6 +132,8 @@ impl Flags {
     pub(super) const LIST_TYPE_DECLARED: Flags = Flags(1 << 10);
     /// The map type was declared.
     pub(super) const MAP_TYPE_DECLARED: Flags = Flags(1 << 11);
+    /// There is a `format` other than `byte`, if only one that nobody knows.
+    pub(super) const FORMATTED: Flags = Flags(1 << 12);
 
     const BELOW: u16 =
         Self::BELOW_DEFAULTS.0 | Self::BELOW_EMBEDDED.0 | Self::BELOW_LIST_TYPES.0 | Self::BELOW_RULES.0;

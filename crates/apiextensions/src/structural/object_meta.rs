@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use pintle_machinery::codec::{DecodeError, Decoded, StrictProblem, json};
-use pintle_machinery::validation::{is_dns1035_label, validate_object_meta, validate_path_segment_name};
+use pintle_machinery::validation::{
+    is_dns1035_label, validate_object_meta_accessor, validate_path_segment_name,
+};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
@@ -285,7 +287,12 @@ fn validate_metadata(metadata: &Value, path: &FieldPath, errors: &mut ErrorList)
             // An embedded resource needs no name.
             object.set_default("metadata.name", "fakename");
             let namespaced = !object.str_at("metadata.namespace").is_empty();
-            errors.extend(validate_object_meta(&object, namespaced, validate_path_segment_name, path));
+            errors.extend(validate_object_meta_accessor(
+                &object,
+                namespaced,
+                validate_path_segment_name,
+                path,
+            ));
         }
     }
 }

@@ -155,6 +155,8 @@ impl Reader {
         }
         let flags = &mut node.flags;
         flags.set_if(is("nullable"), Flags::NULLABLE);
+        let format = tree.get("format").and_then(Value::as_str).unwrap_or_default();
+        flags.set_if(!matches!(format, "" | "byte"), Flags::FORMATTED);
         flags.set_if(is("x-kubernetes-int-or-string"), Flags::INT_OR_STRING);
         flags.set_if(is("uniqueItems"), Flags::UNIQUE_ITEMS);
         if place == Place::Values {

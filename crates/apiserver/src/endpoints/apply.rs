@@ -172,6 +172,11 @@ impl Transform for ApplyTransform<'_> {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+        Box::pin(async move {
+            if old.is_none() {
+                self.exchange.check_create()?;
+            }
+            self.exchange.validate(operation, self.kind, self.context, new, old).await
+        })
     }
 }

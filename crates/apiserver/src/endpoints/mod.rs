@@ -16,6 +16,7 @@ mod update;
 mod watch;
 
 use crate::{
+    filters::authorize,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{ManagedWrite, Store, Stores, VersionedResource},
@@ -43,9 +44,10 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Who says who may delete objects that cannot be read; `None` where that cannot be done (feature gate
-    /// `AllowUnsafeMalformedObjectDeletion`).
-    pub unsafe_deletes: Option<Arc<dyn Authorizer>>,
+    /// Who says what else a request may do that turns out to do more than its verb says.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether objects that cannot be read can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: bool,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -94,6 +96,14 @@ impl Exchange<'_> {
     }
 
     /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
+    /// Whether who may update or patch an object may also create it, when there is none yet.
+    ///
+    /// # Errors
+    /// 403 when not.
+    fn check_create(&self) -> Result<(), Status> {
+        authorize(&*self.server.authorizer, self.user, "create", self.info, "")
+    }
+
     fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
         let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
         ManagedWrite {
@@ -314,8 +324,49 @@ impl ApiEndpoints {
     }
 }
 
+/// Finds the handler of a custom resource, whose paths are told apart by the verb alone: a name may stand where none is
+/// asked for, and lacks where one is.
+fn custom_action(exchange: &Exchange<'_>) -> Result<Action, Status> {
+    let info = exchange.info;
+    let resource = &exchange.resource.resource;
+    let unsupported = || Status::method_not_supported(&resource.group_resource(), &info.verb);
+    let action = match info.subresource.as_str() {
+        "" => match info.verb.as_str() {
+            "get" => Action::Get,
+            "list" => return Ok(Action::List),
+            "watch" => return Ok(Action::Watch),
+            "create" => return Ok(Action::Create),
+            "update" => Action::Update,
+            "patch" => Action::Patch,
+            "delete" => Action::Delete,
+            "deletecollection" => return Ok(Action::DeleteCollection),
+            _ => return Err(unsupported()),
+        },
+        name => {
+            let subresource = resource.subresource(name);
+            let missing = || Status::not_found(&resource.group_resource(), &info.name);
+            match (&subresource.ok_or_else(missing)?.kind, info.verb.as_str()) {
+                (SubresourceKind::Scale(_), "get") => Action::GetScale,
+                (SubresourceKind::Scale(_), "update") => Action::UpdateScale,
+                (SubresourceKind::Scale(_), "patch") => Action::PatchScale,
+                (_, "get") => Action::GetPart,
+                (_, "update") => Action::UpdatePart,
+                (_, "patch") => Action::PatchPart,
+                _ => return Err(unsupported()),
+            }
+        }
+    };
+    match info.name.is_empty() {
+        true => Err(Status::bad_request("name must be provided")),
+        false => Ok(action),
+    }
+}
+
 /// Finds the handler: 404 for paths that do not exist, 405 for methods a path does not have.
 fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
+    if exchange.resource.schema.is_custom() {
+        return custom_action(exchange);
+    }
     let info = exchange.info;
     let resource = &exchange.resource.resource;
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     body::RequestBody,
+    negotiation::unsupported_media_type,
     registry::{Preconditions, Transform, Upsert},
     response::Response,
 };
@@ -43,10 +44,18 @@ impl Patch {
     /// # Errors
     /// 415 for a format that is not served, 400 for a body that is not JSON.
     pub(super) fn parse(exchange: &Exchange<'_>, body: &Bytes) -> Result<Patch, Status> {
+        let is_custom = exchange.resource.schema.is_custom();
         let format = match media_type(exchange.headers) {
             "application/json-patch+json" => Format::Json,
             "application/merge-patch+json" => Format::Merge,
-            "application/strategic-merge-patch+json" => Format::Strategic,
+            "application/strategic-merge-patch+json" if !is_custom => Format::Strategic,
+            _ if is_custom => {
+                return Err(unsupported_media_type(&[
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    APPLY_PATCH,
+                ]));
+            }
             _ => {
                 let mut status =
                     Status::failure(415, StatusReason::UnsupportedMediaType, "415: Unsupported Media Type");
@@ -151,7 +160,9 @@ impl PatchTransform<'_> {
         let part = scope.take(&mut rest, schema);
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; one empty entry asks for the same reset.
-        if patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        if !schema.is_structural()
+            && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
+        {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;

@@ -74,7 +74,10 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     struct Metadata {
         managed_fields: Vec<IgnoredAny>,
     }
-    if object.at("metadata.managedFields").is_some() || memchr::memmem::find(body, b"managedFields").is_none()
+    // Kubernetes reads the metadata of a custom resource in a way that tells no empty list from none.
+    if exchange.resource.schema.get().is_structural()
+        || object.at("metadata.managedFields").is_some()
+        || memchr::memmem::find(body, b"managedFields").is_none()
     {
         return;
     }
@@ -127,6 +130,11 @@ impl Transform for Put<'_> {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+        Box::pin(async move {
+            if old.is_none() {
+                self.exchange.check_create()?;
+            }
+            self.exchange.validate(operation, self.kind, self.context, new, old).await
+        })
     }
 }

@@ -80,14 +80,18 @@ impl ManagedWrite<'_> {
     /// `v1` is of no version of an event that is written through `events.k8s.io`.
     fn in_version(&self, version: &str) -> Option<&VersionedResource> {
         let is_core = |version: &str| !version.contains('/');
-        if is_core(version) != is_core(&self.resource.resource.resource.group_version().to_string()) {
+        let own = self.resource.resource.resource.group_version().to_string();
+        if version == own {
+            return Some(self.resource);
+        }
+        if is_core(version) != is_core(&own) {
             return None;
         }
         let versions = self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
-        let mut versions = versions.iter();
-        let found =
-            versions.find(|resource| resource.resource.resource.group_version().to_string() == version);
-        found.map(|found| &**found)
+        versions
+            .iter()
+            .find(|resource| resource.resource.resource.group_version().to_string() == version)
+            .map(|found| &**found)
     }
 }
 

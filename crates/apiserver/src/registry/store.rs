@@ -10,7 +10,7 @@ use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
-    GroupKind, GroupResource, Status, Value, ValueExt, error_list::quote,
+    GroupKind, GroupResource, Status, Value, ValueExt, codec::json, error_list::quote,
     validation::validate_path_segment_name,
 };
 use pintle_registry::Resource;
@@ -269,6 +269,18 @@ impl Store {
     /// The tree of a cached or stored object in the version of this store, defaulted.
     pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
         self.read_version(self.codec.decode_tree(json).map_err(errors::internal)?).await
+    }
+
+    /// The tree of a cached object in the version of this store, as clients see it.
+    ///
+    /// # Errors
+    /// 500 when it cannot be read or converted.
+    pub async fn version_tree(&self, json: &[u8]) -> Result<Value, Status> {
+        let tree = json::decode_any(json).map_err(errors::internal)?;
+        match &self.in_version {
+            Some(version) => version.read(tree).await,
+            None => Ok(tree),
+        }
     }
 
     /// An object of the storage version in the version of this store, defaulted.

@@ -55,6 +55,11 @@ impl FieldManager<'_> {
         if entries.is_empty() && live.is_some() {
             entries.extend(self.before_first_apply(&object));
         }
+        if let Some(version) = self.unreadable_version(&entries) {
+            return Err(Status::unknown(format!(
+                "request to convert CR to an invalid group/version: {version}"
+            )));
+        }
         self.reconcile(&mut entries);
         let own = self.entry(Operation::Apply, None, FieldSet::new());
         let last = entries.iter().position(|entry| entry.is_of(&own)).map(|at| entries.remove(at));

@@ -108,6 +108,9 @@ impl<'a> Shape<'a> {
             }
             Type::Bool => Atom::Scalar(Scalar::Boolean),
             Type::Int32 | Type::Int64 | Type::Float64 => Atom::Scalar(Scalar::Numeric),
+            Type::String if schema.structural().is_some_and(|structural| structural.formatted) => {
+                Atom::Scalar(Scalar::Any)
+            }
             Type::String | Type::Bytes | Type::Duration => Atom::Scalar(Scalar::String),
             Type::IntOrString if schema.is_structural() => Shape::Deduced.chosen(value),
             Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString => Atom::Scalar(Scalar::Any),
@@ -211,7 +214,7 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
         // The published schema has the zero value as default where a field is always written.
         let value = given
             .or_else(|| field.and_then(|field| field.default()))
-            .or_else(|| field.filter(|field| field.is_always_written()).map(zero));
+            .or_else(|| field.filter(|field| fields.is_declared() && field.is_always_written()).map(zero));
         let Some(value) = value else { continue };
         if found {
             element.push(b',');

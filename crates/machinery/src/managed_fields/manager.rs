@@ -96,8 +96,7 @@ impl FieldManager<'_> {
             Source::Reset => Vec::new(),
         };
         let mut entries = entries;
-        // Nothing can be said of the fields of no version at all.
-        if entries.iter().any(|entry| entry.api_version.matches('/').count() > 1) {
+        if self.unreadable_version(&entries).is_some() {
             return;
         }
         self.reconcile(&mut entries);
@@ -142,6 +141,16 @@ impl FieldManager<'_> {
             true => Some(self.schema),
             false => self.versions.schema(version),
         }
+    }
+
+    /// The version of an entry that makes nothing of all of them: of what is no version, and of a version that a custom
+    /// resource no longer has. Other kinds drop the entry alone.
+    pub(super) fn unreadable_version<'e>(&self, entries: &'e [Entry]) -> Option<&'e str> {
+        let is_custom = self.schema.is_structural();
+        let mut versions = entries.iter().map(|entry| entry.api_version.as_str());
+        versions.find(|version| {
+            version.matches('/').count() > 1 || (is_custom && self.schema_of(version).is_none())
+        })
     }
 
     /// Whether encoded entries are of versions that the kind still has, and of types as they still are.

@@ -72,7 +72,7 @@ impl<'v> Writer<'_, 'v> {
                 let other = schema.union().map_or(schema, |(_, _, other)| other);
                 self.write(value, other);
             }
-            (Type::FieldsV1, value @ Value::Object(_)) => write_fields_v1(self.out, value),
+            (Type::FieldsV1, value @ Value::Object(_)) if !self.sorted => write_fields_v1(self.out, value),
             (_, value) => write_any(self.out, value),
         }
     }
