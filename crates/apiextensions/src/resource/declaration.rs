@@ -14,8 +14,8 @@ use crate::{
 use arc_swap::ArcSwap;
 use pintle_machinery::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
-    Verb,
+    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind,
+    TableConvertor, Verb,
 };
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
@@ -40,13 +40,13 @@ pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
-    let shown = definition.shown();
-    let versions = definition.spec.versions.iter().zip(&shown);
+    let shown_by_all = definition.shown();
+    let versions = definition.spec.versions.iter().zip(&shown_by_all);
     let versions = versions.map(|(version, shown)| {
         let mut resource = declare_version(definition, version, stored, &terminating, &source);
         resource.converter = converter.clone();
         resource.table = columns(shown);
-        resource.selectable_fields = selectable_fields(shown);
+        resource.selectable_fields = selectable_fields(shown, &shown_by_all);
         resource
     });
     Declared { versions: versions.collect(), terminating, source }
@@ -117,9 +117,7 @@ fn declare_version(
 /// How a scale prints.
 fn scale_table() -> Arc<dyn TableConvertor> {
     static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
-        let column = |name: &str, what: &str, path: &str| {
-            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
-        };
+        let column = |name: &str, what: &str, path: &str| json!({"name": name, "type": "integer", "description": what, "jsonPath": path});
         columns(&json!({"additionalPrinterColumns": [
             column("Desired", "Number of desired replicas", ".spec.replicas"),
             column("Available", "Number of actual replicas", ".status.replicas"),
