@@ -8,6 +8,7 @@ use super::{
 use crate::{
     columns,
     columns::age_column,
+    conversion::{Webhooks, converter},
     definition_view::{Definition, Spec, Version},
     selectable_fields, unsupported_field,
 };
@@ -15,8 +16,8 @@ use arc_swap::ArcSwap;
 use pintle_apiserver::discovery::compare_versions;
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind,
-    TableConvertor, Verb,
+    Converter, Resource, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
+    Verb,
 };
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
@@ -32,12 +33,12 @@ pub(crate) struct Declared {
 }
 
 /// The declarations of a definition under its accepted names.
-pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
+pub(crate) fn declare(definition: &Arc<Definition>, webhooks: &Webhooks) -> Declared {
     let terminating = Arc::new(AtomicBool::new(definition.is_true("Terminating")));
     let source = Arc::new(ArcSwap::new(definition.object().clone()));
     let converter: Option<Arc<dyn Converter>> = match definition.spec.versions.len() {
         0 | 1 => None,
-        _ => Some(Arc::new(SameContent)),
+        _ => Some(converter(definition, webhooks)),
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
