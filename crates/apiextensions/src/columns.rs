@@ -94,7 +94,7 @@ impl PathColumn {
             name: column.str_at("name").into(),
             column_type: ColumnType::new(column.str_at("type"))?,
             format: column.str_at("format").into(),
-            description: Some(column.str_at("description").into()).filter(|text: &Box<str>| !text.is_empty()),
+            description: Some(column.str_at("description")).filter(|text| !text.is_empty()).map(Into::into),
             priority: column
                 .i64_at("priority")
                 .and_then(|priority| i32::try_from(priority).ok())
@@ -175,14 +175,17 @@ fn age_of(time: &str, now: Timestamp) -> String {
 
 /// The column of versions that declare none.
 fn age() -> PathColumn {
-    let path = ".metadata.creationTimestamp";
-    let column = json!({
+    PathColumn::new(&age_column()).unwrap_or_else(|| unreachable!("a constant, which is a column"))
+}
+
+/// The same as a definition would declare it.
+pub(crate) fn age_column() -> Value {
+    json!({
         "name": "Age",
         "type": "date",
-        "jsonPath": path,
+        "jsonPath": ".metadata.creationTimestamp",
         "description": object_meta_description("creationTimestamp"),
-    });
-    PathColumn::new(&column).unwrap_or_else(|| unreachable!("{path} is a path"))
+    })
 }
 
 /// What the API's documentation says of a field of `ObjectMeta`. It is looked up once, when the first table is asked for:
@@ -223,6 +226,8 @@ mod tests {
             ("string", ".spec.s", json!("hello")),
             ("string", ".spec.i", json!("7")),
             ("string", ".spec.n", json!("2.5")),
+            ("string", ".spec.big", json!("1.23456785e+07")),
+            ("integer", ".spec.big", json!(12_345_678)),
             ("string", ".spec.b", json!("true")),
             ("string", ".spec.o", json!(r#"{"x":"a\u003cb","y":1}"#)),
             ("string", ".spec.l", json!(r#"["p",1.5]"#)),

@@ -12,6 +12,7 @@ mod validation;
 mod api_approval;
 mod columns;
 mod conversion_rules;
+mod default_rules;
 mod deprecation;
 mod formats;
 mod go_json;
@@ -27,6 +28,6 @@ mod selectable_fields;
 mod spec;
 mod structural_rules;
 mod subresources;
-mod valid_path;
+pub(crate) mod valid_path;
 
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};

@@ -47,6 +47,11 @@ impl Definitions {
         self.0.read().get(name).cloned()
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Definition>> {
+        self.0.read().values().cloned().collect()
+    }
+
     fn names(&self) -> Vec<String> {
         self.0.read().keys().cloned().collect()
     }

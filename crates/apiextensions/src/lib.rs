@@ -15,6 +15,7 @@ mod custom_resource_definition;
 mod definition;
 mod definition_view;
 mod informer;
+mod published;
 mod resource;
 mod selectable_fields;
 mod server;

@@ -9,11 +9,13 @@ use crate::{
 };
 use pintle_apiserver::registry::{StorageFactory, Stores};
 use pintle_machinery::Status;
+use pintle_openapi::CustomDefinitions;
 use std::sync::Arc;
 use tokio::{runtime::Handle as Runtime, sync::watch, task::JoinHandle};
 
 /// A running server: what serves custom resources, and its controllers.
 pub struct ApiExtensions {
+    definitions: Arc<Definitions>,
     synced: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -42,9 +44,14 @@ impl ApiExtensions {
         run(Finalizer(context), &mut handlers, &mut tasks, runtime, stopping);
         let (synced, is_synced) = watch::channel(false);
         let store = stores.store(&resource())?;
-        let informer = Informer { store, definitions, handlers, synced };
+        let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
         tasks.push(runtime.spawn(informer.run(stopping.clone())));
-        Ok(ApiExtensions { synced: is_synced, tasks })
+        Ok(ApiExtensions { definitions, synced: is_synced, tasks })
+    }
+
+    /// The definitions, for the documents about what they define.
+    pub fn definitions(&self) -> Arc<dyn CustomDefinitions> {
+        self.definitions.clone()
     }
 
     /// Waits until every definition that was there at the start is served, if it is to be.

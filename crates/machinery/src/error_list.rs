@@ -243,6 +243,7 @@ mod tests {
             (FieldError::invalid(&path, "x\"y", "no"), r#"spec.ports[0][a/b]: Invalid value: "x\"y": no"#),
             (FieldError::invalid(&path, -1, "no"), "spec.ports[0][a/b]: Invalid value: -1: no"),
             (FieldError::invalid(&path, 2.0, "no"), "spec.ports[0][a/b]: Invalid value: 2: no"),
+            (FieldError::invalid(&path, 2.5e6, "no"), "spec.ports[0][a/b]: Invalid value: 2.5e+06: no"),
             (
                 FieldError::invalid(&path, json!({"a": [1e21, 2.0, "<"]}), ""),
                 r#"spec.ports[0][a/b]: Invalid value: {"a":[1e+21,2,"\u003c"]}"#,

@@ -15,6 +15,7 @@ pub mod int_or_string;
 pub mod jsonpath;
 pub mod managed_fields;
 pub mod meta;
+pub mod nested;
 pub mod options;
 pub mod patch;
 pub mod quantity;

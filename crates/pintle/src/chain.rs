@@ -108,7 +108,8 @@ pub(crate) fn build(
     );
     let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
-    let open_api = OpenApi::new(declared, server_version);
+    let open_api =
+        OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
         discovery: Discovery::new(

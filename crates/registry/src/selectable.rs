@@ -12,12 +12,15 @@ pub struct SelectableField {
     pub value: fn(&Value, &str) -> String,
     /// Whether watchers that select one value of it are found by an index. For fields that many watchers select by.
     pub trigger: bool,
+    /// Whether clients of this version may select by it. The versions of a custom resource share one row of values, in
+    /// which each has its own.
+    pub offered: bool,
 }
 
 impl SelectableField {
     /// A field whose selector name is its path in the object; a number or boolean is printed, an absent one is "".
     pub fn new(name: impl Into<String>) -> SelectableField {
-        SelectableField { name: name.into(), value: text_at, trigger: false }
+        SelectableField { name: name.into(), value: text_at, trigger: false, offered: true }
     }
 
     /// The same, with an index for watchers.

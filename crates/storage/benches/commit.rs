@@ -1,9 +1,11 @@
-//! Durable writes of 3 KB objects to the embedded engine, by one writer and by many that share syncs: how long one
+//! Durable writes of pods to the embedded engine, by one writer and by many that share syncs: how long one
 //! takes (`wall`), and what it costs in user and system time of the process (`cpu`).
 
-use bytes::Bytes;
+mod pods;
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, Key, Storage};
+use pods::Pods;
 use rustix::time::{ClockId, clock_gettime};
 use std::{
     sync::{
@@ -45,16 +47,16 @@ fn commit(criterion: &mut Criterion) {
 
 /// Creates `writes` keys from so many tasks, each of which waits for its write to be durable.
 async fn create(storage: &Arc<dyn Storage>, next: &Arc<AtomicU64>, writers: u64, writes: u64) {
-    let value = Bytes::from(vec![b'x'; 3_000]);
+    let pods = Arc::new(Pods::new());
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
-            let (storage, next, value) = (Arc::clone(storage), Arc::clone(next), value.clone());
+            let (storage, next, pods) = (Arc::clone(storage), Arc::clone(next), Arc::clone(&pods));
             let share = writes / writers + u64::from(writer < writes % writers);
             tokio::spawn(async move {
                 for _ in 0..share {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
-                    storage.create(&key, value.clone(), None).await.expect("create");
+                    storage.create(&key, pods.pod(number), None).await.expect("create");
                 }
             })
         })

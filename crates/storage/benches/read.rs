@@ -1,8 +1,10 @@
-//! What a start costs, and reads that the watch cache does not answer, in a store of 20,000 objects of 3 KB.
+//! What a start costs, and reads that the watch cache does not answer, in a store of 20,000 pods.
 
-use bytes::Bytes;
+mod pods;
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, Key, ListRequest, Revision, Storage, WatchRequest};
+use pods::Pods;
 use std::{path::Path, sync::Arc};
 use tokio::runtime::Runtime;
 
@@ -44,13 +46,13 @@ fn key(number: usize) -> Key {
 
 async fn fill(directory: &Path) {
     let storage = Arc::new(open(directory));
-    let value = Bytes::from(vec![b'x'; 3_000]);
+    let pods = Arc::new(Pods::new());
     let writers: Vec<_> = (0..64)
         .map(|writer| {
-            let (storage, value) = (Arc::clone(&storage), value.clone());
+            let (storage, pods) = (Arc::clone(&storage), Arc::clone(&pods));
             tokio::spawn(async move {
                 for number in (writer..OBJECTS).step_by(64) {
-                    storage.create(&key(number), value.clone(), None).await.expect("create");
+                    storage.create(&key(number), pods.pod(number as u64), None).await.expect("create");
                 }
             })
         })

@@ -1,13 +1,16 @@
-//! Creates of 3 KB values by 16 and by 64 writers, on the embedded engine and on a real etcd in turn: one run, one disk,
+//! Creates of pods by 16 and by 64 writers, on the embedded engine and on a real etcd in turn: one run, one disk,
 //! and both sync what they acknowledge.
 //!
-//! `PINTLE_ETCD` names the etcd (`cargo xtask bench writers` installs it), `TMPDIR` the disk. CPU is that of all
+//! `PINTLE_ETCD` names the etcd (`cargo xtask bench writers` installs it; without it the embedded engine is measured
+//! alone, to be profiled), `TMPDIR` the disk. CPU is that of all
 //! processes that take part: of this one, which is the writers and the embedded engine or the client of etcd, and of
 //! etcd. Other than by `cargo bench`, the embedded engine alone is tried for a moment.
 
-use bytes::Bytes;
+mod pods;
+
 use pintle_harness::{Etcd, EtcdConfig};
 use pintle_storage::{EmbeddedOptions, EmbeddedStorage, EtcdOptions, EtcdStorage, Key, Storage};
+use pods::Pods;
 use rustix::{
     fs::statfs,
     time::{ClockId, clock_gettime},
@@ -23,7 +26,6 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 const WRITERS: [usize; 2] = [16, 64];
-const VALUE_BYTES: usize = 3_000;
 /// Each engine is measured so many times; the median counts.
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(4);
@@ -45,6 +47,9 @@ fn main() {
     let kind = statfs(directory.path()).expect("a file system").f_type;
     assert!(kind != TMPFS, "{} is in memory: let TMPDIR name a disk", std::env::temp_dir().display());
 
+    if std::env::var_os("PINTLE_ETCD").is_none() {
+        return println!("{}", WRITERS.map(|writers| alone(&embedded, &runtime, writers)).join("\n"));
+    }
     let cluster = Etcd::launch(EtcdConfig::current().expect("PINTLE_ETCD")).expect("etcd");
     let options = EtcdOptions::new([cluster.urls()], "/registry");
     let storage = runtime.block_on(EtcdStorage::open(options)).expect("a connection to etcd");
@@ -72,6 +77,12 @@ fn main() {
     }
 }
 
+/// What the embedded engine does by itself, to profile it.
+fn alone(embedded: &Engine, runtime: &Runtime, writers: usize) -> String {
+    let outcomes = (0..ROUNDS).map(|_| embedded.measure(runtime, writers, ROUND)).collect();
+    format!("| {writers} | embedded | {} |", median(outcomes).row())
+}
+
 /// An engine, and whose CPU time counts beside this process's.
 struct Engine {
     name: &'static str,
@@ -87,20 +98,21 @@ impl Engine {
 
     /// So many tasks, each of which creates a key and waits for it to be durable, again and again.
     fn measure(&self, runtime: &Runtime, writers: usize, time: Duration) -> Outcome {
-        let value = Bytes::from(vec![b'x'; VALUE_BYTES]);
+        let pods = Arc::new(Pods::new());
         let cpu = self.cpu();
         let started = Instant::now();
         let tasks: Vec<_> = (0..writers)
             .map(|_| {
-                let (storage, next, value) =
-                    (Arc::clone(&self.storage), Arc::clone(&self.next), value.clone());
+                let (storage, next, pods) =
+                    (Arc::clone(&self.storage), Arc::clone(&self.next), Arc::clone(&pods));
                 runtime.spawn(async move {
                     let mut latencies = Vec::new();
                     while started.elapsed() < time {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let key = Key::new(format!("/registry/pods/default/pod-{number:09}"));
+                        let pod = pods.pod(number);
                         let begun = Instant::now();
-                        storage.create(&key, value.clone(), None).await.expect("a create");
+                        storage.create(&key, pod, None).await.expect("a create");
                         latencies.push(begun.elapsed());
                     }
                     latencies

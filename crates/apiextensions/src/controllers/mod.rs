@@ -2,9 +2,9 @@
 //! informer, keeps a queue of names, and writes through the server's own registry as a client would.
 
 mod api_approval;
-mod condition;
+pub(crate) mod condition;
 mod establishing;
-mod finalizer;
+pub(crate) mod finalizer;
 mod naming;
 mod non_structural;
 mod queue;

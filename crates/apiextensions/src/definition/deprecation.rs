@@ -1,6 +1,6 @@
 //! What is said of versions that will not be served for ever.
 
-use super::path::Path;
+use super::{go_json, path::Path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt, text::is_print};
 
 const MAX_LENGTH: usize = 256;
@@ -9,7 +9,8 @@ const MAX_LENGTH: usize = 256;
 pub(super) fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(warning) = version.field("deprecationWarning").and_then(Value::as_str) else { return };
     let mut wrong = |detail: String| {
-        errors.push(FieldError::invalid(&path.child("deprecationWarning").field(), warning, detail));
+        let error = FieldError::invalid(&path.child("deprecationWarning").field(), warning, detail);
+        errors.push(go_json::as_json(error));
     };
     if !version.bool_at("deprecated") {
         return wrong("can only be set for deprecated versions".to_owned());

@@ -1,9 +1,56 @@
 //! Parts of definitions as some messages show them: in the form the rules were made for, as Go's encoder prints a struct
 //! without field tags, every field by its Go name whether it is set or not.
 
-use super::json_schema_props::{Items, JsonSchemaProps, Named, SchemaOrBool};
+use super::json_schema_props::{Dependency, Items, JsonSchemaProps, Named, SchemaOrBool};
 use super::spec::{Parts, Spec};
-use pintle_machinery::{Value, ValueExt, codec::json};
+use pintle_machinery::{FieldError, Value, ValueExt, codec::json};
+
+/// How many schemas are printed; a message with more helps nobody, and a small schema makes a long text.
+const MAX_SCHEMAS: usize = 4096;
+
+/// Whether a schema is too large to be shown.
+fn is_too_large(schema: &JsonSchemaProps<'_>, count: &mut usize) -> bool {
+    schema.has(&mut |_| {
+        *count += 1;
+        *count > MAX_SCHEMAS
+    })
+}
+
+/// The error with its value shown, unless that is too large.
+pub(super) fn shown(error: FieldError, text: Option<String>) -> FieldError {
+    match text {
+        Some(text) => error.shown_as(text),
+        None => FieldError { bad_value: None, ..error },
+    }
+}
+
+/// The error with its value shown as JSON also if it is text, as the reference shows optional and enumerated texts.
+pub(super) fn as_json(error: FieldError) -> FieldError {
+    let text = error.bad_value.as_ref().map(|value| String::from_utf8_lossy(&json::encode_any(value)).into_owned());
+    shown(error, text)
+}
+
+/// A schema, if it is not too large.
+pub(super) fn bounded_schema(schema: &JsonSchemaProps<'_>) -> Option<String> {
+    (!is_too_large(schema, &mut 0)).then(|| self::schema(schema))
+}
+
+/// The versions of a spec, if they are not too large.
+pub(super) fn bounded_versions(spec: &Spec<'_>) -> Option<String> {
+    let mut count = 0;
+    let mut own = spec.versions.iter().filter_map(|version| version.own.schema());
+    (!own.any(|schema| is_too_large(schema, &mut count))).then(|| versions(spec))
+}
+
+/// `items`, if it is not too large.
+pub(super) fn bounded_items(items: &Items<'_>) -> Option<String> {
+    let mut count = 0;
+    let is_small = match items {
+        Items::One(schema) => !is_too_large(schema, &mut count),
+        Items::Many(schemas) => !schemas.iter().any(|schema| is_too_large(schema, &mut count)),
+    };
+    is_small.then(|| self::items(items))
+}
 
 /// A rule of `x-kubernetes-validations`.
 pub(super) fn rule(rule: &Value) -> String {
@@ -18,7 +65,7 @@ pub(super) fn rule(rule: &Value) -> String {
 }
 
 /// `items`.
-pub(super) fn items(items: &Items<'_>) -> String {
+fn items(items: &Items<'_>) -> String {
     let mut out = Struct::new();
     match items {
         Items::One(schema) => {
@@ -34,7 +81,7 @@ pub(super) fn items(items: &Items<'_>) -> String {
 }
 
 /// A schema.
-pub(super) fn schema(schema: &JsonSchemaProps<'_>) -> String {
+fn schema(schema: &JsonSchemaProps<'_>) -> String {
     let mut out = Struct::new();
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
@@ -75,10 +122,18 @@ pub(super) fn schema(schema: &JsonSchemaProps<'_>) -> String {
     let dependencies =
         unsupported.and_then(|unsupported| unsupported.dependencies.as_ref()).map(|dependencies| {
             let mut out = Struct::new();
-            for (name, schema) in dependencies {
+            for (name, dependency) in dependencies {
                 let mut either = Struct::new();
-                either.optional("Schema", schema.as_ref().map(self::schema));
-                either.raw("Property", "null");
+                match dependency {
+                    Dependency::Schema(schema) => {
+                        either.raw("Schema", &self::schema(schema));
+                        either.raw("Property", "null");
+                    }
+                    Dependency::Properties(names) => {
+                        either.raw("Schema", "null");
+                        either.value("Property", Some(names));
+                    }
+                }
                 out.raw(name, &either.end());
             }
             out.end()
@@ -106,7 +161,7 @@ pub(super) fn schema(schema: &JsonSchemaProps<'_>) -> String {
 }
 
 /// The versions of a spec; `null` when there is no list of them.
-pub(super) fn versions(spec: &Spec<'_>) -> String {
+fn versions(spec: &Spec<'_>) -> String {
     let versions = spec.versions.iter().map(|version| {
         let mut out = Struct::new();
         out.text("Name", version.name);

@@ -4,12 +4,12 @@
 //! bounded by the decoders, which refuse trees deeper than [`pintle_machinery::codec::MAX_DEPTH`], so the recursion here
 //! and in the checks is too.
 
-use pintle_machinery::{Map, Value};
+use pintle_machinery::Value;
 
 /// One schema, with what the checks ask for most; the rest is in the tree.
 #[derive(Debug, Default)]
 pub(super) struct JsonSchemaProps<'a> {
-    pub(super) tree: Option<&'a Map>,
+    pub(super) tree: Option<&'a Value>,
     pub(super) ty: &'a str,
     pub(super) format: &'a str,
     pub(super) pattern: &'a str,
@@ -54,6 +54,14 @@ pub(super) struct SchemaOrBool<'a> {
     pub(super) schema: Option<Box<JsonSchemaProps<'a>>>,
 }
 
+/// What a property depends on.
+#[derive(Debug)]
+pub(super) enum Dependency<'a> {
+    Schema(JsonSchemaProps<'a>),
+    /// Names of properties.
+    Properties(&'a Value),
+}
+
 /// Parts of JSON Schema that the API knows of and refuses.
 #[derive(Debug, Default)]
 pub(super) struct Unsupported<'a> {
@@ -62,7 +70,7 @@ pub(super) struct Unsupported<'a> {
     pub(super) reference: Option<&'a str>,
     pub(super) pattern_properties: Named<'a>,
     /// `None` when absent: an empty one is refused too.
-    pub(super) dependencies: Option<Vec<(&'a str, Option<JsonSchemaProps<'a>>)>>,
+    pub(super) dependencies: Option<Vec<(&'a str, Dependency<'a>)>>,
     pub(super) additional_items: Option<SchemaOrBool<'a>>,
     pub(super) definitions: Named<'a>,
 }
@@ -71,7 +79,7 @@ impl<'a> JsonSchemaProps<'a> {
     /// Reads a schema. Members are of the types the API declares, since the tree was decoded by its schema.
     pub(super) fn read(tree: &'a Value) -> JsonSchemaProps<'a> {
         let Value::Object(members) = tree else { return JsonSchemaProps::default() };
-        let mut schema = JsonSchemaProps { tree: Some(members), ..JsonSchemaProps::default() };
+        let mut schema = JsonSchemaProps { tree: Some(tree), ..JsonSchemaProps::default() };
         for (name, value) in members {
             if !value.is_null() {
                 schema.member(name, value);
@@ -119,7 +127,11 @@ impl<'a> JsonSchemaProps<'a> {
             "dependencies" => {
                 let members = value.as_object().into_iter().flatten();
                 let read = |(name, value): (&'a String, &'a Value)| {
-                    (name.as_str(), value.is_object().then(|| Self::read(value)))
+                    let dependency = match value {
+                        Value::Object(_) => Dependency::Schema(Self::read(value)),
+                        names => Dependency::Properties(names),
+                    };
+                    (name.as_str(), dependency)
                 };
                 self.unsupported().dependencies = Some(members.map(read).collect());
             }
@@ -133,12 +145,12 @@ impl<'a> JsonSchemaProps<'a> {
 
     /// A member that the checks ask for rarely.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
-        self.tree?.get(name).filter(|value| !value.is_null())
+        self.tree?.as_object()?.get(name).filter(|value| !value.is_null())
     }
 
     /// The members that are there.
     pub(super) fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
-        let members = self.tree.into_iter().flatten();
+        let members = self.tree.and_then(Value::as_object).into_iter().flatten();
         members.filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.as_str(), value))
     }
 
@@ -184,7 +196,6 @@ impl<'a> JsonSchemaProps<'a> {
 
 impl<'a> Unsupported<'a> {
     fn has(&self, condition: &mut dyn FnMut(&JsonSchemaProps<'a>) -> bool) -> bool {
-        let mut dependencies = self.dependencies.iter().flatten().filter_map(|(_, schema)| schema.as_ref());
         self.pattern_properties.iter().any(|(_, schema)| schema.has(condition))
             || self
                 .additional_items
@@ -192,7 +203,15 @@ impl<'a> Unsupported<'a> {
                 .and_then(|items| items.schema.as_ref())
                 .is_some_and(|schema| schema.has(condition))
             || self.definitions.iter().any(|(_, schema)| schema.has(condition))
-            || dependencies.any(|schema| schema.has(condition))
+            || self.dependent_schemas().any(|(_, schema)| schema.has(condition))
+    }
+
+    /// Schemas that hold where a property is.
+    pub(super) fn dependent_schemas(&self) -> impl Iterator<Item = (&'a str, &JsonSchemaProps<'a>)> {
+        self.dependencies.iter().flatten().filter_map(|(name, dependency)| match dependency {
+            Dependency::Schema(schema) => Some((*name, schema)),
+            Dependency::Properties(_) => None,
+        })
     }
 }
 

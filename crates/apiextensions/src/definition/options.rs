@@ -6,7 +6,7 @@
 use super::conversion_rules::{has_recognized_review_version, is_invalid_ca_bundle};
 use super::path::Path;
 use super::spec::Spec;
-use super::{schema_rules, selectable_fields, structural_rules};
+use super::{default_rules, schema_rules, selectable_fields, structural_rules};
 use pintle_machinery::{Value, ValueExt};
 
 /// The rules that depend on what is stored. The names say what is required or allowed.
@@ -17,6 +17,7 @@ pub(super) struct ValidationOptions {
     pub(super) require_schemas: bool,
     pub(super) require_valid_types: bool,
     pub(super) require_structural_schemas: bool,
+    pub(super) require_pruned_defaults: bool,
     pub(super) require_atomic_set_items: bool,
     pub(super) require_map_list_keys: bool,
     /// An invalid bundle keeps a definition from being established, and is refused once it is.
@@ -34,6 +35,7 @@ impl ValidationOptions {
             require_schemas: true,
             require_valid_types: true,
             require_structural_schemas: true,
+            require_pruned_defaults: true,
             require_atomic_set_items: true,
             require_map_list_keys: true,
             allow_invalid_ca_bundle: true,
@@ -55,6 +57,7 @@ impl ValidationOptions {
             // Schemas are required to be structural anyway, but where unknown fields are kept.
             require_structural_schemas: !new.preserves_unknown_fields()
                 || !old.schemas().any(structural_rules::is_non_structural),
+            require_pruned_defaults: !old.schemas().any(default_rules::has_unpruned_defaults),
             require_atomic_set_items: !old
                 .any_schema(|schema| schema_rules::non_atomic_set_items(schema, &nowhere).is_some()),
             require_map_list_keys: !old

@@ -82,10 +82,8 @@ fn validate(
     }
     if let Some(unsupported) = &schema.unsupported {
         let path = path.child("dependencies");
-        for (name, schema) in unsupported.dependencies.iter().flatten() {
-            if let Some(schema) = schema {
-                validate(schema, &path.key(name), inside, options, errors);
-            }
+        for (name, schema) in unsupported.dependent_schemas() {
+            validate(schema, &path.key(name), inside, options, errors);
         }
     }
     if schema.preserve_unknown_fields == Some(false) {
@@ -273,7 +271,7 @@ fn validate_map_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mu
         Some(items @ Items::Many(_)) => {
             let detail = "must only have a single schema if x-kubernetes-list-type is map";
             let error = FieldError::invalid(&items_path.field(), Value::Null, detail);
-            errors.push(error.shown_as(go_json::items(items)));
+            errors.push(go_json::shown(error, go_json::bounded_items(items)));
             return;
         }
         None => {
@@ -361,7 +359,8 @@ fn validate_rule(schema: &JsonSchemaProps<'_>, rule: &Value, path: &Path<'_>, er
     }
     let reason = rule.at("reason").and_then(Value::as_str);
     if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
-        errors.push(FieldError::not_supported(&path.child("reason").field(), reason, &REASONS));
+        let error = FieldError::not_supported(&path.child("reason").field(), reason, &REASONS);
+        errors.push(go_json::as_json(error));
     }
     let field_path = rule.str_at("fieldPath");
     let mut wrong_path = |detail: &str| {

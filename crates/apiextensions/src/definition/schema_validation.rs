@@ -4,7 +4,8 @@ use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
 use super::spec::Validation;
 use super::validation::Check;
-use super::{go_json, schema_rules, structural_rules};
+use super::{default_rules, go_json, schema_rules, structural_rules};
+use crate::structural::StructuralSchema;
 use pintle_machinery::{ErrorList, FieldError, Value};
 
 /// The fields of a schema in the order in which the rules see them, by the names they have there, with whether a root
@@ -82,7 +83,7 @@ pub(super) fn validate_validation(
     }
     let unreadable = structural_rules::unreadable(schema).filter(|_| check.needs_structure);
     if check.needs_structure && unreadable.is_none() {
-        errors.extend(structural_rules::validate_structural(schema, &path));
+        errors.extend(validate_structure(schema, check, &path));
     }
     errors.extend(schema_rules::validate_schema(schema, &path, check.options));
     // What makes a schema unreadable has mostly been said already, and then with its place.
@@ -91,9 +92,27 @@ pub(super) fn validate_validation(
     }
 }
 
+/// The structure, and if there is nothing wrong with it, the defaults in it.
+fn validate_structure(schema: &JsonSchemaProps<'_>, check: &Check<'_>, path: &Path<'_>) -> ErrorList {
+    let errors = structural_rules::validate_structural(schema, path);
+    let has_defaults = || schema.has(&mut |schema| schema.default.is_some());
+    let Some(tree) = schema.tree.filter(|_| errors.is_empty() && has_defaults()) else { return errors };
+    match StructuralSchema::new(tree) {
+        Ok(structural) => {
+            let require_pruned = check.options.require_pruned_defaults;
+            default_rules::validate_defaults(schema, &structural, path, require_pruned)
+        }
+        Err(error) => vec![FieldError::invalid(&path.field(), "", error)],
+    }
+}
+
 fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<FieldError> {
     let is_set = |name: &str| match schema.get(name) {
-        None | Some(Value::Bool(false)) => false,
+        None => false,
+        // These are not flags, and say something also by `false`.
+        Some(Value::Bool(false)) => {
+            matches!(name, "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields")
+        }
         Some(Value::String(text)) => !text.is_empty() || matches!(name, "$ref"),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(_) => true,
@@ -110,7 +129,7 @@ fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<F
                  enabled"
             );
             let error = FieldError::invalid(&path.field(), Value::Null, detail);
-            return Some(error.shown_as(go_json::schema(schema)));
+            return Some(go_json::shown(error, go_json::bounded_schema(schema)));
         }
     }
     None

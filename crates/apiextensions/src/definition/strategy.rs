@@ -2,6 +2,7 @@
 
 use super::spec::same;
 use super::{formats, validation};
+use crate::controllers::{condition, finalizer::FINALIZER};
 use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
@@ -50,6 +51,33 @@ impl Strategy for DefinitionStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        if condition::find(object, "Terminating").is_some() {
+            // It has been asked for before.
+            return;
+        }
+        // Unlike other kinds, it is not thereby another, and has no grace period.
+        object.remove_at("metadata.deletionGracePeriodSeconds");
+        object.set_generation(object.generation().saturating_sub(1));
+        let mut finalizers = object.items_at("metadata.finalizers").to_vec();
+        if !finalizers.iter().any(|own| own == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+        object.set("metadata.finalizers", finalizers);
+        let says = condition::Says {
+            condition_type: "Terminating",
+            status: "True",
+            reason: "InstanceDeletionPending",
+            message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        };
+        condition::set(object, says);
+    }
+
+    /// A definition never goes with the request to delete it: its objects go first.
+    fn may_be_removed(&self, object: &Value) -> bool {
+        object.is_terminating()
     }
 }
 

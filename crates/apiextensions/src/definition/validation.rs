@@ -14,7 +14,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{
         is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain, validate_immutable_field,
-        validate_object_meta, validate_object_meta_update,
+        validate_object_meta_accessor, validate_object_meta_accessor_update,
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) fn validate(definition: &Value) -> ErrorList {
     };
     let options = ValidationOptions::for_create();
     let spec = Spec::of(definition);
-    let mut errors = validate_object_meta(definition, false, name, &FieldPath::new("metadata"));
+    let mut errors = validate_object_meta_accessor(definition, false, name, &FieldPath::new("metadata"));
     validate_spec(&spec, &options, &mut errors);
     validate_rest(definition, &spec, None, &mut errors);
     errors
@@ -43,7 +43,7 @@ pub(super) fn validate(definition: &Value) -> ErrorList {
 pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
     let options = ValidationOptions::for_update(definition, old);
     let spec = Spec::of(definition);
-    let mut errors = validate_object_meta_update(definition, old, &FieldPath::new("metadata"));
+    let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
     validate_spec(&spec, &options, &mut errors);
     let mut immutable = |path: &str| {
         let (new, old) = (Value::from(definition.str_at(path)), Value::from(old.str_at(path)));
@@ -62,7 +62,7 @@ pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
 
 /// What is wrong with a change of a definition's status.
 pub(super) fn validate_status_update(definition: &Value, old: &Value) -> ErrorList {
-    let mut errors = validate_object_meta_update(definition, old, &FieldPath::new("metadata"));
+    let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
     validate_status(definition, &mut errors);
     errors
 }
@@ -191,7 +191,8 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
         let strategy = conversion.str_at("strategy");
         if strategy != "None" && preserves {
             let detail = "must be None if spec.preserveUnknownFields is true";
-            errors.push(FieldError::invalid(&path.child("strategy").field(), strategy, detail));
+            let error = FieldError::invalid(&path.child("strategy").field(), strategy, detail);
+            errors.push(go_json::as_json(error));
         }
         errors.extend(validate_conversion(conversion, &path, options));
     }
@@ -315,7 +316,7 @@ fn validate_set_of_versions(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Error
     names.sort_unstable();
     let mut wrong = |detail: &str| {
         let error = FieldError::invalid(&path.child("versions").field(), Value::Null, detail);
-        errors.push(error.shown_as(go_json::versions(spec)));
+        errors.push(go_json::shown(error, go_json::bounded_versions(spec)));
     };
     if names.windows(2).any(|pair| matches!(pair, [one, other] if one == other)) {
         wrong("must contain unique version names");

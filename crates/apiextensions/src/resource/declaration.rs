@@ -1,20 +1,25 @@
 //! Declarations of a custom resource: one for each version of its definition.
 
 use super::{
+    scale::plain,
     schema::{Source, lazy_schema, lazy_structural},
     strategy::{CustomResourceStrategy, Rules, StatusStrategy},
 };
 use crate::{
     columns,
-    definition_view::{Definition, Version},
+    columns::age_column,
+    definition_view::{Definition, Spec, Version},
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
-use pintle_machinery::{GroupVersionKind, GroupVersionResource};
+use pintle_apiserver::discovery::compare_versions;
+use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, Verb,
+    Converter, Resource, SameContent, ScalePaths, Scope, SelectableField, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
+    Verb,
 };
-use std::sync::{Arc, atomic::AtomicBool};
+use serde_json::json;
+use std::sync::{Arc, LazyLock, atomic::AtomicBool};
 
 /// What is served of a definition.
 pub(crate) struct Declared {
@@ -37,15 +42,28 @@ pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
     let shown = definition.shown();
-    let versions = definition.spec.versions.iter().zip(&shown);
-    let versions = versions.map(|(version, shown)| {
+    let selectable: Vec<Vec<SelectableField>> = shown.iter().map(selectable_fields).collect();
+    let versions = definition.spec.versions.iter().zip(&shown).zip(&selectable);
+    let versions = versions.map(|((version, shown), own_fields)| {
         let mut resource = declare_version(definition, version, stored, &terminating, &source);
         resource.converter = converter.clone();
         resource.table = columns(shown);
-        resource.selectable_fields = selectable_fields(shown);
+        resource.selectable_fields = fields_of_all(&selectable, own_fields);
         resource
     });
     Declared { versions: versions.collect(), terminating, source }
+}
+
+/// The fields of all versions, of which one offers its own: an object is in the cache once for all of them.
+fn fields_of_all(all: &[Vec<SelectableField>], own: &[SelectableField]) -> Vec<SelectableField> {
+    let mut fields: Vec<SelectableField> = Vec::new();
+    for field in all.iter().flatten() {
+        if !fields.iter().any(|known| known.name == field.name) {
+            let offered = own.iter().any(|own| own.name == field.name);
+            fields.push(SelectableField { offered, ..field.clone() });
+        }
+    }
+    fields
 }
 
 fn declare_version(
@@ -94,19 +112,35 @@ fn declare_version(
         });
     }
     if let Some(scale) = scale {
-        let path = |path: &str| path.trim_start_matches('.').to_owned();
+        let path = |path: &str| plain(path).to_owned();
         resource.subresources.push(Subresource {
             name: "scale".to_owned(),
             kind: SubresourceKind::Scale(ScalePaths {
                 spec_replicas: path(&scale.spec_replicas_path),
                 status_replicas: path(&scale.status_replicas_path),
-                selector: scale.label_selector_path.as_deref().map(path),
+                selector: scale.label_selector_path.as_deref().filter(|path| !path.is_empty()).map(path),
+                custom: Some(scale_table()),
             }),
         });
     }
     resource.unsupported_field = Some(unsupported_field);
     resource.deprecation = deprecation(definition, version);
     resource
+}
+
+/// How a scale prints.
+fn scale_table() -> Arc<dyn TableConvertor> {
+    static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
+        let column = |name: &str, what: &str, path: &str| {
+            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
+        };
+        columns(&json!({"additionalPrinterColumns": [
+            column("Desired", "Number of desired replicas", ".spec.replicas"),
+            column("Available", "Number of actual replicas", ".status.replicas"),
+            age_column(),
+        ]}))
+    });
+    TABLE.clone()
 }
 
 /// What requests to a deprecated version are warned of.
@@ -117,7 +151,14 @@ fn deprecation(definition: &Definition, version: &Version) -> Option<String> {
     if let Some(warning) = &version.deprecation_warning {
         return Some(warning.clone());
     }
-    let kind = &definition.spec.names.kind;
-    let id = GroupVersionResource::new(definition.spec.group.as_str(), version.name.as_str(), "");
-    Some(format!("{} {kind} is deprecated", id.group_version()))
+    let Spec { group, names, versions, .. } = &definition.spec;
+    let kind = &names.kind;
+    let mut warning = format!("{group}/{} {kind} is deprecated", version.name);
+    let better = versions.iter().filter(|other| {
+        other.served && !other.deprecated && compare_versions(&version.name, &other.name).is_lt()
+    });
+    if let Some(best) = better.max_by(|a, b| compare_versions(&a.name, &b.name)) {
+        warning.push_str(&format!("; use {group}/{} {kind}", best.name));
+    }
+    Some(warning)
 }

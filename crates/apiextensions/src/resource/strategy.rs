@@ -7,7 +7,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Value, ValueExt,
     error_list::quote,
     meta::ObjectMeta,
-    validation::{is_qualified_name, validate_object_meta, validate_object_meta_update},
+    validation::{is_qualified_name, validate_object_meta_accessor, validate_object_meta_accessor_update},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
 use std::sync::{
@@ -40,6 +40,17 @@ impl Rules {
             }
         }
         errors
+    }
+
+    /// Whether the values, of which `old` had some already, are as the schema says.
+    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+        errors.extend(self.schema.validate_values(object, old));
+        if let Some(scale) = &self.scale {
+            scale::validate_spec(scale, object, errors);
+            scale::validate_status(scale, object, errors);
+        }
+        errors.extend(self.schema.validate_embedded_resources(object));
+        errors.extend(self.schema.validate_list_types(object, old));
     }
 }
 
@@ -91,11 +102,8 @@ impl Strategy for CustomResourceStrategy {
             return errors;
         }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
-        errors = validate_object_meta(object, self.0.namespaced, name, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
-            scale::validate_spec(scale, object, &mut errors);
-            scale::validate_status(scale, object, &mut errors);
-        }
+        errors = validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
+        self.0.validate_content(object, None, &mut errors);
         errors
     }
 
@@ -120,11 +128,8 @@ impl Strategy for CustomResourceStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
-            scale::validate_spec(scale, object, &mut errors);
-            scale::validate_status(scale, object, &mut errors);
-        }
+        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
+        self.0.validate_content(object, Some(old), &mut errors);
         errors
     }
 
@@ -197,10 +202,13 @@ impl Strategy for StatusStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
-        if let Some(scale) = &self.0.scale {
+        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
+        let rules = &self.0;
+        errors.extend(rules.schema.validate_status_values(object, old));
+        if let Some(scale) = &rules.scale {
             scale::validate_status(scale, object, &mut errors);
         }
+        errors.extend(rules.schema.validate_list_types(object, Some(old)));
         errors
     }
 

@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use pintle_machinery::codec::{DecodeError, Decoded, StrictProblem, json};
-use pintle_machinery::validation::{is_dns1035_label, validate_object_meta, validate_path_segment_name};
+use pintle_machinery::validation::{
+    is_dns1035_label, validate_object_meta_accessor, validate_path_segment_name,
+};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
@@ -49,6 +51,37 @@ pub(super) fn coerce_below(
     coercer.value(value, node, &Path::ROOT)?;
     coercer.unknown.sort_unstable();
     Ok(coercer.unknown)
+}
+
+/// Coerces the metadata of all resources in a value, of itself too if it is one.
+pub(super) fn coerce_resources(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &mut Value,
+    is_resource: bool,
+) -> Result<(), FieldError> {
+    let mut coercer = Coercer { schema, invalid: InvalidMetadata::Refuse, unknown: Vec::new() };
+    if let (true, Value::Object(members)) = (is_resource, &mut *value) {
+        coercer.resource(members, &Path::ROOT)?;
+    }
+    coercer.value(value, node, &Path::ROOT)
+}
+
+/// Checks type and metadata of all resources in a value, of itself too if it is one.
+pub(super) fn validate_resources(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &Value,
+    is_resource: bool,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if let (true, false, Value::Object(members)) =
+        (is_resource, node.flags.has(Flags::EMBEDDED_RESOURCE), value)
+    {
+        validate_resource(members, &FieldPath::default(), &mut errors);
+    }
+    validate_value(schema, node, value, &Path::ROOT, &mut errors);
+    errors
 }
 
 /// Makes a value what `ObjectMeta` can hold, dropping what it cannot. What is no object stays.
@@ -254,7 +287,12 @@ fn validate_metadata(metadata: &Value, path: &FieldPath, errors: &mut ErrorList)
             // An embedded resource needs no name.
             object.set_default("metadata.name", "fakename");
             let namespaced = !object.str_at("metadata.namespace").is_empty();
-            errors.extend(validate_object_meta(&object, namespaced, validate_path_segment_name, path));
+            errors.extend(validate_object_meta_accessor(
+                &object,
+                namespaced,
+                validate_path_segment_name,
+                path,
+            ));
         }
     }
 }

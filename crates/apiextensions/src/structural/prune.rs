@@ -15,6 +15,12 @@ pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String
     pruner.unknown
 }
 
+/// Removes what is unknown of a value of some node; `is_resource` says that it has apiVersion, kind and metadata.
+pub(super) fn prune_value(schema: &StructuralSchema, node: &Node, value: &mut Value, is_resource: bool) {
+    let mut pruner = Pruner { schema, unknown: Vec::new() };
+    pruner.value(value, Some(node), is_resource, &Path::ROOT);
+}
+
 /// Brings every default into the form that an object would have it in, so that putting it in needs no second look.
 pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
     if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {

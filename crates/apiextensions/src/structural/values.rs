@@ -35,7 +35,26 @@ pub(super) fn validate(
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
 ) -> ErrorList {
-    let walk = Walk { schema };
+    collect(Walk { schema, knows_int_or_string: true }, node, value, old, prefix)
+}
+
+/// Checks a default in a definition, for which `x-kubernetes-int-or-string` is no type.
+pub(super) fn validate_default(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &Value,
+    prefix: &FieldPath,
+) -> ErrorList {
+    collect(Walk { schema, knows_int_or_string: false }, node, value, None, prefix)
+}
+
+fn collect(
+    walk: Walk<'_>,
+    node: &Node,
+    value: &Value,
+    old: Option<&Correlated<'_>>,
+    prefix: &FieldPath,
+) -> ErrorList {
     let mut quick = Quick::default();
     walk.value(node, value, &Path::ROOT, None, &mut quick);
     if !quick.failed() {
@@ -108,6 +127,7 @@ impl Sink for Thorough {
 
 struct Walk<'s> {
     schema: &'s StructuralSchema,
+    knows_int_or_string: bool,
 }
 
 impl<'s> Walk<'s> {
@@ -142,10 +162,10 @@ impl<'s> Walk<'s> {
     ) -> usize {
         let mut matched = 0;
         let format = self.format(node);
-        let typed = node.ty.is_some() || node.flags.has(Flags::INT_OR_STRING);
+        let typed = node.ty.is_some() || self.is_int_or_string(node);
         if value.is_null() {
             if typed && !node.flags.has(Flags::NULLABLE) {
-                sink.problem(|| Problem::wrong_type(path, &type_name(node), "null"));
+                sink.problem(|| Problem::wrong_type(path, &self.type_name(node), "null"));
             } else {
                 matched += 1;
             }
@@ -171,7 +191,7 @@ impl<'s> Walk<'s> {
             }
             Value::Number(number) => {
                 let constraints = self.schema.constraints(node);
-                number::check(constraints, number_type(node), format, number, path, sink);
+                number::check(constraints, self.number_type(node), format, number, path, sink);
                 matched += 2;
             }
             Value::Array(items) => matched += self.list(node, items, path, old, sink) + 1,
@@ -209,17 +229,17 @@ impl<'s> Walk<'s> {
             Value::Array(_) => ("array", ""),
             Value::Object(_) => ("object", ""),
         };
-        let (integer, number) = (has_type(node, JsonType::Integer), has_type(node, JsonType::Number));
+        let (integer, number) = (self.has_type(node, JsonType::Integer), self.has_type(node, JsonType::Number));
         let fits = match value {
             Value::Null => false,
-            Value::Bool(_) => has_type(node, JsonType::Boolean),
+            Value::Bool(_) => self.has_type(node, JsonType::Boolean),
             Value::Number(value) if value.is_f64() => {
                 number || (integer && value.as_f64().is_some_and(number::is_integral))
             }
             Value::Number(_) => integer || number,
-            Value::String(_) => has_type(node, JsonType::String),
-            Value::Array(_) => has_type(node, JsonType::Array),
-            Value::Object(_) => has_type(node, JsonType::Object),
+            Value::String(_) => self.has_type(node, JsonType::String),
+            Value::Array(_) => self.has_type(node, JsonType::Array),
+            Value::Object(_) => self.has_type(node, JsonType::Object),
         };
         if let Some(format) = format {
             let text_like = matches!(value, Value::String(_) | Value::Array(_));
@@ -232,7 +252,7 @@ impl<'s> Walk<'s> {
             }
         }
         if !fits {
-            sink.problem(|| Problem::wrong_type(path, &type_name(node), found));
+            sink.problem(|| Problem::wrong_type(path, &self.type_name(node), found));
             return 0;
         }
         1
@@ -496,23 +516,29 @@ fn take<S: Sink>(best: Option<(usize, S)>, sink: &mut S) -> usize {
     matched
 }
 
-fn has_type(node: &Node, ty: JsonType) -> bool {
-    match node.flags.has(Flags::INT_OR_STRING) {
-        true => matches!(ty, JsonType::Integer | JsonType::String),
-        false => node.ty == Some(ty),
+impl Walk<'_> {
+    fn is_int_or_string(&self, node: &Node) -> bool {
+        self.knows_int_or_string && node.flags.has(Flags::INT_OR_STRING)
     }
-}
 
-/// The type that numbers are checked as; `None` where more than one will do.
-fn number_type(node: &Node) -> Option<JsonType> {
-    let ty = node.ty.filter(|_| !node.flags.has(Flags::INT_OR_STRING));
-    ty.filter(|ty| matches!(ty, JsonType::Integer | JsonType::Number))
-}
+    fn has_type(&self, node: &Node, ty: JsonType) -> bool {
+        match self.is_int_or_string(node) {
+            true => matches!(ty, JsonType::Integer | JsonType::String),
+            false => node.ty == Some(ty),
+        }
+    }
 
-fn type_name(node: &Node) -> String {
-    match node.flags.has(Flags::INT_OR_STRING) {
-        true => "integer,string".to_owned(),
-        false => node.ty.map_or("", JsonType::name).to_owned(),
+    /// The type that numbers are checked as; `None` where more than one will do.
+    fn number_type(&self, node: &Node) -> Option<JsonType> {
+        let ty = node.ty.filter(|_| !self.is_int_or_string(node));
+        ty.filter(|ty| matches!(ty, JsonType::Integer | JsonType::Number))
+    }
+
+    fn type_name(&self, node: &Node) -> String {
+        match self.is_int_or_string(node) {
+            true => "integer,string".to_owned(),
+            false => node.ty.map_or("", JsonType::name).to_owned(),
+        }
     }
 }
 

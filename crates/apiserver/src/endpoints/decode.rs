@@ -84,7 +84,7 @@ fn read(
 ) -> Result<Value, Status> {
     let media_type = content_type(exchange.headers)?;
     let is_custom = schema.is_structural();
-    let mut custom_kind = None;
+    let mut custom_kind: Option<String> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         if is_custom {
             custom_kind = Some(check_custom_type_meta(&api_version, found, wanted, body)?);
@@ -100,7 +100,13 @@ fn read(
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            json::decode(body, schema)
+            match &custom_kind {
+                // Nothing is known of another kind; it is going to be refused for being one.
+                Some(found) if *found != kind.kind => {
+                    json::decode_any(body).map(|value| Decoded { value, problems: Vec::new() })
+                }
+                _ => json::decode(body, schema),
+            }
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| {
@@ -120,7 +126,7 @@ fn read(
     };
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
-    if is_custom {
+    if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
         let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }

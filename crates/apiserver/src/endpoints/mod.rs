@@ -324,8 +324,49 @@ impl ApiEndpoints {
     }
 }
 
+/// Finds the handler of a custom resource, whose paths are told apart by the verb alone: a name may stand where none is
+/// asked for, and lacks where one is.
+fn custom_action(exchange: &Exchange<'_>) -> Result<Action, Status> {
+    let info = exchange.info;
+    let resource = &exchange.resource.resource;
+    let unsupported = || Status::method_not_supported(&resource.group_resource(), &info.verb);
+    let action = match info.subresource.as_str() {
+        "" => match info.verb.as_str() {
+            "get" => Action::Get,
+            "list" => return Ok(Action::List),
+            "watch" => return Ok(Action::Watch),
+            "create" => return Ok(Action::Create),
+            "update" => Action::Update,
+            "patch" => Action::Patch,
+            "delete" => Action::Delete,
+            "deletecollection" => return Ok(Action::DeleteCollection),
+            _ => return Err(unsupported()),
+        },
+        name => {
+            let subresource = resource.subresource(name);
+            let missing = || Status::not_found(&resource.group_resource(), &info.name);
+            match (&subresource.ok_or_else(missing)?.kind, info.verb.as_str()) {
+                (SubresourceKind::Scale(_), "get") => Action::GetScale,
+                (SubresourceKind::Scale(_), "update") => Action::UpdateScale,
+                (SubresourceKind::Scale(_), "patch") => Action::PatchScale,
+                (_, "get") => Action::GetPart,
+                (_, "update") => Action::UpdatePart,
+                (_, "patch") => Action::PatchPart,
+                _ => return Err(unsupported()),
+            }
+        }
+    };
+    match info.name.is_empty() {
+        true => Err(Status::bad_request("name must be provided")),
+        false => Ok(action),
+    }
+}
+
 /// Finds the handler: 404 for paths that do not exist, 405 for methods a path does not have.
 fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
+    if exchange.resource.schema.is_custom() {
+        return custom_action(exchange);
+    }
     let info = exchange.info;
     let resource = &exchange.resource.resource;
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";

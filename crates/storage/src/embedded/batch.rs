@@ -3,6 +3,7 @@
 use super::{
     Shared,
     row::{self, Entry, Inserts, storage_error},
+    value::StoredValue,
 };
 use crate::{
     EventKind, Key, KeyValue, Revision, StorageError, StorageEvent, ValueState, WriteError,
@@ -23,6 +24,8 @@ use tokio::{
 pub(super) struct Write {
     pub(super) key: Key,
     pub(super) kind: WriteKind,
+    /// What is stored of its value.
+    pub(super) stored: StoredValue,
     /// Who wants to know, and its place in the inbox; nobody, when the engine itself deletes what has expired.
     pub(super) reply: Option<(oneshot::Sender<Outcome>, OwnedSemaphorePermit)>,
     /// What [`current_runtime`] was for who wants to know.
@@ -37,13 +40,19 @@ pub(super) enum WriteKind {
     Delete { expected: Revision },
 }
 
-impl Write {
-    /// Bytes of the value, if there is one.
-    pub(super) fn size(&self) -> usize {
-        match &self.kind {
-            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => value.len(),
-            WriteKind::Delete { .. } => 0,
+impl WriteKind {
+    pub(super) fn value(&self) -> Option<&Bytes> {
+        match self {
+            WriteKind::Create { value, .. } | WriteKind::Update { value, .. } => Some(value),
+            WriteKind::Delete { .. } => None,
         }
+    }
+}
+
+impl Write {
+    /// Bytes it takes in the log.
+    pub(super) fn size(&self) -> usize {
+        self.key.as_str().len() + self.stored.bytes().len()
     }
 
     pub(super) fn answer(self, outcome: Outcome) {
@@ -93,7 +102,7 @@ pub(super) struct Batch<'connection> {
     pub(super) events: Vec<StorageEvent>,
     /// What is to be deleted when.
     pub(super) expirations: Vec<(u64, Key, Revision)>,
-    /// Bytes of keys and values.
+    /// Bytes of keys and stored values.
     pub(super) bytes: u64,
     /// The keys this batch has written: what the index does not know yet.
     written: HashMap<Key, Version>,
@@ -180,18 +189,12 @@ impl<'connection> Batch<'connection> {
         let create_revision = if kind == EventKind::Create { revision } else { created };
         let key = write.key.clone();
         let entry = Entry { revision, kind, key, create_revision, previous, expires };
+        self.inserts.insert(&entry, &write.stored)?;
+        self.bytes += write.size() as u64;
         let (version, mod_revision) = match kind {
-            EventKind::Create | EventKind::Update => {
-                self.inserts.insert(&entry, &value)?;
-                self.bytes += value.len() as u64;
-                (Version::live(revision, create_revision), revision)
-            }
-            EventKind::Delete => {
-                self.inserts.insert(&entry, &[])?;
-                (Version::tombstone(revision), previous)
-            }
+            EventKind::Create | EventKind::Update => (Version::live(revision, create_revision), revision),
+            EventKind::Delete => (Version::tombstone(revision), previous),
         };
-        self.bytes += entry.key.as_str().len() as u64;
         self.revision = revision;
         if expires != 0 {
             self.expirations.push((expires, entry.key.clone(), revision));

@@ -11,9 +11,11 @@
 use super::{
     EmbeddedOptions, Shared,
     batch::{Batch, Outcome, Write, WriteKind, answer, commit_error, is_disk_full, milliseconds},
+    copier::Copier,
     inbox::{Command, Gathering, Reply, Taken},
     meta::Meta,
     row,
+    value::StoredValue,
 };
 use crate::{Key, Revision, StorageError};
 use rusqlite::Connection;
@@ -53,18 +55,38 @@ pub(super) struct Committer {
     /// Revisions that are compacted away but whose rows are still there, descending: rows go oldest first, so that a
     /// tombstone outlives what it deleted, and a restart in between sees no key rise from the dead.
     garbage: Vec<Revision>,
+    /// What else than writes was asked in this round.
+    asked: Asked,
     /// Who waits for the rows to go.
     compactions: Vec<Reply>,
     /// So many free pages are never given back.
     spare_pages: u64,
     /// Rows went, and nobody has looked since whether there are too many free pages.
     vacuuming: bool,
-    log_bytes: u64,
-    /// About what has been written to the log since it was copied.
-    logged: u64,
+    copier: Copier,
     poisoned: Option<StorageError>,
     /// How many writers were answered in this round.
     answered: usize,
+}
+
+/// Commands that come after the writes of a round.
+#[derive(Default)]
+struct Asked {
+    compactions: Vec<(Revision, Reply)>,
+    probes: Vec<Reply>,
+}
+
+impl Asked {
+    /// Takes those among commands, and adds the writes to others.
+    fn sort(&mut self, commands: Vec<Command>, writes: &mut Vec<Write>) {
+        for command in commands {
+            match command {
+                Command::Write(write) => writes.push(write),
+                Command::Compact { revision, reply } => self.compactions.push((revision, reply)),
+                Command::Probe { reply } => self.probes.push(reply),
+            }
+        }
+    }
 }
 
 impl Committer {
@@ -77,6 +99,7 @@ impl Committer {
         garbage: Vec<Revision>,
         options: &EmbeddedOptions,
     ) -> Committer {
+        let copier = Copier::new(Arc::clone(&shared), options.log_bytes);
         Committer {
             shared,
             connection,
@@ -84,12 +107,11 @@ impl Committer {
             meta,
             expirations,
             garbage: descending(garbage),
+            asked: Asked::default(),
             compactions: Vec::new(),
             spare_pages: options.spare_bytes / u64::from(row::PAGE_SIZE),
             vacuuming: true,
-            log_bytes: options.log_bytes,
-            // What an earlier process left in the log is copied soon.
-            logged: options.log_bytes / 2,
+            copier,
             poisoned: None,
             answered: 0,
         }
@@ -103,23 +125,17 @@ impl Committer {
             let started = Instant::now();
             self.answered = 0;
             let mut writes = self.due();
-            let (mut compactions, mut probes) = (Vec::new(), Vec::new());
-            for command in commands {
-                match command {
-                    Command::Write(write) => writes.push(write),
-                    Command::Compact { revision, reply } => compactions.push((revision, reply)),
-                    Command::Probe { reply } => probes.push(reply),
-                }
-            }
+            self.asked.sort(commands, &mut writes);
             while !writes.is_empty() {
                 let rest = writes.split_off(batch_length(&writes));
-                self.commit(std::mem::replace(&mut writes, rest));
+                let batch = std::mem::replace(&mut writes, rest);
+                self.commit(batch, gathering);
             }
-            for (revision, reply) in compactions {
+            for (revision, reply) in std::mem::take(&mut self.asked.compactions) {
                 self.compact(revision, reply);
             }
-            if !probes.is_empty() {
-                self.probe(probes);
+            if !self.asked.probes.is_empty() {
+                self.probe();
             }
             // One writer is nobody to wait for.
             gathering = (self.answered > 1).then(|| {
@@ -129,9 +145,7 @@ impl Committer {
             });
             self.collect_garbage();
             self.vacuum();
-            if self.logged >= self.log_bytes {
-                self.checkpoint();
-            }
+            self.copy_log();
             if closing {
                 return self.close(ending);
             }
@@ -163,17 +177,19 @@ impl Committer {
             let Some((_, key, expected)) = self.expirations.pop_first() else { break };
             // A later write of the key has its own time, or none.
             if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
-                writes.push(Write { key, kind: WriteKind::Delete { expected }, reply: None, runtime: None });
+                let kind = WriteKind::Delete { expected };
+                writes.push(Write { key, kind, stored: StoredValue::empty(), reply: None, runtime: None });
             }
         }
         writes
     }
 
-    fn commit(&mut self, writes: Vec<Write>) {
+    /// Commits writes, and with them those of writers who are a little late.
+    fn commit(&mut self, mut writes: Vec<Write>, gathering: Option<Gathering>) {
         if let Some(error) = self.poisoned.clone() {
             return refuse(writes, &error);
         }
-        match self.transact(&writes) {
+        match self.transact(&mut writes, gathering) {
             Ok(outcomes) => {
                 self.answered += writes.len();
                 answer(writes, outcomes);
@@ -192,14 +208,27 @@ impl Committer {
     }
 
     /// Writes, syncs and publishes.
-    fn transact(&mut self, writes: &[Write]) -> rusqlite::Result<Vec<Outcome>> {
-        let shared = &self.shared;
+    fn transact(
+        &mut self,
+        writes: &mut Vec<Write>,
+        gathering: Option<Gathering>,
+    ) -> rusqlite::Result<Vec<Outcome>> {
+        let shared = Arc::clone(&self.shared);
         let before = shared.state.read().revision;
         execute(&self.connection, "BEGIN IMMEDIATE")?;
         let mut batch = Batch::new(&self.connection, before)?;
         let mut outcomes = Vec::with_capacity(writes.len());
-        for write in writes {
-            outcomes.push(batch.apply(shared, write)?);
+        for write in writes.iter() {
+            outcomes.push(batch.apply(&shared, write)?);
+        }
+        let mut room = Room::beside(writes);
+        let late = shared.inbox.take_late(writes.len(), gathering, |command| match command {
+            Command::Write(write) => room.fits(write),
+            Command::Compact { .. } | Command::Probe { .. } => true,
+        });
+        self.asked.sort(late, writes);
+        for write in writes.iter().skip(outcomes.len()) {
+            outcomes.push(batch.apply(&shared, write)?);
         }
         if batch.revision == before {
             execute(&self.connection, "ROLLBACK")?;
@@ -217,7 +246,7 @@ impl Committer {
         *shared.failure.lock() = None;
         self.expirations.extend(batch.expirations);
         // A row of an index page and a value page, each of which the log has whole.
-        self.logged += batch.bytes + (u64::from(row::PAGE_SIZE) * 2);
+        self.copier.written(batch.bytes + (u64::from(row::PAGE_SIZE) * 2));
         Ok(outcomes)
     }
 
@@ -279,7 +308,7 @@ impl Committer {
     }
 
     /// Writes something that changes nothing but needs space, and says how that went.
-    fn probe(&mut self, replies: Vec<Reply>) {
+    fn probe(&mut self) {
         let result = match &self.poisoned {
             Some(error) => Err(error.clone()),
             None => self.try_space().map_err(|error| self.failed(error)),
@@ -287,7 +316,7 @@ impl Committer {
         if result.is_ok() {
             *self.shared.failure.lock() = None;
         }
-        for reply in replies {
+        for reply in self.asked.probes.drain(..) {
             let _ = reply.send(result.clone());
         }
     }
@@ -347,7 +376,7 @@ impl Committer {
         execute(&self.connection, "COMMIT")?;
         self.meta = meta;
         self.vacuuming = true;
-        self.logged += descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2;
+        self.copier.written(descending.len() as u64 * u64::from(row::PAGE_SIZE) / 2);
         Ok(())
     }
 
@@ -364,7 +393,7 @@ impl Committer {
                     self.failed(error);
                 }
                 // Each of them moves another and changes what leads to that one.
-                self.logged += VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE);
+                self.copier.written(VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE));
             }
             Ok(_) => self.vacuuming = false,
             Err(error) => {
@@ -388,26 +417,20 @@ impl Committer {
     }
 
     /// Copies the log into the database, so that it can be used again from its start.
-    fn checkpoint(&mut self) {
-        if self.poisoned.is_some() {
-            return;
-        }
-        match checkpoint(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)") {
-            Ok(true) => self.logged = 0,
-            // A reader still needs the log: later.
-            Ok(false) => self.logged = self.log_bytes / 2,
-            Err(error) => {
-                self.logged = self.log_bytes / 2;
-                self.failed(error);
-            }
+    fn copy_log(&mut self) {
+        if self.poisoned.is_none()
+            && let Err(error) = self.copier.copy(&self.connection)
+        {
+            self.failed(error);
         }
     }
 
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
         let mut result = Ok(());
+        let copied = self.copier.end();
         if self.poisoned.is_none()
-            && let Err(error) = checkpoint(&self.connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+            && let Err(error) = copied.and_then(|()| truncate_log(&self.connection))
         {
             result = Err(self.failed(error));
         }
@@ -455,12 +478,34 @@ fn refuse(writes: Vec<Write>, error: &StorageError) {
 
 /// How many of the writes make a transaction.
 fn batch_length(writes: &[Write]) -> usize {
-    let mut bytes = 0;
-    let fits = |write: &&Write| {
-        bytes += write.size();
-        bytes <= MAX_BATCH_BYTES
-    };
-    writes.iter().take(MAX_BATCH_WRITES).take_while(fits).count().max(1)
+    let mut room = Room { writes: MAX_BATCH_WRITES, bytes: MAX_BATCH_BYTES };
+    writes.iter().take_while(|write| room.fits(write)).count().max(1)
+}
+
+/// What a transaction still has room for.
+struct Room {
+    writes: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn beside(writes: &[Write]) -> Room {
+        let bytes = writes.iter().map(Write::size).sum();
+        Room {
+            writes: MAX_BATCH_WRITES.saturating_sub(writes.len()),
+            bytes: MAX_BATCH_BYTES.saturating_sub(bytes),
+        }
+    }
+
+    /// Whether another write fits, which then takes its room.
+    fn fits(&mut self, write: &Write) -> bool {
+        let (Some(writes), Some(bytes)) = (self.writes.checked_sub(1), self.bytes.checked_sub(write.size()))
+        else {
+            return false;
+        };
+        (self.writes, self.bytes) = (writes, bytes);
+        true
+    }
 }
 
 fn descending(mut revisions: Vec<Revision>) -> Vec<Revision> {
@@ -480,10 +525,7 @@ fn give_back(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Whether all of the log was copied.
-fn checkpoint(connection: &Connection, pragma: &str) -> rusqlite::Result<bool> {
-    let mut statement = connection.prepare_cached(pragma)?;
-    let (busy, log, copied): (i64, i64, i64) =
-        statement.query_row((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(busy == 0 && log == copied)
+/// Copies all of the log, and makes it empty if nobody reads.
+fn truncate_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
 }

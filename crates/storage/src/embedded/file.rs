@@ -6,11 +6,13 @@
 use super::{
     EmbeddedOptions,
     committer::Expirations,
+    copier::Copier,
     locate::{self, Place},
     log,
     meta::Meta,
     row::{self, Inserts},
     scan::scan,
+    value::StoredValue,
 };
 use crate::{
     EventKind, Revision,
@@ -28,7 +30,7 @@ use std::{
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 2;
+pub(super) const FORMAT_VERSION: i64 = 3;
 /// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
 const OLDEST_FORMAT_VERSION: i64 = 1;
 
@@ -275,6 +277,10 @@ fn check_not_empty(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+/// How a connection that writes syncs.
+const SYNCING: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+    PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;";
+
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread at a time, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -294,11 +300,15 @@ fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
     }
     // A log that grew while somebody read for long is cut when it is begun again.
-    let log_limit = options.log_bytes.saturating_mul(2);
-    connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-         PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF; PRAGMA journal_size_limit = {log_limit};",
-    ))?;
+    let log_limit = Copier::longest(options.log_bytes);
+    connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {log_limit};"))?;
+    Ok(connection)
+}
+
+/// A connection that only copies the log.
+pub(super) fn copier(directory: &Path) -> rusqlite::Result<Connection> {
+    let connection = connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
+    connection.execute_batch(SYNCING)?;
     Ok(connection)
 }
 
@@ -412,22 +422,29 @@ fn load(path: &Path, connection: Connection, version: i64, lock: File) -> Result
         }
     })?;
     if version < FORMAT_VERSION {
-        upgrade(&connection, meta, &tombstones)
+        upgrade(&connection, version, meta, &tombstones)
             .map_err(|source| connection_error(path, &connection, source))?;
     }
     let garbage = index.compact(meta.compacted);
     Ok(Opened { lock, connection, index, meta, expirations, garbage })
 }
 
-/// From version 1, whose deletes have no row among the values, and whose numbers have no checksum: in one transaction,
-/// so that there is either version or the other.
-fn upgrade(connection: &Connection, meta: Meta, tombstones: &[Revision]) -> rusqlite::Result<()> {
+/// In one transaction, so that there is either version or the other. In version 1 deletes have no row among the values,
+/// and the numbers have no checksum; in version 2 no value is compressed.
+fn upgrade(
+    connection: &Connection,
+    version: i64,
+    meta: Meta,
+    tombstones: &[Revision],
+) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let mut inserts = Inserts::new(connection)?;
-    for revision in tombstones {
-        inserts.value(*revision, &[])?;
+    if version == 1 {
+        let mut inserts = Inserts::new(connection)?;
+        for revision in tombstones {
+            inserts.value(*revision, &StoredValue::empty())?;
+        }
+        drop(inserts);
+        meta.write(connection)?;
     }
-    drop(inserts);
-    meta.write(connection)?;
     connection.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}; COMMIT"))
 }

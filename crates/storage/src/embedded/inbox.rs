@@ -5,13 +5,16 @@
 //!
 //! Writers who have just been answered together tend to come back together, a moment after the first of them. A thread
 //! that took the first one's write alone would make all the others wait for a sync of their own, so it waits for them:
-//! [`Gathering`].
+//! [`Gathering`]. When they are many, it begins with half of them, and takes the rest when it has made rows of those.
 
 use super::batch::Write;
 use crate::{Revision, StorageError};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// Fewer are waited for all at once: being woken twice costs more than it saves.
+const WORTH_HALVING: usize = 16;
 
 pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
 
@@ -39,7 +42,7 @@ pub(super) struct Taken {
 /// For whom the commit thread waits once the first command is there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gathering {
-    /// So many commands are enough.
+    /// So many commands are to come.
     pub(super) expected: usize,
     /// So late it is not worth the wait any more.
     pub(super) until: Instant,
@@ -61,6 +64,8 @@ struct State {
     ended: bool,
     poisoned: Option<StorageError>,
     asleep: bool,
+    /// The sleeper has something to look at that is no command.
+    nudged: bool,
     /// So many commands wake the sleeper.
     wanted: usize,
 }
@@ -93,6 +98,15 @@ impl Inbox {
         !state.ended
     }
 
+    /// Has the commit thread take a turn.
+    pub(super) fn nudge(&self) {
+        let mut state = self.state.lock();
+        state.nudged = true;
+        if state.wanted <= 1 {
+            self.wake(&mut state);
+        }
+    }
+
     fn wake(&self, state: &mut State) {
         if state.asleep {
             state.asleep = false;
@@ -110,17 +124,10 @@ impl Inbox {
     /// Everything that waits, after at most `patience` if nothing does (`None`: however long it takes).
     pub(super) fn take(&self, patience: Option<Duration>, gathering: Option<Gathering>) -> Taken {
         let mut state = self.state.lock();
-        if let Some(Gathering { expected, until }) = gathering
-            && state.commands.len() < expected
-            && !state.closing
-        {
-            state.asleep = true;
-            state.wanted = expected;
-            self.ready.wait_while_until(&mut state, |state| state.asleep, until);
-            state.asleep = false;
+        if let Some(Gathering { expected, until }) = gathering {
+            self.gather(&mut state, expected.div_ceil(2).max(expected.min(WORTH_HALVING)), until);
         }
-        state.wanted = 1;
-        if state.commands.is_empty() && !state.closing {
+        if state.commands.is_empty() && !state.closing && !state.nudged {
             state.asleep = true;
             match patience {
                 None => self.ready.wait_while(&mut state, |state| state.asleep),
@@ -130,7 +137,35 @@ impl Inbox {
             }
             state.asleep = false;
         }
+        state.nudged = false;
         Taken { commands: std::mem::take(&mut state.commands), closing: state.closing }
+    }
+
+    /// What has come while the commit thread was busy with `taken` commands, and if it is gathering, the rest of those
+    /// it waits for: as many as `fits` says yes to, one after the other.
+    pub(super) fn take_late(
+        &self,
+        taken: usize,
+        gathering: Option<Gathering>,
+        fits: impl FnMut(&&Command) -> bool,
+    ) -> Vec<Command> {
+        let mut state = self.state.lock();
+        if let Some(Gathering { expected, until }) = gathering {
+            self.gather(&mut state, expected.saturating_sub(taken), until);
+        }
+        let count = state.commands.iter().take_while(fits).count();
+        state.commands.drain(..count).collect()
+    }
+
+    /// Waits until there are so many commands, or it is too late.
+    fn gather(&self, state: &mut MutexGuard<'_, State>, expected: usize, until: Instant) {
+        if state.commands.len() < expected && !state.closing {
+            state.asleep = true;
+            state.wanted = expected;
+            self.ready.wait_while_until(state, |state| state.asleep, until);
+            state.asleep = false;
+        }
+        state.wanted = 1;
     }
 
     /// The commit thread ends: whoever waits for that is returned, whoever comes later need not wait.

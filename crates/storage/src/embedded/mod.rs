@@ -18,6 +18,7 @@
 
 mod batch;
 mod committer;
+mod copier;
 mod file;
 mod inbox;
 mod locate;
@@ -27,6 +28,7 @@ mod read;
 mod row;
 mod scan;
 mod snapshot;
+mod value;
 mod watch;
 
 #[cfg(test)]
@@ -55,13 +57,11 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{Semaphore, oneshot};
+use value::{MAX_VALUE_BYTES, StoredValue};
 use watch::EmbeddedWatch;
 
 /// So many writes may wait for the disk; more wait for their turn to wait.
 const MAX_WAITING_WRITES: usize = 4096;
-
-/// No value is larger, which SQLite could not store.
-const MAX_VALUE_BYTES: usize = 256 << 20;
 
 /// How an [`EmbeddedStorage`] uses memory and disk.
 #[derive(Debug, Clone)]
@@ -157,11 +157,12 @@ impl EmbeddedStorage {
             let permit = permit.map_err(|_| StorageError::Closed)?;
             let (reply, answer) = oneshot::channel();
             let reply = Some((reply, permit));
-            let write = Write { key, kind, reply, runtime: batch::current_runtime() };
-            if write.size() > MAX_VALUE_BYTES {
+            if kind.value().is_some_and(|value| value.len() > MAX_VALUE_BYTES) {
                 let error = format!("the value has more than {MAX_VALUE_BYTES} bytes");
                 return Err(StorageError::Engine(error).into());
             }
+            let stored = StoredValue::new(kind.value());
+            let write = Write { key, kind, stored, reply, runtime: batch::current_runtime() };
             self.shared.inbox.push(Command::Write(write))?;
             answer.await.unwrap_or_else(|_| Err(ended().into()))
         })

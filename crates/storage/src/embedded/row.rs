@@ -3,7 +3,10 @@
 //! SQLite checks its log but not its pages, so every row carries a CRC-32 of what it says, revision included: a bit
 //! that flips on the disk is an error and never another value.
 
-use super::locate;
+use super::{
+    locate,
+    value::{self, StoredValue},
+};
 use crate::{EventKind, Key, Revision, StorageError};
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
@@ -69,7 +72,7 @@ impl Inserts<'_> {
 
     /// Inserts a write. A delete has an empty value, which nobody reads: that there is a row for every write tells
     /// whether the newest ones are all there.
-    pub(super) fn insert(&mut self, entry: &Entry, value: &[u8]) -> rusqlite::Result<()> {
+    pub(super) fn insert(&mut self, entry: &Entry, value: &StoredValue) -> rusqlite::Result<()> {
         let revision = integer(entry.revision);
         self.entry.execute((
             revision,
@@ -84,8 +87,8 @@ impl Inserts<'_> {
     }
 
     /// Inserts only the row among the values.
-    pub(super) fn value(&mut self, revision: Revision, value: &[u8]) -> rusqlite::Result<()> {
-        self.value.execute((integer(revision), value_checksum(revision, value), value)).map(drop)
+    pub(super) fn value(&mut self, revision: Revision, value: &StoredValue) -> rusqlite::Result<()> {
+        self.value.execute((integer(revision), value.checksum(revision), value.bytes())).map(drop)
     }
 }
 
@@ -107,16 +110,18 @@ pub(super) fn delete(connection: &Connection, first: Revision, last: Revision) -
 pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Option<Bytes>, StorageError> {
     let mut statement = connection.prepare_cached(SELECT_VALUE).map_err(storage_error)?;
     let read = |row: &Row<'_>| {
-        let value = row.get_ref(1)?.as_blob().map(Bytes::copy_from_slice);
-        Ok((row.get_ref(0)?.as_i64().ok(), value.ok()))
+        let (checksum, stored) = (row.get_ref(0)?.as_i64(), row.get_ref(1)?.as_blob());
+        Ok(checksum
+            .ok()
+            .zip(stored.ok())
+            .and_then(|(checksum, stored)| value::read(revision, checksum, stored)))
     };
-    let row = statement.query_row((integer(revision),), read).optional().map_err(storage_error)?;
-    match row {
+    match statement.query_row((integer(revision),), read).optional().map_err(storage_error)? {
         None => Ok(None),
-        Some((Some(checksum), Some(value))) if checksum == value_checksum(revision, &value) => {
-            Ok(Some(value))
+        Some(Some(value)) => Ok(Some(value)),
+        Some(None) => {
+            Err(corrupt(connection, "vals", revision, "the value of revision", "fails its checksum"))
         }
-        Some(_) => Err(corrupt(connection, "vals", revision, "the value of revision", "fails its checksum")),
     }
 }
 
@@ -168,13 +173,6 @@ impl Entry {
         hasher.update(self.key.as_str().as_bytes());
         i64::from(hasher.finalize())
     }
-}
-
-fn value_checksum(revision: Revision, value: &[u8]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&revision.0.to_be_bytes());
-    hasher.update(value);
-    i64::from(hasher.finalize())
 }
 
 /// SQLite has signed integers only. A revision has 63 bits for the next few million years.

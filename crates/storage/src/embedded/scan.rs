@@ -9,7 +9,7 @@
 //!   lost, but not of both by the same bytes.
 
 use super::{
-    file::{FORMAT_VERSION, OpenError, damaged},
+    file::{OpenError, damaged},
     locate,
     meta::{Kept, Meta},
     row::{self, Entry},
@@ -29,8 +29,7 @@ pub(super) fn scan(
     mut each: impl FnMut(Entry),
 ) -> Result<Meta, OpenError> {
     let failed = |source| super::file::connection_error(path, connection, source);
-    let meta =
-        if version < FORMAT_VERSION { Meta::read_version_1(connection) } else { Meta::read(connection) };
+    let meta = if version == 1 { Meta::read_version_1(connection) } else { Meta::read(connection) };
     let Some(mut meta) = meta.map_err(failed)? else {
         return Err(damaged(path, locate::root(connection, "meta"), "the table meta fails its checksum"));
     };
@@ -70,7 +69,7 @@ pub(super) fn scan(
         return Err(damaged(path, locate::root(connection, "meta"), &what));
     }
     let newest_value = row::newest_value(connection).map_err(failed)?;
-    let whole = match version < FORMAT_VERSION {
+    let whole = match version == 1 {
         true => newest_value <= last,
         false => newest_value == last && kept == meta.kept,
     };

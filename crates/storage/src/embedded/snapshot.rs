@@ -13,6 +13,7 @@ use super::{
     meta::{Kept, Meta},
     row::{self, Entry, Inserts},
     scan::scan,
+    value::StoredValue,
 };
 use crate::{
     EventKind, Key, Revision,
@@ -208,6 +209,7 @@ fn insert(
     let kind = if create_revision == mod_revision { EventKind::Create } else { EventKind::Update };
     let mut entry =
         Entry { revision: mod_revision, kind, key, create_revision, previous: Revision(0), expires };
+    let value = StoredValue::new(Some(&value));
     match inserts.insert(&entry, &value) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
             *newest = Revision(newest.0 + 1);

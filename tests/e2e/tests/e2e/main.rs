@@ -5,6 +5,8 @@
 mod bad_input;
 mod clients;
 mod crash;
+mod custom_resources;
+mod definitions;
 mod etcd_outage;
 mod helm;
 mod history;

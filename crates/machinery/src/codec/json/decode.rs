@@ -308,6 +308,8 @@ impl<'d, 's> Decoder<'d, 's> {
         self.check_depth()?;
         let declared = schema.is_declared();
         let keeps_unknown = keeps_unknown(schema);
+        // Metadata of an embedded resource may be wrong without the body being so: that is a matter of coercion.
+        let embeds = schema.structural().is_some_and(|structural| structural.embedded_resource);
         let mut object = match old {
             Some(Value::Object(object)) => object,
             _ => Map::new(),
@@ -325,7 +327,10 @@ impl<'d, 's> Decoder<'d, 's> {
                     }
                     let old = if again || merging { object.remove(field.name()) } else { None };
                     self.path.push(Step::Field(schema, field));
-                    let value = self.value(field.ty(), old)?;
+                    let value = match embeds && field.name() == "metadata" {
+                        true => Some(self.any()?),
+                        false => self.value(field.ty(), old)?,
+                    };
                     self.path.pop();
                     if let Some(value) = value
                         && (!declared || field.is_pointer() || !is_zero(&value, field.ty()))

@@ -1,0 +1,162 @@
+//! Copying the log into the database, beside the commits.
+//!
+//! A copy of much is made by a thread of its own, with a connection of its own, while the commit thread goes on writing
+//! to the end of the log. What was written meanwhile is copied in the same way until it is little. The commit thread
+//! copies that itself, so that all of the log is in the database for once, and SQLite starts it again from its beginning.
+//! Writers wait only for that last part; a log that grows faster than it is copied makes them wait for the rest as well.
+//!
+//! Whatever fails here, the log has all of it: SQLite takes nothing of it for copied before the database is synced. But
+//! nothing is tried again after a failure that is not a full disk, as with commits.
+
+use super::{Shared, file, row};
+use rusqlite::Connection;
+use std::sync::{
+    Arc,
+    mpsc::{self, Receiver, TryRecvError},
+};
+
+/// The commit thread itself copies at most such a part of the log's usual length.
+const LAST_PART: u64 = 8;
+/// A log that is so much longer than usual is copied while writers wait.
+const TOO_LONG: u64 = 3;
+
+pub(super) struct Copier {
+    shared: Arc<Shared>,
+    /// The log is copied when it is about so long.
+    log_bytes: u64,
+    /// About what has been written to the log since it was begun,
+    length: u64,
+    /// and since the last copy was.
+    uncopied: u64,
+    /// The thread's, while it does not use it.
+    connection: Option<Connection>,
+    /// Where the thread leaves it and what came of the copy, while there is one.
+    thread: Option<Receiver<Ended>>,
+}
+
+type Ended = (Connection, rusqlite::Result<Copied>);
+
+/// Frames of the log when a copy began.
+struct Copied {
+    frames: u64,
+    copied: u64,
+}
+
+impl Copier {
+    pub(super) fn new(shared: Arc<Shared>, log_bytes: u64) -> Copier {
+        // What an earlier process left in the log is copied soon.
+        let length = log_bytes / 2;
+        Copier { shared, log_bytes, length, uncopied: length, connection: None, thread: None }
+    }
+
+    /// How long the log may become when nobody reads for long.
+    pub(super) fn longest(log_bytes: u64) -> u64 {
+        log_bytes.saturating_mul(TOO_LONG)
+    }
+
+    /// Something was written to the log.
+    pub(super) fn written(&mut self, bytes: u64) {
+        self.length += bytes;
+        self.uncopied += bytes;
+    }
+
+    /// Copies, or has copied, what there is to copy now. `own` is the commit thread's connection, in no transaction.
+    pub(super) fn copy(&mut self, own: &Connection) -> rusqlite::Result<()> {
+        let too_long = self.length >= Copier::longest(self.log_bytes);
+        let ended = match &self.thread {
+            Some(thread) if too_long => thread.recv().ok(),
+            Some(thread) => match thread.try_recv() {
+                Err(TryRecvError::Empty) => return Ok(()),
+                ended => ended.ok(),
+            },
+            None if self.uncopied >= self.log_bytes => return self.begin(own),
+            None => return Ok(()),
+        };
+        if !self.ended(ended)? {
+            return Ok(());
+        }
+        if too_long || self.uncopied <= self.log_bytes / LAST_PART {
+            self.copy_all(own)
+        } else {
+            self.begin(own)
+        }
+    }
+
+    /// Has the log copied as it is now.
+    fn begin(&mut self, own: &Connection) -> rusqlite::Result<()> {
+        let (shared, connection) = (Arc::clone(&self.shared), self.connection.take());
+        let connection = match connection {
+            Some(connection) => connection,
+            None => file::copier(&shared.directory)?,
+        };
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("storage-copy".to_owned()).spawn(move || {
+            let copied = passive(&connection);
+            // The commit thread waits for it before it ends.
+            let _ = sender.send((connection, copied));
+            shared.inbox.nudge();
+        });
+        match thread {
+            Ok(_) => {
+                self.thread = Some(receiver);
+                self.uncopied = 0;
+                Ok(())
+            }
+            // No thread, no help.
+            Err(_) => self.copy_all(own),
+        }
+    }
+
+    /// Takes what the thread returned. Whether it copied all that was there when it began.
+    fn ended(&mut self, ended: Option<Ended>) -> rusqlite::Result<bool> {
+        self.thread = None;
+        // It panicked.
+        let Some((connection, copied)) = ended else { return Err(rusqlite::Error::UnwindingPanic) };
+        self.connection = Some(connection);
+        let Copied { frames, copied } = copied.inspect_err(|_| self.later())?;
+        // The transaction that was being written can look like a reader.
+        let left = (frames - copied.min(frames)) * u64::from(row::PAGE_SIZE);
+        self.uncopied += left;
+        if left > self.log_bytes / LAST_PART {
+            self.later();
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Copies what there is, at once.
+    fn copy_all(&mut self, own: &Connection) -> rusqlite::Result<()> {
+        let Copied { frames, copied } = passive(own).inspect_err(|_| self.later())?;
+        if frames == copied {
+            self.length = 0;
+            self.uncopied = 0;
+        } else {
+            self.later();
+        }
+        Ok(())
+    }
+
+    /// A reader still needs the log, or there was no space for a copy.
+    fn later(&mut self) {
+        self.uncopied = self.log_bytes / 2;
+    }
+
+    /// Waits for a copy that is being made. What the commit thread does with the database then, it does alone.
+    pub(super) fn end(&mut self) -> rusqlite::Result<()> {
+        match self.thread.take() {
+            Some(thread) => self.ended(thread.recv().ok()).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Copies what no reader needs in the log.
+fn passive(connection: &Connection) -> rusqlite::Result<Copied> {
+    let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
+    // The first column tells of a lock that somebody has: nobody else copies.
+    statement.query_row((), |row| {
+        let frames =
+            |column| row.get::<_, i64>(column).map(|frames| u64::try_from(frames).unwrap_or_default());
+        Ok(Copied { frames: frames(1)?, copied: frames(2)? })
+    })
+}
