@@ -11,6 +11,7 @@ mod harness;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
+mod custom_resources;
 mod discovery;
 mod disk;
 mod enablement;
