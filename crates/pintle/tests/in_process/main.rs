@@ -8,6 +8,7 @@
 
 mod harness;
 
+mod apply;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
