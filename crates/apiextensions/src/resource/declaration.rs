@@ -14,8 +14,8 @@ use crate::{
 use arc_swap::ArcSwap;
 use pintle_machinery::{GroupVersionKind, GroupVersionResource};
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
-    Verb,
+    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind,
+    TableConvertor, Verb,
 };
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
@@ -117,9 +117,7 @@ fn declare_version(
 /// How a scale prints.
 fn scale_table() -> Arc<dyn TableConvertor> {
     static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
-        let column = |name: &str, what: &str, path: &str| {
-            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
-        };
+        let column = |name: &str, what: &str, path: &str| json!({"name": name, "type": "integer", "description": what, "jsonPath": path});
         columns(&json!({"additionalPrinterColumns": [
             column("Desired", "Number of desired replicas", ".spec.replicas"),
             column("Available", "Number of actual replicas", ".status.replicas"),
