@@ -24,6 +24,7 @@
 
 pub mod ast;
 pub mod declarations;
+pub mod estimate;
 pub mod pattern;
 pub mod types;
 

@@ -26,10 +26,6 @@ impl Strategy for DefinitionStrategy {
         add_stored_version(object);
     }
 
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["status"]
-    }
-
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         validation::validate(object)
     }
@@ -101,10 +97,6 @@ impl Strategy for StatusStrategy {
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         keep(object, old, "spec");
         object.set_generation(old.generation());
-    }
-
-    fn reset_fields(&self) -> &'static [&'static str] {
-        &["spec"]
     }
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
