@@ -30,4 +30,5 @@ mod structural_rules;
 mod subresources;
 pub(crate) mod valid_path;
 
+pub(crate) use conversion_rules::check_ca_bundle;
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};

@@ -4,6 +4,7 @@ use crate::compile_error::CompileErrors;
 use crate::declarations::{Declarations, Overload};
 use crate::program::Program;
 use crate::source::Source;
+use crate::stack::{is_deep, with_room};
 use crate::types::{ObjectTypes, Type, TypeProvider};
 use crate::{checker, syntax};
 use std::collections::HashMap;
@@ -52,10 +53,16 @@ impl Environment {
 
     /// Parses, checks and plans an expression.
     pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
+        let deep = is_deep(source);
+        with_room(deep, || self.compile_here(source, deep))
+            .unwrap_or_else(|error| Err(CompileErrors::instantiation(error.to_string())))
+    }
+
+    fn compile_here(&self, source: &str, deep: bool) -> Result<Program, CompileErrors> {
         let source = Source::new(source);
         let ast = syntax::parse(&source).map_err(|issues| source.report(issues))?;
         let checked = checker::check(ast, self, &source).map_err(|issues| source.report(issues))?;
-        Program::new(checked).map_err(CompileErrors::instantiation)
+        Program::new(checked, deep).map_err(CompileErrors::instantiation)
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&Type> {

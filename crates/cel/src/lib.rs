@@ -38,6 +38,7 @@ mod interpreter;
 mod program;
 mod schema;
 mod source;
+mod stack;
 mod syntax;
 mod value;
 

@@ -3,6 +3,7 @@
 use crate::ast::CheckedAst;
 use crate::evaluation_error::EvaluationError;
 use crate::interpreter::{Activation, Plan};
+use crate::stack::with_room;
 use crate::types::Type;
 use crate::value::Value;
 
@@ -12,12 +13,14 @@ use crate::value::Value;
 pub struct Program {
     checked: CheckedAst,
     plan: Plan,
+    /// Whether recursion over the plan may need more than the stack there is.
+    deep: bool,
 }
 
 impl Program {
-    pub(crate) fn new(checked: CheckedAst) -> Result<Program, String> {
+    pub(crate) fn new(checked: CheckedAst, deep: bool) -> Result<Program, String> {
         let plan = Plan::new(&checked)?;
-        Ok(Program { checked, plan })
+        Ok(Program { checked, plan, deep })
     }
 
     /// The type of the result; `dyn` if that shows only when it is evaluated.
@@ -37,6 +40,7 @@ impl Program {
         activation: &Activation<'a>,
         budget: &mut u64,
     ) -> Result<Value<'a>, EvaluationError> {
-        self.plan.evaluate(activation, budget)
+        with_room(self.deep, || self.plan.evaluate(activation, budget))
+            .unwrap_or_else(|error| Err(EvaluationError::failed(error.to_string())))
     }
 }

@@ -1,5 +1,5 @@
-use crate::Environment;
 use crate::types::{ObjectTypes, Type};
+use crate::{Activation, Environment};
 use std::sync::Arc;
 
 fn environment() -> Environment {
@@ -193,4 +193,47 @@ fn what_doubles_with_every_step_is_refused_in_time() {
     for source in [types, variables, copies] {
         environment().compile(&source).expect_err(&source);
     }
+}
+
+#[test]
+fn nesting_is_bounded() {
+    for (open, middle, close) in [
+        ("(", "1", ")"),
+        ("[", "1", "]"),
+        ("{1:", "1", "}"),
+        ("-(", "1", ")"),
+        ("!(", "true", ")"),
+        ("true ? 1 : ", "1", ""),
+        ("1 + (", "1", ")"),
+        ("size(", "1", ")"),
+        ("[1].map(x, ", "1", ")"),
+        ("[1].all(x, ", "true", ")"),
+        ("[1].exists_one(x, ", "true", ")"),
+        ("[1].map(x, x > 0, [1].transformMap(k, v, v > 0,", "1", "))"),
+        ("[1][", "0", "]"),
+    ] {
+        for depth in [100, 249, 251, 1_000, 5_000] {
+            let source = format!("{}{middle}{}", open.repeat(depth), close.repeat(depth));
+            let compiled = environment().compile(&source);
+            if depth < 250 {
+                let Ok(program) = compiled else { continue };
+                // Whatever the value is, it is found without running out of stack.
+                drop(program.evaluate(&Activation::new(), &mut 1_000_000));
+            } else {
+                let errors = compiled.expect_err(&source).to_string();
+                assert!(
+                    errors.contains("expression recursion limit exceeded: 250")
+                        || errors.contains("max recursion depth exceeded")
+                        || errors.contains("size exceeds limit"),
+                    "{errors}"
+                );
+            }
+        }
+    }
+    let long = format!("self{}", ".o".repeat(250));
+    environment().compile(&long).unwrap();
+    let errors = environment().compile(&format!("{long}.o")).unwrap_err();
+    assert_eq!(errors.to_string(), "ERROR: <input>:-1:0: max recursion depth exceeded");
+    let terms = vec!["self.b"; 5_000].join(" && ");
+    environment().compile(&terms).unwrap();
 }
