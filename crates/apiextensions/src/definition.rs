@@ -28,6 +28,7 @@ mod selectable_fields;
 mod spec;
 mod structural_rules;
 mod subresources;
-mod valid_path;
+pub(crate) mod valid_path;
 
+pub(crate) use conversion_rules::check_ca_bundle;
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};

@@ -89,6 +89,7 @@ pub(crate) struct Scale {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Conversion {
     pub(crate) strategy: String,
+    pub(crate) webhook: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]

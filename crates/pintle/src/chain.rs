@@ -128,6 +128,8 @@ pub(crate) fn build(
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
+    let registered = metrics.register(api_extensions.metrics());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
 }
 

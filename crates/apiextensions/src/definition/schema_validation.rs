@@ -108,7 +108,11 @@ fn validate_structure(schema: &JsonSchemaProps<'_>, check: &Check<'_>, path: &Pa
 
 fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<FieldError> {
     let is_set = |name: &str| match schema.get(name) {
-        None | Some(Value::Bool(false)) => false,
+        None => false,
+        // These are not flags, and say something also by `false`.
+        Some(Value::Bool(false)) => {
+            matches!(name, "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields")
+        }
         Some(Value::String(text)) => !text.is_empty() || matches!(name, "$ref"),
         Some(Value::Array(items)) => !items.is_empty(),
         Some(_) => true,

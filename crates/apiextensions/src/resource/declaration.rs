@@ -8,14 +8,16 @@ use super::{
 use crate::{
     columns,
     columns::age_column,
-    definition_view::{Definition, Version},
+    conversion::{Webhooks, converter},
+    definition_view::{Definition, Spec, Version},
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
-use pintle_machinery::{GroupVersionKind, GroupVersionResource};
+use pintle_apiserver::discovery::compare_versions;
+use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind,
-    TableConvertor, Verb,
+    Converter, Resource, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
+    Verb,
 };
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
@@ -31,12 +33,12 @@ pub(crate) struct Declared {
 }
 
 /// The declarations of a definition under its accepted names.
-pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
+pub(crate) fn declare(definition: &Arc<Definition>, webhooks: &Webhooks) -> Declared {
     let terminating = Arc::new(AtomicBool::new(definition.is_true("Terminating")));
     let source = Arc::new(ArcSwap::new(definition.object().clone()));
     let converter: Option<Arc<dyn Converter>> = match definition.spec.versions.len() {
         0 | 1 => None,
-        _ => Some(Arc::new(SameContent)),
+        _ => Some(converter(definition, webhooks)),
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
@@ -135,7 +137,14 @@ fn deprecation(definition: &Definition, version: &Version) -> Option<String> {
     if let Some(warning) = &version.deprecation_warning {
         return Some(warning.clone());
     }
-    let kind = &definition.spec.names.kind;
-    let id = GroupVersionResource::new(definition.spec.group.as_str(), version.name.as_str(), "");
-    Some(format!("{} {kind} is deprecated", id.group_version()))
+    let Spec { group, names, versions, .. } = &definition.spec;
+    let kind = &names.kind;
+    let mut warning = format!("{group}/{} {kind} is deprecated", version.name);
+    let better = versions.iter().filter(|other| {
+        other.served && !other.deprecated && compare_versions(&version.name, &other.name).is_lt()
+    });
+    if let Some(best) = better.max_by(|a, b| compare_versions(&a.name, &b.name)) {
+        warning.push_str(&format!("; use {group}/{} {kind}", best.name));
+    }
+    Some(warning)
 }
