@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::{shared, task};
 
+pub(crate) mod definitions;
 pub(crate) mod writers;
 
 /// The load generator's name of a workload, what it reports it as, and the goal in microseconds of CPU.

@@ -27,6 +27,8 @@ Tasks:
                       the first is compared with the floors, the others with the first
   bench [--objects=N] [--seconds=N] [--watchers=N] [--storage=embedded|memory] [--run=a,b,...]
                       measure a release build with ../shared/loadgen
+  bench definitions [--count=N]
+                      memory and CPU of custom resource definitions, from the first to the last
   bench writers [--objects=N] [--of=engines|servers]
                       creates by 16 and 64 writers, embedded and on a real etcd
   crash [engine] [power] [server]
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["test", args @ ..] => test::run(root, args),
         ["conformance", args @ ..] => conformance::run(root, args),
+        ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),
         ["bench", args @ ..] => bench::run(root, args),
         ["crash", args @ ..] => crash::run(root, args),

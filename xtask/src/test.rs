@@ -47,6 +47,7 @@ fn etcd(root: &Path) -> Result<(), String> {
 fn end_to_end(root: &Path) -> Result<(), String> {
     let tools = tools::install(root)?;
     let etcd = tools::etcd(root)?;
+    let definitions = tools::definitions(root)?;
     let server = task::build_server(root, false)?;
     let environment = |command: &mut Command| {
         command
@@ -54,7 +55,8 @@ fn end_to_end(root: &Path) -> Result<(), String> {
             .env("PINTLE_ROOT", root)
             .env("PINTLE_KUBECTL", &tools.kubectl)
             .env("PINTLE_HELM", &tools.helm)
-            .env("PINTLE_PYTHONPATH", &tools.python_path);
+            .env("PINTLE_PYTHONPATH", &tools.python_path)
+            .env("PINTLE_DEFINITIONS", &definitions);
         etcd.name_in(command);
         if let Some(old) = &tools.old_kubectl {
             command.env("PINTLE_OLD_KUBECTL", old);

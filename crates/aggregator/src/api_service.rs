@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
 use pintle_registry::{
-    Cell, Column, DefaultStrategy, Resource, Scope, StorageEncoding, Subresource, SubresourceKind,
+    Cell, Column, RequestContext, Resource, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind,
     TableConvertor, Verb,
 };
 use std::sync::Arc;
@@ -26,14 +26,56 @@ pub(crate) fn resource() -> Resource {
     // As kube-apiserver's aggregator, it knows nothing but JSON.
     resource.storage.encoding = StorageEncoding::Json;
     resource.table = Arc::new(ApiServiceTable);
+    resource.strategy = Arc::new(ApiServiceStrategy);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),
         kind: SubresourceKind::Part {
-            strategy: Arc::new(DefaultStrategy),
+            strategy: Arc::new(StatusStrategy),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         },
     }];
     resource
+}
+
+struct ApiServiceStrategy;
+
+impl Strategy for ApiServiceStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "status");
+    }
+}
+
+/// Of `status`.
+struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "metadata"]
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        for part in [
+            "spec",
+            "metadata.labels",
+            "metadata.annotations",
+            "metadata.finalizers",
+            "metadata.ownerReferences",
+        ] {
+            keep(object, old, part);
+        }
+    }
+}
+
+/// Takes a part of the object as it is stored.
+fn keep(object: &mut Value, old: &Value, part: &str) {
+    match old.at(part) {
+        Some(value) => object.set(part, value.clone()),
+        None => drop(object.remove_at(part)),
+    }
 }
 
 /// Who serves the version, and whether they do.

@@ -117,6 +117,7 @@ pub(crate) trait Declare: Sized {
                 spec_replicas: "spec.replicas".to_owned(),
                 status_replicas: "status.replicas".to_owned(),
                 selector: Some("spec.selector".to_owned()),
+                custom: None,
             }),
         )
     }

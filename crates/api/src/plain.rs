@@ -97,6 +97,10 @@ impl PlainStrategy {
 }
 
 impl Strategy for PlainStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        if self.has_status { &["status"] } else { &[] }
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         (self.defaults)(object);
     }
@@ -175,8 +179,8 @@ pub(crate) struct PlainStatusStrategy {
 }
 
 impl Strategy for PlainStatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(if self.keeps_metadata { &["metadata", "spec"] } else { &["spec"] })
+    fn reset_fields(&self) -> &'static [&'static str] {
+        if self.keeps_metadata { &["metadata", "spec"] } else { &["spec"] }
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {

@@ -1,7 +1,8 @@
 //! Custom resource definitions
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/>).
 
-use pintle_registry::{DefaultStrategy, Resource, Scope, Subresource, SubresourceKind, Verb};
+use crate::definition::{DefinitionStrategy, StatusStrategy};
+use pintle_registry::{Resource, Scope, Subresource, SubresourceKind, Verb};
 use std::sync::Arc;
 
 /// The declaration.
@@ -20,10 +21,11 @@ pub(crate) fn resource() -> Resource {
     // The API extensions server keeps its group in the path, unlike the built-in groups.
     resource.storage.path = "apiextensions.k8s.io/customresourcedefinitions".to_owned();
     crate::storage_version::apply(&mut resource);
+    resource.strategy = Arc::new(DefinitionStrategy);
     resource.subresources = vec![Subresource {
         name: "status".to_owned(),
         kind: SubresourceKind::Part {
-            strategy: Arc::new(DefaultStrategy),
+            strategy: Arc::new(StatusStrategy),
             verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         },
     }];

@@ -1,7 +1,33 @@
-//! The API extensions server: custom resource definitions.
+//! The API extensions server: custom resource definitions, and what they define.
+//!
+//! ```text
+//!   definitions' cache ──► informer ──► serving: declarations, stores ──► requests
+//!                             │
+//!                             └──► controllers: names, established, … ──► status of definitions
+//! ```
+//!
+//! A definition becomes declarations of resources, one for each version, that the generic server serves like any
+//! others.
 
+mod columns;
+mod controllers;
+mod conversion;
 mod custom_resource_definition;
+mod definition;
+mod definition_view;
+mod informer;
+mod published;
+mod resource;
+mod selectable_fields;
+mod server;
+mod serving;
 mod storage_version;
+pub mod structural;
+
+pub use server::ApiExtensions;
+
+pub use columns::columns;
+pub use selectable_fields::{selectable_fields, unsupported_field};
 
 use pintle_registry::Resource;
 

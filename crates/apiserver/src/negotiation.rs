@@ -5,7 +5,7 @@ use http::{HeaderMap, header};
 use pintle_machinery::{GroupVersionKind, Status};
 
 /// The encodings of objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaType {
     /// `application/json`.
     Json,
@@ -107,6 +107,19 @@ pub enum Offers {
 /// # Errors
 /// 406 when nothing the client accepts can be made.
 pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Result<Accepted, Status> {
+    accepted_of(headers, pretty, offers, true)
+}
+
+/// The same for objects that may have no protobuf form, as custom resources; partial metadata of theirs have one.
+///
+/// # Errors
+/// 406 when nothing the client accepts can be made.
+pub fn accepted_of(
+    headers: &HeaderMap,
+    pretty: Option<&str>,
+    offers: Offers,
+    has_protobuf: bool,
+) -> Result<Accepted, Status> {
     let header = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let pretty = match pretty {
         Some(value) => !(value == "0" || value.eq_ignore_ascii_case("false")),
@@ -127,6 +140,7 @@ pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Re
         let parameter =
             |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
         let transform = match parameter("as") {
+            None | Some("") if media_type == MediaType::Protobuf && !has_protobuf => continue,
             None | Some("") => None,
             Some(kind) => {
                 transforms_refused = offers != Offers::Plain;

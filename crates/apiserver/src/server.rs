@@ -75,7 +75,7 @@ impl GenericApiServer {
         }
         if info.is_resource_request {
             loop {
-                if server.endpoints.serves(&info.api_group, &info.api_version) {
+                if server.endpoints.serves(&info) {
                     let user = authorization_user(&request);
                     let query = request_query_of(&request);
                     return server.endpoints.serve(request, &info, &user, &query).await;

@@ -21,6 +21,7 @@ fn schema() -> SchemaRef<'static> {
 fn manager<'a>(name: &'a str, subresource: &'a str) -> FieldManager<'a> {
     FieldManager {
         manager: name,
+        kind: "Pod",
         api_version: "v1",
         subresource,
         now: Timestamp::UNIX_EPOCH,
@@ -77,7 +78,7 @@ fn managed_fields(criterion: &mut Criterion) {
 
     let config_maps =
         Schema::builtin().by_type_name("k8s.io/api/core/v1.ConfigMap").expect("the schema has them");
-    let applier = FieldManager { schema: config_maps, ..manager("applier", "") };
+    let applier = FieldManager { kind: "ConfigMap", schema: config_maps, ..manager("applier", "") };
     let config = |value: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"app": "x"}},
             "data": {"one": value, "two": "2", "three": "3"}})

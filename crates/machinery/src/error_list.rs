@@ -3,7 +3,8 @@
 //! Kinds of error and their texts follow the `field` package of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field>.
 
-use crate::text::escape_html;
+use crate::codec::json::encode_any;
+use crate::text::{escape_html, go_format};
 use crate::{FieldPath, StatusCause, Value};
 use std::fmt;
 
@@ -202,7 +203,8 @@ impl FieldError {
             match (&self.shown_as, value) {
                 (Some(shown), _) => text.push_str(&escape_html(shown)),
                 (None, Value::String(string)) => text.push_str(&quote(string)),
-                (None, other) => text.push_str(&escape_html(&other.to_string())),
+                (None, Value::Number(_)) => text.push_str(&go_format(value)),
+                (None, other) => text.push_str(&String::from_utf8_lossy(&encode_any(other))),
             }
         }
         if !self.detail.is_empty() {
@@ -240,6 +242,12 @@ mod tests {
             (FieldError::required(&path, ""), "spec.ports[0][a/b]: Required value"),
             (FieldError::invalid(&path, "x\"y", "no"), r#"spec.ports[0][a/b]: Invalid value: "x\"y": no"#),
             (FieldError::invalid(&path, -1, "no"), "spec.ports[0][a/b]: Invalid value: -1: no"),
+            (FieldError::invalid(&path, 2.0, "no"), "spec.ports[0][a/b]: Invalid value: 2: no"),
+            (FieldError::invalid(&path, 2.5e6, "no"), "spec.ports[0][a/b]: Invalid value: 2.5e+06: no"),
+            (
+                FieldError::invalid(&path, json!({"a": [1e21, 2.0, "<"]}), ""),
+                r#"spec.ports[0][a/b]: Invalid value: {"a":[1e+21,2,"\u003c"]}"#,
+            ),
             (FieldError::invalid(&path, Value::Null, "no"), "spec.ports[0][a/b]: Invalid value: null: no"),
             (
                 FieldError::invalid(&path, json!({"a": 1}), ""),

@@ -1,6 +1,6 @@
 //! Texts as Go prints them, since clients see them in messages.
 
-use crate::Value;
+use crate::{Value, codec::number::format_g};
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -117,23 +117,11 @@ pub fn go_json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Floats are printed in the shortest form that reads back, with an exponent from 1e21 on and below 1e-4.
+/// Floats are printed in the shortest form that reads back, with an exponent when they are large or tiny: `1.5e+06`.
 fn go_number(number: &serde_json::Number) -> String {
-    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
-    let magnitude = float.abs();
-    if float == 0.0 || (1e-4..1e21).contains(&magnitude) {
-        return float.to_string();
-    }
-    let text = format!("{float:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => {
-            let (sign, exponent) = match exponent.strip_prefix('-') {
-                Some(exponent) => ('-', exponent),
-                None => ('+', exponent),
-            };
-            format!("{digits}e{sign}{exponent:0>2}")
-        }
-        None => text,
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => format_g(float),
+        None => number.to_string(),
     }
 }
 
@@ -152,8 +140,8 @@ mod tests {
         for (text, quoted) in rows {
             assert_eq!(quote(text), quoted);
         }
-        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0});
-        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2]");
+        let value = serde_json::json!({"b": [1, "x", null], "a": {"c": 1.5, "d": true}, "e": 1e21, "f": 2.0, "g": 12_345_678.5});
+        assert_eq!(go_format(&value), "map[a:map[c:1.5 d:true] b:[1 x <nil>] e:1e+21 f:2 g:1.23456785e+07]");
         assert_eq!(go_string_format(&serde_json::json!(1)), "%!s(int64=1)");
         assert_eq!(unicode_name('\u{7}'), "U+0007");
         assert_eq!(unicode_name('é'), "U+00E9 'é'");

@@ -50,6 +50,12 @@ impl Descriptions {
     }
 }
 
+/// What the API's documentation says of a field of a definition, such as `name` of
+/// `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`. The documentation is unpacked for this call: ask once.
+pub fn field_description(definition: &str, field: &str) -> Option<String> {
+    Descriptions::load().field(definition, field)?.as_str().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,6 +16,11 @@ impl<'w, W: Write> Members<'w, W> {
         Ok(Members { out, is_empty: true })
     }
 
+    /// Goes on with an object that was started elsewhere and has members.
+    pub(crate) fn resume(out: &'w mut W) -> Members<'w, W> {
+        Members { out, is_empty: false }
+    }
+
     /// Writes a member.
     pub(crate) fn member(&mut self, name: &str, value: &Value) -> io::Result<()> {
         let out = self.name(name)?;

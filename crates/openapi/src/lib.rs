@@ -5,6 +5,10 @@
 //! that of the Kubernetes API server, which clients rely on to explain, validate and merge objects
 //! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition>).
 
+mod custom_definition;
+mod custom_documents;
+mod custom_paths;
+mod custom_schema;
 mod definitions;
 mod descriptions;
 mod document;
@@ -16,15 +20,18 @@ mod paths;
 mod protobuf;
 mod resource_paths;
 mod v2;
+mod v2_documents;
 mod v2_protobuf;
 mod v3;
 mod v3_protobuf;
 
+pub use custom_definition::{CustomDefinitions, PublishedDefinition};
+pub use descriptions::field_description;
 pub use document::Document;
 
 use bytes::Bytes;
+use custom_documents::{CustomDocuments, Form};
 use descriptions::Descriptions;
-use document::DocumentWriter;
 use operation::Operation;
 use parking_lot::Mutex;
 use pintle_machinery::{GroupVersion, Map, Value};
@@ -32,9 +39,10 @@ use pintle_registry::Resource;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
-    io::{self, Write as _},
+    io::Write as _,
     sync::{Arc, OnceLock},
 };
+use v2_documents::V2Documents;
 
 /// The documents about a set of resources.
 pub struct OpenApi {
@@ -42,8 +50,8 @@ pub struct OpenApi {
     server_version: String,
     documents: OnceLock<BTreeMap<String, Arc<Document>>>,
     v3_protobuf: Mutex<BTreeMap<String, Arc<Document>>>,
-    v2: OnceLock<Arc<Document>>,
-    v2_protobuf: OnceLock<Arc<Document>>,
+    v2: V2Documents,
+    custom: Option<CustomDocuments>,
 }
 
 impl OpenApi {
@@ -54,32 +62,51 @@ impl OpenApi {
             server_version: server_version.into(),
             documents: OnceLock::new(),
             v3_protobuf: Mutex::new(BTreeMap::new()),
-            v2: OnceLock::new(),
-            v2_protobuf: OnceLock::new(),
+            v2: V2Documents::default(),
+            custom: None,
         }
+    }
+
+    /// The same, and about the resources of these definitions.
+    #[must_use]
+    pub fn with_custom_definitions(self, definitions: Arc<dyn CustomDefinitions>) -> OpenApi {
+        let custom = CustomDocuments::new(definitions, &self.server_version, self.versions());
+        OpenApi { custom: Some(custom), ..self }
     }
 
     /// The answer to `/openapi/v3`: where each document is, with its hash.
     pub fn v3_index(&self) -> Bytes {
-        let paths: Map = self
-            .v3_documents()
+        let entry = |key: String, hash: &str| {
+            let url = format!("/openapi/v3/{key}?hash={hash}");
+            (key, json!({"serverRelativeURL": url}))
+        };
+        let mut paths: Map = self
+            .custom
             .iter()
-            .map(|(key, document)| {
-                let url = format!("/openapi/v3/{key}?hash={}", document.hash());
-                (key.clone(), json!({"serverRelativeURL": url}))
-            })
+            .flat_map(|custom| custom.hashes())
+            .map(|(version, hash)| entry(key_of(&version), &hash))
             .collect();
+        // A version of the server's own is not taken over by custom resources.
+        paths.extend(self.v3_documents().iter().map(|(key, document)| entry(key.clone(), document.hash())));
         json!({"paths": paths}).to_string().into()
     }
 
     /// The document at `/openapi/v3/<key>`: `apis/apps/v1`, `api/v1`, `apis/apps`, `version`, …
     pub fn v3_document(&self, key: &str) -> Option<Arc<Document>> {
-        self.v3_documents().get(key).cloned()
+        let built_in = self.v3_documents().get(key).cloned();
+        built_in.or_else(|| self.custom_document(key, Form::Json))
+    }
+
+    fn custom_document(&self, key: &str, form: Form) -> Option<Arc<Document>> {
+        let (group, version) = key.strip_prefix("apis/")?.split_once('/')?;
+        self.custom.as_ref()?.document(&GroupVersion::new(group, version), form)
     }
 
     /// The same in protobuf (`application/com.github.proto-openapi.spec.v3@v1.0+protobuf`), with the same hash.
     pub fn v3_document_protobuf(&self, key: &str) -> Option<Arc<Document>> {
-        let json = self.v3_document(key)?;
+        let Some(json) = self.v3_documents().get(key) else {
+            return self.custom_document(key, Form::Protobuf);
+        };
         let mut made = self.v3_protobuf.lock();
         if let Some(document) = made.get(key) {
             return Some(document.clone());
@@ -92,13 +119,13 @@ impl OpenApi {
             descriptions: &Descriptions::load(),
         };
         let bytes = v3_protobuf::encode(&source);
-        let document = Document::written_by(|out| out.write_all(&bytes)).with_hash_of(&json);
+        let document = Document::written_by(|out| out.write_all(&bytes)).with_hash_of(json);
         let document = Arc::new(document);
         made.insert(key.to_owned(), document.clone());
         Some(document)
     }
 
-    /// All documents of `/openapi/v3`, by key. The index needs the hash of each, so that they are made together.
+    /// All documents of `/openapi/v3` that are about built-in resources, by key. The index needs the hash of each, so that they are made together.
     pub fn v3_documents(&self) -> &BTreeMap<String, Arc<Document>> {
         self.documents.get_or_init(|| {
             let descriptions = Descriptions::load();
@@ -119,33 +146,27 @@ impl OpenApi {
     }
 
     /// The answer to `/openapi/v2` in JSON.
-    pub fn v2(&self) -> Arc<Document> {
-        let document = self.v2.get_or_init(|| Arc::new(self.v2_document(|source, out| source.write(out))));
-        document.clone()
+    pub fn v2(&self) -> Document {
+        self.v2_document(Form::Json)
     }
 
     /// The answer to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
     /// Go clients ask for. It has the hash of the JSON form.
-    pub fn v2_protobuf(&self) -> Arc<Document> {
-        let document = self.v2_protobuf.get_or_init(|| {
-            let document = self.v2_document(|source, out| out.write_all(&v2_protobuf::encode(source)));
-            Arc::new(document.with_hash_of(&self.v2()))
-        });
-        document.clone()
+    pub fn v2_protobuf(&self) -> Document {
+        self.v2_document(Form::Protobuf)
     }
 
-    fn v2_document(
-        &self,
-        write: impl FnOnce(&v2::Source<'_>, &mut DocumentWriter) -> io::Result<()>,
-    ) -> Document {
-        let documents = paths::documents(&self.resources);
-        let source = v2::Source {
-            documents: &documents.values().collect::<Vec<_>>(),
-            versions: &self.versions(),
-            server_version: &self.server_version,
-            descriptions: &Descriptions::load(),
-        };
-        Document::written_by(|out| write(&source, out))
+    fn v2_document(&self, form: Form) -> Document {
+        let versions = self.versions();
+        self.v2.document(form, self.custom.as_ref(), &|use_source| {
+            let documents = paths::documents(&self.resources);
+            use_source(&v2::Source {
+                documents: &documents.values().collect::<Vec<_>>(),
+                versions: &versions,
+                server_version: &self.server_version,
+                descriptions: &Descriptions::load(),
+            });
+        })
     }
 
     fn versions_by_key(&self) -> BTreeMap<String, GroupVersion> {

@@ -21,19 +21,32 @@ pub(crate) fn meta(name: &str) -> String {
 
 /// A group in operation ids: `Core`, `Apps`, `RbacAuthorization`.
 pub(crate) fn group_in_id(group: &str) -> String {
-    group_words(group).map(capitalized).collect()
+    valid_id(group_stem(group), true)
 }
 
 /// A group in tags: `core`, `apps`, `rbacAuthorization`.
 pub(crate) fn group_in_tag(group: &str) -> String {
-    let mut words = group_words(group);
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |tag, word| tag + &capitalized(word))
+    valid_id(group_stem(group), false)
 }
 
-fn group_words(group: &str) -> impl Iterator<Item = &str> {
+fn group_stem(group: &str) -> &str {
     let group = if group.is_empty() { "core" } else { group };
-    group.strip_suffix(".k8s.io").unwrap_or(group).split('.')
+    group.strip_suffix(".k8s.io").unwrap_or(group)
+}
+
+/// A name as part of an operation id: letters, digits but at the start, and underscores. What follows anything else begins
+/// with a capital letter.
+pub(crate) fn valid_id(name: &str, mut capitalize: bool) -> String {
+    let mut id = String::with_capacity(name.len());
+    for (position, c) in name.char_indices() {
+        let belongs = c.is_alphabetic() || c == '_' || (position > 0 && c.is_numeric());
+        match (belongs, std::mem::replace(&mut capitalize, !belongs)) {
+            (false, _) => {}
+            (true, true) => id.extend(c.to_uppercase()),
+            (true, false) => id.push(c),
+        }
+    }
+    id
 }
 
 /// The word with its first letter in upper case.
@@ -59,6 +72,8 @@ mod tests {
             ("apps", "Apps", "apps"),
             ("rbac.authorization.k8s.io", "RbacAuthorization", "rbacAuthorization"),
             ("flowcontrol.apiserver.k8s.io", "FlowcontrolApiserver", "flowcontrolApiserver"),
+            ("crd-openapi.example.com", "CrdOpenapiExampleCom", "crdOpenapiExampleCom"),
+            ("1a2.b", "A2B", "A2B"),
         ] {
             assert_eq!((group_in_id(group).as_str(), group_in_tag(group).as_str()), (id, tag));
         }

@@ -65,6 +65,9 @@ pub(crate) struct Operation {
     /// Status codes of success; that of missing credentials is everywhere.
     pub(crate) codes: &'static [u16],
     pub(crate) answer: Payload,
+    /// The media types that OpenAPI 2 says a request may have, whether it has a body or not.
+    pub(crate) consumes: &'static [&'static str],
+    /// The media types of the answer.
     pub(crate) media: &'static [&'static str],
 }
 

@@ -41,7 +41,7 @@ const LIMIT: Parameter = query(
     "integer",
     "How many objects a page has at most; the answer has a token for the next page when there are more.",
 );
-const RESOURCE_VERSION: Parameter =
+pub(crate) const RESOURCE_VERSION: Parameter =
     query("resourceVersion", "string", "Which version of the data may be or must be answered.");
 const RESOURCE_VERSION_MATCH: Parameter =
     query("resourceVersionMatch", "string", "How resourceVersion is meant: NotOlderThan or Exact.");

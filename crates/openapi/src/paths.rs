@@ -3,7 +3,7 @@
 
 use crate::{
     names::{definition, group_in_id, group_in_tag, meta},
-    operation::{OBJECT_MEDIA, Operation, Paths, Payload},
+    operation::{ANY_MEDIA, OBJECT_MEDIA, Operation, Paths, Payload},
     resource_paths,
 };
 use pintle_machinery::GroupVersion;
@@ -132,6 +132,7 @@ fn plain() -> Operation {
         body: None,
         codes: &[200],
         answer: Payload::Text,
+        consumes: ANY_MEDIA,
         media: OBJECT_MEDIA,
     }
 }

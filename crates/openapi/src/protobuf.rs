@@ -90,6 +90,53 @@ impl Message {
         }
     }
 
+    /// A member of an object that is any value.
+    pub(crate) fn any_of(&mut self, object: &Value, number: u32, member: &str) {
+        if let Some(value) = object.field(member) {
+            self.message(number, &any(value));
+        }
+    }
+
+    /// A boolean that is the only field of another message, and written even when false.
+    pub(crate) fn boolean_within(&mut self, number: u32, inner: u32, value: bool) {
+        let mut outer = Message::default();
+        outer.boolean_always(inner, value);
+        self.message(number, &outer);
+    }
+
+    /// Where a schema is documented.
+    pub(crate) fn external_docs(&mut self, schema: &Value, number: u32) {
+        if let Some(docs) = schema.field("externalDocs") {
+            let mut message = Message::default();
+            message.texts_of(docs, &[(1, "description"), (2, "url")]);
+            self.message(number, &message);
+        }
+    }
+
+    /// What a schema says of the size of values: thirteen fields that have the same order in all versions, from
+    /// `multipleOf` with the number `first`.
+    pub(crate) fn limits(&mut self, schema: &Value, first: u32) {
+        for (number, member) in (first..).zip(LIMITS) {
+            match schema.field(member) {
+                None => {}
+                Some(Value::Bool(value)) => self.boolean(number, *value),
+                Some(Value::String(text)) => self.text(number, text),
+                Some(value) if DOUBLES.contains(&member) => {
+                    // Zero is not written.
+                    if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
+                        self.double(number, value);
+                    }
+                }
+                Some(value) => {
+                    if let Some(value) = value.as_i64().filter(|value| *value != 0) {
+                        self.varint(u64::from(number) << 3);
+                        self.varint(value as u64);
+                    }
+                }
+            }
+        }
+    }
+
     /// The members whose name starts with `x-`.
     pub(crate) fn extensions(&mut self, object: &Value, number: u32) {
         let members: Option<&Map> = object.as_object();
@@ -98,6 +145,23 @@ impl Message {
         }
     }
 }
+
+const LIMITS: [&str; 13] = [
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "maxProperties",
+    "minProperties",
+];
+const DOUBLES: [&str; 3] = ["multipleOf", "maximum", "minimum"];
 
 /// Any value: a text in YAML, of which JSON is a part.
 fn any(value: &Value) -> Message {

@@ -271,6 +271,7 @@ impl Writer<'_> {
             parameters: self.parameters(true, true, &PATCH),
             body: Some(Body { definition: meta("Patch"), required: true, media: PATCH_MEDIA }),
             codes: &[200, 201],
+            consumes: PATCH_MEDIA,
             ..self.part_operation(part)
         }
     }
@@ -344,6 +345,7 @@ impl Writer<'_> {
             body: None,
             codes: &[200],
             answer: Payload::Definition(self.object.clone()),
+            consumes: ANY_MEDIA,
             media: OBJECT_MEDIA,
         }
     }

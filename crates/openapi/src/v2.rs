@@ -4,7 +4,7 @@ use crate::{
     definitions::{Definitions, Dialect},
     descriptions::Descriptions,
     json::Members,
-    operation::{Operation, PATCH_MEDIA, Paths, Payload, common_parameters, meaning, own_parameters},
+    operation::{Operation, Paths, Payload, common_parameters, meaning, own_parameters},
     parameters::Parameter,
 };
 use pintle_machinery::{GroupVersion, Map, Value};
@@ -51,8 +51,8 @@ impl Source<'_> {
         definitions.visit(items.flat_map(BTreeMap::values).flat_map(Operation::definitions), visit)
     }
 
-    /// Writes the document in JSON.
-    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Writes the JSON of the document up to the last path, behind which more may follow.
+    pub(crate) fn write_paths(&self, out: &mut impl Write) -> io::Result<()> {
         let mut document = Members::start(out)?;
         for (name, value) in self.head() {
             document.member(name, &value)?;
@@ -61,15 +61,22 @@ impl Source<'_> {
         for (path, item) in self.paths() {
             paths.member(path, &item)?;
         }
-        paths.end()?;
+        Ok(())
+    }
+
+    /// Writes what is behind the paths up to the last definition, behind which more may follow.
+    pub(crate) fn write_definitions(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(b"}")?;
+        let mut document = Members::resume(out);
         let mut definitions = document.object("definitions")?;
-        self.visit_definitions(|name, definition| definitions.member(name, definition))?;
-        definitions.end()?;
-        document.end()
+        self.visit_definitions(|name, definition| definitions.member(name, definition))
     }
 }
 
-fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+/// What is behind the definitions.
+pub(crate) const END: &[u8] = b"}}";
+
+pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
     let common = common_parameters(operations);
     let mut item: Map = operations
         .iter()
@@ -82,10 +89,6 @@ fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
 }
 
 fn operation(operation: &Operation, common: &[Parameter]) -> Value {
-    let consumes = match &operation.body {
-        Some(body) if body.media == PATCH_MEDIA => PATCH_MEDIA,
-        _ => &["*/*"],
-    };
     let mut parameters: Vec<Value> = own_parameters(operation, common).iter().map(parameter).collect();
     if let Some(body) = &operation.body {
         let mut value = Map::new();
@@ -112,7 +115,7 @@ fn operation(operation: &Operation, common: &[Parameter]) -> Value {
     value.insert("description".to_owned(), json!(operation.description));
     value.insert("operationId".to_owned(), json!(operation.id));
     value.insert("schemes".to_owned(), json!(["https"]));
-    value.insert("consumes".to_owned(), json!(consumes));
+    value.insert("consumes".to_owned(), json!(operation.consumes));
     value.insert("produces".to_owned(), json!(operation.media));
     if !parameters.is_empty() {
         value.insert("parameters".to_owned(), parameters.into());

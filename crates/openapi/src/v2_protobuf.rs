@@ -16,7 +16,7 @@ pub(crate) fn encode(source: &v2::Source<'_>) -> Vec<u8> {
     info.texts_of(head.field("info").unwrap_or(&Value::Null), &[(1, "title"), (2, "version")]);
     message.text(1, head.str_at("swagger"));
     message.message(2, &info);
-    message.message(8, &paths(source));
+    message.message(8, &paths(source.paths()));
     message.message(9, &definitions(source));
     for requirement in head.items_at("security") {
         let mut ways = Message::default();
@@ -37,9 +37,24 @@ pub(crate) fn encode(source: &v2::Source<'_>) -> Vec<u8> {
     message.0
 }
 
-fn paths(source: &v2::Source<'_>) -> Message {
+/// Paths and definitions for behind the document: a reader puts together what it finds of a message in several places.
+pub(crate) fn encode_more<'a>(
+    items: impl Iterator<Item = (&'a str, Value)>,
+    definitions: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Vec<u8> {
+    let mut more = Message::default();
+    more.message(8, &paths(items));
+    let mut inner = Message::default();
+    for (name, definition) in definitions {
+        inner.named(1, name, &schema(definition));
+    }
+    more.message(9, &inner);
+    more.0
+}
+
+fn paths<'a>(items: impl Iterator<Item = (&'a str, Value)>) -> Message {
     let mut paths = Message::default();
-    for (path, item) in source.paths() {
+    for (path, item) in items {
         paths.named(2, path, &path_item(&item));
     }
     paths
@@ -128,11 +143,14 @@ fn parameter(parameter: &Value) -> Message {
 
 fn schema(value: &Value) -> Message {
     let mut message = Message::default();
-    message.texts_of(value, &[(1, "$ref"), (2, "format"), (4, "description")]);
+    message.texts_of(value, &[(1, "$ref"), (2, "format"), (3, "title"), (4, "description")]);
+    message.limits(value, 6);
     message.list_of(value, 19, "required");
     message.anys_of(value, 20, "enum");
-    if let Some(values) = value.field("additionalProperties") {
-        message.within(21, 1, &schema(values));
+    match value.field("additionalProperties") {
+        Some(Value::Bool(allowed)) => message.boolean_within(21, 2, *allowed),
+        Some(values) => message.within(21, 1, &schema(values)),
+        None => {}
     }
     if let Some(json_type) = value.field("type").and_then(Value::as_str) {
         let mut item = Message::default();
@@ -149,6 +167,8 @@ fn schema(value: &Value) -> Message {
         }
         message.message(25, &inner);
     }
+    message.external_docs(value, 29);
+    message.any_of(value, 30, "example");
     message.extensions(value, 31);
     message
 }

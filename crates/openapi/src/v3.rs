@@ -29,7 +29,7 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// What the document is.
     pub(crate) fn info(&self) -> Value {
-        json!({"title": "Kubernetes", "version": self.server_version})
+        info("Kubernetes", self.server_version)
     }
 
     /// The paths with their operations.
@@ -78,7 +78,7 @@ impl Source<'_> {
     }
 }
 
-fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
+pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
     let common = common_parameters(operations);
     let mut item: Map = operations
         .iter()
@@ -88,6 +88,11 @@ fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {
         item.insert("parameters".to_owned(), common.iter().map(parameter).collect());
     }
     item.into()
+}
+
+/// What a document is.
+pub(crate) fn info(title: &str, version: &str) -> Value {
+    json!({"title": title, "version": version})
 }
 
 fn operation(operation: &Operation, common: &[Parameter]) -> Value {

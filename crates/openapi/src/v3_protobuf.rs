@@ -9,12 +9,7 @@ use std::convert::Infallible;
 
 /// The document in protobuf.
 pub(crate) fn encode(source: &v3::Source<'_>) -> Vec<u8> {
-    let mut info = Message::default();
-    info.texts_of(&source.info(), &[(1, "title"), (6, "version")]);
-    let mut paths = Message::default();
-    for (path, item) in source.paths() {
-        paths.named(1, path, &path_item(&item));
-    }
+    let mut message = head(&source.info(), source.paths());
     let mut schemas = Message::default();
     let Ok(()) = source.visit_definitions(|name, definition| {
         schemas.named(1, name, &schema_or_reference(definition));
@@ -31,12 +26,32 @@ pub(crate) fn encode(source: &v3::Source<'_>) -> Vec<u8> {
     let mut components = Message::default();
     components.message(1, &schemas);
     components.message(7, &schemes);
-    let mut message = Message::default();
-    message.text(1, v3::VERSION);
-    message.message(2, &info);
-    message.message(4, &paths);
     message.message(5, &components);
     message.0
+}
+
+/// What is before the definitions.
+pub(crate) fn head<'a>(info: &Value, items: impl Iterator<Item = (&'a str, Value)>) -> Message {
+    let mut written = Message::default();
+    written.texts_of(info, &[(1, "title"), (6, "version")]);
+    let mut paths = Message::default();
+    for (path, item) in items {
+        paths.named(1, path, &path_item(&item));
+    }
+    let mut message = Message::default();
+    message.text(1, v3::VERSION);
+    message.message(2, &written);
+    message.message(4, &paths);
+    message
+}
+
+/// Some of the definitions. A reader puts together what it finds of a message in several places.
+pub(crate) fn some_definitions(message: &mut Message, definitions: &[(String, Value)]) {
+    let mut schemas = Message::default();
+    for (name, definition) in definitions {
+        schemas.named(1, name, &schema_or_reference(definition));
+    }
+    message.within(5, 1, &schemas);
 }
 
 fn path_item(item: &Value) -> Message {
@@ -121,14 +136,21 @@ fn schema_or_reference(value: &Value) -> Message {
 
 fn schema(value: &Value) -> Message {
     let mut message = Message::default();
-    message.boolean(20, value.bool_at("uniqueItems"));
+    message.boolean(1, value.bool_at("nullable"));
+    message.external_docs(value, 6);
+    message.any_of(value, 7, "example");
+    message.texts_of(value, &[(9, "title")]);
+    message.limits(value, 10);
     message.list_of(value, 23, "required");
     message.anys_of(value, 24, "enum");
     message.texts_of(value, &[(25, "type")]);
-    for (number, member) in [(26, "allOf"), (27, "oneOf")] {
+    for (number, member) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
         for item in value.items_at(member) {
             message.message(number, &schema_or_reference(item));
         }
+    }
+    if let Some(not) = value.field("not") {
+        message.message(29, &schema(not));
     }
     if let Some(items) = value.field("items") {
         message.within(30, 1, &schema_or_reference(items));
@@ -140,8 +162,10 @@ fn schema(value: &Value) -> Message {
         }
         message.message(31, &inner);
     }
-    if let Some(values) = value.field("additionalProperties") {
-        message.within(32, 1, &schema_or_reference(values));
+    match value.field("additionalProperties") {
+        Some(Value::Bool(allowed)) => message.boolean_within(32, 2, *allowed),
+        Some(values) => message.within(32, 1, &schema_or_reference(values)),
+        None => {}
     }
     if let Some(default) = value.field("default") {
         // The message has no place for an object as default.

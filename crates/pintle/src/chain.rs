@@ -8,6 +8,7 @@ use crate::{
 };
 use pintle_admission::AdmissionChain;
 use pintle_api::core::service::ServiceNetwork;
+use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
     discovery::Discovery,
     endpoints::ApiEndpoints,
@@ -30,6 +31,8 @@ pub(crate) struct Chain {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
     pub(crate) network: Arc<ServiceNetwork>,
+    /// What serves custom resources.
+    pub(crate) api_extensions: ApiExtensions,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
 }
@@ -57,7 +60,14 @@ pub(crate) fn build(
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
     let kube = start(built_in, pintle_api::internal_resources())?;
-    let extensions = start(pintle_apiextensions::resources(), Vec::new())?;
+    let Enabled { served, internal } =
+        enablement::enabled(pintle_apiextensions::resources(), &resource_config);
+    // Who admits a custom resource looks at namespaces.
+    let beside = Some(kube.clone());
+    let extensions =
+        Stores::start_beside(beside, served, internal, storage, &runtime).map_err(RunError::Assemble)?;
+    let api_extensions = ApiExtensions::start(&extensions, storage, &runtime, shutdown)
+        .map_err(|status| RunError::Assemble(status.message))?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
     let unsafe_deletes = options.feature_gates.allow_unsafe_malformed_object_deletion;
@@ -66,7 +76,8 @@ pub(crate) fn build(
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
-                unsafe_deletes: unsafe_deletes.then(|| authorizer.clone()),
+                authorizer: authorizer.clone(),
+                unsafe_deletes,
                 shutdown: shutdown.clone(),
             },
             version: version(),
@@ -86,6 +97,15 @@ pub(crate) fn build(
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
+    let synced = api_extensions.synced();
+    health.add(
+        "poststarthook/crd-informer-synced",
+        CheckScope::Always,
+        Arc::new(move || match *synced.borrow() {
+            true => Ok(()),
+            false => Err("definitions are not known yet".to_owned()),
+        }),
+    );
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -97,10 +117,16 @@ pub(crate) fn build(
     );
     let server_version = version().get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
     let declared = resources.iter().map(|resource| resource.resource.clone()).collect();
-    let open_api = OpenApi::new(declared, server_version);
+    let open_api =
+        OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
     let front = Front {
-        discovery: Discovery::new(&resources, pintle_aggregator::group_priority, address),
+        discovery: Discovery::new(
+            &resources,
+            Some(extensions.clone()),
+            pintle_aggregator::group_priority,
+            address,
+        ),
         health: health.clone(),
         metrics: metrics.clone(),
         stores: all_stores.clone(),
@@ -111,7 +137,9 @@ pub(crate) fn build(
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, storage_sizes })
+    let registered = metrics.register(api_extensions.metrics());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -11,7 +11,7 @@ use pintle_apiserver::{
     server::PlainEndpoints,
 };
 use pintle_openapi::{Document, OpenApi};
-use std::sync::Arc;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -36,18 +36,20 @@ impl PlainEndpoints for OpenApiEndpoints {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Some(plain(StatusCode::METHOD_NOT_ALLOWED));
         }
-        Some(match path {
-            "v2" | "v2/" => self.v2(headers),
+        match path {
+            "v2" | "v2/" => Some(aside(|| self.v2(headers))),
             // The index has always been sent as plain text.
             "v3" | "v3/" => {
-                with_content_type(200, "text/plain; charset=utf-8", Body::from(self.0.v3_index()))
+                let index = aside(|| self.0.v3_index());
+                Some(with_content_type(200, "text/plain; charset=utf-8", Body::from(index)))
             }
             _ => {
                 let key = path.strip_prefix("v3/")?;
                 let query = Query::parse(request.uri().query().unwrap_or_default());
-                self.v3(key, query.first("hash").filter(|hash| !hash.is_empty()), headers)
+                let hash = query.first("hash").filter(|hash| !hash.is_empty());
+                Some(aside(|| self.v3(key, hash, headers)))
             }
-        })
+        }
     }
 
     fn paths(&self) -> Vec<String> {
@@ -91,6 +93,15 @@ impl OpenApiEndpoints {
     }
 }
 
+/// Documents are made when they are asked for. That takes longer than other requests should wait for a thread of the
+/// runtime, which gets another one for as long, if it has several.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 /// The best form that the client accepts. The media types of protobuf have an older spelling with `@`.
 fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -106,7 +117,7 @@ fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
 }
 
 /// A document, compressed for clients that accept it, or the news that theirs is still good.
-fn document(document: &Arc<Document>, content_type: &str, headers: &HeaderMap) -> Response {
+fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Response {
     let text =
         |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let tag = format!("\"{}\"", document.hash());

@@ -176,6 +176,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
+    // What is defined is served from the first request on.
+    chain.api_extensions.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -193,6 +195,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         })
         .await?;
     let mut background = vec![controllers];
+    background.extend(chain.api_extensions.into_tasks());
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
     let host = match options.bind_address.is_unspecified() {

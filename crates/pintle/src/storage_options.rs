@@ -134,7 +134,8 @@ const OWN_SERVERS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"
 
 /// Tells of overrides that move nothing: of what is not stored, or is stored under another name.
 pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]) {
-    let stores = || stores.iter().flat_map(|stores| stores.all()).map(|store| store.resource());
+    let stores: Vec<_> = stores.iter().flat_map(|stores| stores.all()).collect();
+    let stores = || stores.iter().map(|store| store.resource());
     for EtcdServersOverride { resource, .. } in &options.etcd_servers_overrides.0 {
         let is_used = !OWN_SERVERS.contains(&resource.group.as_str())
             && stores().any(|stored| {

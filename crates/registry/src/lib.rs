@@ -2,11 +2,12 @@
 //!
 //! A [`Resource`] is a declaration: names, scope, schema, [`Strategy`], columns, subresources, selectable fields.
 //! Routing, discovery, OpenAPI, storage keys and tables follow from it in the generic server; the built-in kinds
-//! declare theirs in the `api` crate, custom resources will make theirs at run time. There is no HTTP here, no disk,
+//! declare theirs in the `api` crate, custom resources make theirs at run time. There is no HTTP here, no disk,
 //! and no kind.
 
 mod access;
 mod context;
+mod custom;
 mod resource;
 mod selectable;
 mod strategy;
@@ -17,6 +18,7 @@ pub mod testing;
 
 pub use access::{DeleteOptions, PropagationPolicy, Registry, WriteOptions};
 pub use context::RequestContext;
+pub use custom::{Converter, LazySchema, SameContent};
 pub use resource::{
     Backing, Conversion, Resource, Scope, StorageEncoding, StorageLocation, StoredVersion, Verb,
 };

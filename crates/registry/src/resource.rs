@@ -1,7 +1,8 @@
 //! The declaration of a resource.
 
 use crate::{
-    DefaultStrategy, DefaultTable, NamedCreater, SelectableField, Strategy, Subresource, TableConvertor,
+    Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy,
+    Subresource, TableConvertor,
 };
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
@@ -134,8 +135,10 @@ pub struct Resource {
     pub categories: Vec<String>,
     /// Namespaced or not.
     pub scope: Scope,
-    /// The type in the schema, such as `k8s.io/api/core/v1.Pod`.
+    /// The type in the built-in schema, such as `k8s.io/api/core/v1.Pod`; empty for custom resources.
     pub type_name: String,
+    /// The schema of a custom resource, made when it is first needed.
+    pub custom_schema: Option<Arc<LazySchema>>,
     /// What can be done with it.
     pub verbs: Vec<Verb>,
     /// Whether its objects are stored, and what answers when they are not.
@@ -144,6 +147,9 @@ pub struct Resource {
     pub storage: StorageLocation,
     /// How objects get from this version to the storage kind and back; `None` when they are the same.
     pub conversion: Option<Conversion>,
+    /// How objects of a custom resource get from one version to another; `None` when there is only one version. The
+    /// rules of a version ([`Resource::strategy`]) are then about objects of that very version.
+    pub converter: Option<Arc<dyn Converter>>,
     /// In which other versions its objects may be found in the store. Of the declaration in the storage version.
     pub stored_versions: Vec<StoredVersion>,
     /// The rules of the kind, on objects of the storage kind.
@@ -181,6 +187,7 @@ impl Resource {
             categories: Vec::new(),
             scope,
             type_name: type_name.to_owned(),
+            custom_schema: None,
             verbs: Verb::ALL.to_vec(),
             backing: Backing::Stored,
             storage: StorageLocation {
@@ -189,6 +196,7 @@ impl Resource {
                 encoding: StorageEncoding::Configured,
             },
             conversion: None,
+            converter: None,
             stored_versions: Vec::new(),
             strategy: Arc::new(DefaultStrategy),
             table: Arc::new(DefaultTable),

@@ -24,6 +24,16 @@ pub trait Strategy: Send + Sync {
     /// older server wrote. The schema's own defaults have been applied before. Must be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
+    /// Brings an object into the shape that its schema wants, beyond what decoding by the schema does: only schemas made
+    /// at run time have more to say. Called before [`Strategy::set_defaults`] on what a client sent (then with
+    /// `is_request`) and on what was stored or converted. Returns the paths of fields that it did not know and took out.
+    ///
+    /// # Errors
+    /// The `Status` for a client that sent what cannot be; what was stored is made to fit instead.
+    fn coerce(&self, _object: &mut Value, _is_request: bool) -> Result<Vec<String>, Status> {
+        Ok(Vec::new())
+    }
+
     /// Brings a stored object that another server or an older one wrote to the form in which it is shown. Called after
     /// [`Strategy::set_defaults`], and not on requests, which may say what is never shown. Must be idempotent.
     fn default_on_read(&self, _object: &mut Value) {}
@@ -43,10 +53,9 @@ pub trait Strategy: Send + Sync {
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
     /// The dotted paths of the fields that a write under this strategy leaves as they are, and whose writer so does not
-    /// own them. `None` is what holds for most: an object's own strategy leaves its status, the strategy of the status
-    /// the spec, that of another part nothing.
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        None
+    /// own them: with most kinds that have one, the status of the object itself, and the spec of its status.
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// What is wrong with a new object, its metadata first, then the fields in the order they are declared. A kind
@@ -77,6 +86,18 @@ pub trait Strategy: Send + Sync {
     /// What is wrong with the new state of an object, its metadata first (the store checks it too, and clients see both).
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         validate_object_meta_update(object, old, &FieldPath::new("metadata"))
+    }
+
+    /// As [`Strategy::validate_update`], which it calls unless a kind's validation has something to say also of what it
+    /// lets pass: the client is told, whether the update is accepted or not.
+    fn check_update(
+        &self,
+        context: &RequestContext<'_>,
+        object: &Value,
+        old: &Value,
+        _warnings: &mut Vec<String>,
+    ) -> ErrorList {
+        self.validate_update(context, object, old)
     }
 
     /// What the client should know of an update that is accepted all the same.

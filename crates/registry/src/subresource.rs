@@ -1,6 +1,6 @@
 //! Parts of an object that have a path of their own.
 
-use crate::{BoxFuture, RequestContext, Strategy};
+use crate::{BoxFuture, RequestContext, Strategy, TableConvertor};
 use pintle_machinery::{GroupVersionKind, Status, Value};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub enum SubresourceKind {
 }
 
 /// Where a kind keeps what `Scale` shows.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ScalePaths {
     /// The path of the wanted number.
     pub spec_replicas: String,
@@ -54,6 +54,9 @@ pub struct ScalePaths {
     pub status_replicas: String,
     /// The path of the selector: a label selector object, a plain map, or (custom resources) its text.
     pub selector: Option<String>,
+    /// Set for custom resources, of whose values nothing is certain: what is at the paths may be missing or of another
+    /// type, and the scale has columns of its own.
+    pub custom: Option<Arc<dyn TableConvertor>>,
 }
 
 /// A create below an existing object.

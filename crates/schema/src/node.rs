@@ -118,6 +118,8 @@ pub struct Structural {
     pub preserve_unknown_fields: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded_resource: bool,
+    /// Text with a `format` other than `byte`: to server-side apply, any scalar.
+    pub formatted: bool,
     /// The value to put in where a list item or map value is missing or not allowed to be null.
     pub default: Option<Value>,
 }

@@ -1,9 +1,9 @@
 //! What the end-to-end tests share: a started server and the command-line clients against it.
 //!
-//! `cargo xtask test` sets the environment: `PINTLE_SERVER`, `PINTLE_KUBECTL`, `PINTLE_HELM`, `PINTLE_PYTHONPATH`
-//! and, where Debian's packages are to be had, `PINTLE_OLD_KUBECTL`.
+//! `cargo xtask test` sets the environment: `PINTLE_SERVER`, `PINTLE_KUBECTL`, `PINTLE_HELM`, `PINTLE_PYTHONPATH`,
+//! `PINTLE_DEFINITIONS` and, where Debian's packages are to be had, `PINTLE_OLD_KUBECTL`.
 
-use pintle_harness::{Config, Error, Server};
+use pintle_harness::{Config, Error, Server, wait_for};
 use serde_json::Value;
 use std::{
     env,
@@ -40,6 +40,14 @@ pub fn config() -> Result<Config, Error> {
 /// When it does not start.
 pub fn start() -> Result<Server, Error> {
     Server::start(config()?)
+}
+
+/// The folder with custom resource definitions of real projects.
+///
+/// # Errors
+/// When it is not named.
+pub fn definitions() -> Result<PathBuf, Error> {
+    Ok(variable("PINTLE_DEFINITIONS")?.into())
 }
 
 /// A command-line client for one server.
@@ -130,6 +138,19 @@ impl<'a> Cli<'a> {
     pub fn json(&self, args: &[&str]) -> Result<Value, Error> {
         let args: Vec<&str> = args.iter().copied().chain(["-o", "json"]).collect();
         Ok(serde_json::from_str(&self.run(&args)?)?)
+    }
+
+    /// Waits until a definition, named with its type, is served.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub fn wait_established(&self, definition: &str) -> Result<(), Error> {
+        // `kubectl wait` gives up on a definition that has no conditions yet.
+        let established = r#"jsonpath={.status.conditions[?(@.type=="Established")].status}"#;
+        wait_for(definition, PATIENCE, || {
+            let status = self.run(&["get", definition, "-o", established]).ok()?;
+            (status == "True").then_some(())
+        })
     }
 
     /// Writes a file into the test's directory and gives its path.

@@ -8,6 +8,7 @@
 //! Nothing here sleeps for a result: [`wait_for`] asks again until a condition holds or the time is up.
 
 mod client;
+pub mod definition;
 mod etcd;
 mod etcd_member;
 mod server;

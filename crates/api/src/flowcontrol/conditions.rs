@@ -9,6 +9,10 @@ use pintle_registry::{RequestContext, Strategy};
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["metadata", "spec"]
+    }
+
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         PlainStatusStrategy { keeps_metadata: true }.prepare_for_update(context, object, old);
     }

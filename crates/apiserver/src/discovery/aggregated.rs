@@ -1,39 +1,49 @@
 //! Everything in one document.
 
-use super::{Discovery, Version, subresource_facts, verb_names};
+use super::{Group, Version, subresource_facts, verb_names};
 use pintle_machinery::Value;
 use serde_json::json;
+use std::sync::Arc;
 
-impl Discovery {
-    pub(super) fn aggregated_document(&self, core: bool) -> Value {
-        let items: Vec<Value> = self
-            .groups
-            .iter()
-            .filter(|group| group.name.is_empty() == core)
-            .map(|group| {
-                let metadata = if core { json!({}) } else { json!({"name": group.name}) };
-                let versions: Vec<Value> = group.versions.iter().map(version_document).collect();
-                json!({"metadata": metadata, "versions": versions})
-            })
-            .collect();
-        json!({
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
+/// The document about these groups: the core group, or all others.
+pub(super) fn document(groups: &[Arc<Group>], core: bool) -> Value {
+    let groups = groups.iter().filter(|group| group.name.is_empty() == core);
+    let items: Vec<Value> = groups
+        .map(|group| {
+            let metadata = if core { json!({}) } else { json!({"name": group.name}) };
+            let versions: Vec<Value> = group.versions.iter().map(version_document).collect();
+            json!({"metadata": metadata, "versions": versions})
         })
-    }
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    })
 }
 
 fn version_document(version: &Version) -> Value {
     let mut resources = Vec::new();
-    for resource in &version.resources {
+    for listed in &version.resources {
+        let resource = &listed.resource;
+        let own_kind = match listed.is_custom {
+            true => {
+                let id = &resource.resource;
+                json!({"group": id.group, "version": id.version, "kind": resource.kind})
+            }
+            false => json!({"group": "", "version": "", "kind": resource.kind}),
+        };
         let mut subresources: Vec<_> = resource.subresources.iter().collect();
-        subresources.sort_by(|a, b| a.name.cmp(&b.name));
+        if !listed.is_custom {
+            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         let subresources: Vec<Value> = subresources
             .into_iter()
             .map(|subresource| {
                 let (kind, verbs) = subresource_facts(resource, &subresource.kind);
+                let is_own = kind.get("group").is_some_and(|group| group == "") && listed.is_custom;
+                let kind = if is_own { own_kind.clone() } else { kind };
                 json!({
                     "subresource": subresource.name,
                     "responseKind": kind,
@@ -43,10 +53,10 @@ fn version_document(version: &Version) -> Value {
             .collect();
         let entry = json!({
             "resource": resource.resource.resource,
-            "responseKind": {"group": "", "version": "", "kind": resource.kind},
+            "responseKind": own_kind,
             "scope": if resource.is_namespaced() { "Namespaced" } else { "Cluster" },
             "singularResource": resource.singular,
-            "verbs": verb_names(&resource.verbs),
+            "verbs": listed.verbs(),
             "shortNames": resource.short_names,
             "categories": resource.categories,
             "subresources": subresources,

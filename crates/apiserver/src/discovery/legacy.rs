@@ -1,14 +1,14 @@
 //! A document for all groups, one for each, and one for each version.
 
-use super::{Discovery, storage_version_hash, subresource_facts, verb_names};
+use super::{Discovery, Group, storage_version_hash, subresource_facts, verb_names};
 use pintle_machinery::{Value, ValueExt};
 use serde_json::json;
 
 impl Discovery {
     pub(super) fn api_versions(&self) -> Value {
-        let versions: Vec<&str> = self
-            .find("")
-            .into_iter()
+        let core = self.find("");
+        let versions: Vec<&str> = core
+            .iter()
             .flat_map(|group| group.versions.iter().map(|version| version.name.as_str()))
             .collect();
         json!({
@@ -19,48 +19,35 @@ impl Discovery {
     }
 
     pub(super) fn group_list(&self) -> Value {
-        let groups: Vec<Value> = self
-            .groups
-            .iter()
-            .filter(|group| !group.name.is_empty())
-            .filter_map(|group| {
-                let mut document = self.group(&group.name)?;
+        let whole = self.whole();
+        let groups = whole.groups.iter().filter(|group| !group.name.is_empty());
+        let groups: Vec<Value> = groups
+            .map(|group| {
+                let mut document = group_document(group);
                 document.remove_at("kind");
                 document.remove_at("apiVersion");
-                Some(document)
+                document
             })
             .collect();
         json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     }
 
     pub(super) fn group(&self, name: &str) -> Option<Value> {
-        let group = self.find(name).filter(|group| !group.name.is_empty())?;
-        let versions: Vec<Value> = group
-            .versions
-            .iter()
-            .map(|version| {
-                json!({"groupVersion": format!("{name}/{}", version.name), "version": version.name})
-            })
-            .collect();
-        Some(json!({
-            "kind": "APIGroup",
-            "apiVersion": "v1",
-            "name": name,
-            "versions": versions,
-            "preferredVersion": versions.first().cloned().unwrap_or_default(),
-        }))
+        self.find(name).filter(|group| !group.name.is_empty()).map(|group| group_document(&group))
     }
 
     pub(super) fn resource_list(&self, group: &str, version: &str) -> Option<Value> {
-        let version = self.find(group)?.versions.iter().find(|own| own.name == version)?;
+        let found = self.find(group)?;
+        let version = found.versions.iter().find(|own| own.name == version)?;
         let mut resources = Vec::new();
-        for resource in &version.resources {
+        for listed in &version.resources {
+            let resource = &listed.resource;
             let mut entry = json!({
                 "name": resource.resource.resource,
                 "singularName": resource.singular,
                 "namespaced": resource.is_namespaced(),
                 "kind": resource.kind,
-                "verbs": verb_names(&resource.verbs),
+                "verbs": listed.verbs(),
                 "shortNames": resource.short_names,
                 "categories": resource.categories,
             });
@@ -69,7 +56,9 @@ impl Discovery {
             }
             resources.push(entry);
             let mut subresources: Vec<_> = resource.subresources.iter().collect();
-            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            if !listed.is_custom {
+                subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            }
             for subresource in subresources {
                 let (kind, verbs) = subresource_facts(resource, &subresource.kind);
                 resources.push(json!({
@@ -93,4 +82,19 @@ impl Discovery {
         }
         Some(list)
     }
+}
+
+fn group_document(group: &Group) -> Value {
+    let name = &group.name;
+    let versions = group.versions.iter();
+    let versions: Vec<Value> = versions
+        .map(|version| json!({"groupVersion": format!("{name}/{}", version.name), "version": version.name}))
+        .collect();
+    json!({
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": name,
+        "versions": versions,
+        "preferredVersion": versions.first().cloned().unwrap_or_default(),
+    })
 }

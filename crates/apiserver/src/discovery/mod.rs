@@ -3,83 +3,190 @@
 
 mod aggregated;
 mod legacy;
+mod version_order;
 
 use crate::{
     body::Body,
     endpoints::encoding::encode,
     negotiation::{self, Accepted, MediaType, accept_clauses},
-    registry::VersionedResource,
+    registry::{CustomResource, Stores, VersionedResource},
     response::{Response, with_content_type},
 };
 use base64::Engine;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
 use pintle_machinery::{Status, Value};
 use pintle_registry::{Resource, SubresourceKind, Verb};
 use pintle_schema::Schema;
 use serde_json::json;
 use sha2::{Digest, Sha256, Sha512};
-use std::sync::Arc;
+use std::{cmp::Reverse, collections::HashMap, sync::Arc};
+pub use version_order::compare_versions;
 
-/// The discovery documents of a set of resources.
+/// The discovery documents of a server's resources. Those of custom resources follow their changes: a document of one
+/// group is made anew for who asks, and what is about all groups is made once after a change.
 pub struct Discovery {
-    groups: Vec<Group>,
+    fixed: Vec<Arc<Group>>,
+    custom: Option<Arc<Stores>>,
+    priority: Priority,
     server_address: String,
+    whole: Mutex<Option<Arc<Whole>>>,
 }
 
+/// Orders groups, and versions of a group: the higher comes first.
+type Priority = fn(&str, &str) -> (i64, i64);
+
 /// One group with its versions, the preferred one first.
+#[derive(Clone)]
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) versions: Vec<Version>,
 }
 
 /// One version with its resources, sorted by name.
+#[derive(Clone)]
 pub(crate) struct Version {
     pub(crate) name: String,
-    pub(crate) resources: Vec<Arc<Resource>>,
+    pub(crate) resources: Vec<Listed>,
+}
+
+/// One resource of a version.
+#[derive(Clone)]
+pub(crate) struct Listed {
+    pub(crate) resource: Arc<Resource>,
+    /// Whether it is a custom resource, whose verbs come in another order and whose kind is told in full.
+    pub(crate) is_custom: bool,
+    /// Whether its definition is being deleted.
+    pub(crate) is_terminating: bool,
+}
+
+impl Listed {
+    /// The names of the verbs.
+    pub(crate) fn verbs(&self) -> Value {
+        match (self.is_custom, self.is_terminating) {
+            (false, _) => verb_names(&self.resource.verbs),
+            (true, false) => {
+                json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"])
+            }
+            (true, true) => json!(["delete", "deletecollection", "get", "list", "watch"]),
+        }
+    }
+}
+
+/// What is about all groups, as of one change of the custom resources.
+struct Whole {
+    changes: u64,
+    groups: Vec<Arc<Group>>,
+    aggregated: Mutex<HashMap<(MediaType, bool), Aggregated>>,
+}
+
+/// An aggregated document, and its tag.
+#[derive(Clone)]
+struct Aggregated {
+    bytes: Bytes,
+    etag: String,
+}
+
+/// Puts a resource into its place. Groups and versions stay in the order in which they come.
+fn add(groups: &mut Vec<Group>, listed: Listed) {
+    let id = &listed.resource.resource;
+    let at = match groups.iter().position(|group| group.name == id.group) {
+        Some(at) => at,
+        None => {
+            groups.push(Group { name: id.group.clone(), versions: Vec::new() });
+            groups.len() - 1
+        }
+    };
+    let Some(group) = groups.get_mut(at) else { return };
+    let at = match group.versions.iter().position(|version| version.name == id.version) {
+        Some(at) => at,
+        None => {
+            group.versions.push(Version { name: id.version.clone(), resources: Vec::new() });
+            group.versions.len() - 1
+        }
+    };
+    if let Some(version) = group.versions.get_mut(at) {
+        version.resources.push(listed);
+    }
+}
+
+/// The group of custom resources, its versions as people think of them: `v2` before `v1`, that before `v2beta1`.
+fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
+    let mut groups = Vec::new();
+    for custom in custom {
+        let is_terminating = custom.is_terminating();
+        for version in custom.versions() {
+            let resource = version.resource.clone();
+            add(&mut groups, Listed { resource, is_custom: true, is_terminating });
+        }
+    }
+    let mut group = groups.pop()?;
+    group.versions.sort_by(|a, b| compare_versions(&b.name, &a.name));
+    Some(group)
 }
 
 impl Discovery {
-    /// The documents for these resources. `priority` orders groups (and versions of a group): the higher comes first.
+    /// The documents for these resources, and for the custom resources of `custom`.
     pub fn new(
         resources: &[Arc<VersionedResource>],
-        priority: impl Fn(&str, &str) -> (i64, i64),
+        custom: Option<Arc<Stores>>,
+        priority: Priority,
         server_address: String,
     ) -> Discovery {
         let mut groups: Vec<Group> = Vec::new();
         for resource in resources {
-            let id = &resource.resource.resource;
-            let at = match groups.iter().position(|group| group.name == id.group) {
-                Some(at) => at,
-                None => {
-                    groups.push(Group { name: id.group.clone(), versions: Vec::new() });
-                    groups.len() - 1
-                }
-            };
-            let Some(group) = groups.get_mut(at) else { continue };
-            let at = match group.versions.iter().position(|version| version.name == id.version) {
-                Some(at) => at,
-                None => {
-                    group.versions.push(Version { name: id.version.clone(), resources: Vec::new() });
-                    group.versions.len() - 1
-                }
-            };
-            if let Some(version) = group.versions.get_mut(at) {
-                version.resources.push(resource.resource.clone());
-            }
+            let resource = resource.resource.clone();
+            add(&mut groups, Listed { resource, is_custom: false, is_terminating: false });
         }
         for group in &mut groups {
             let name = group.name.clone();
-            group.versions.sort_by_key(|version| std::cmp::Reverse(priority(&name, &version.name).1));
+            group.versions.sort_by_key(|version| Reverse(priority(&name, &version.name).1));
             for version in &mut group.versions {
                 version.resources.sort_by(|a, b| a.resource.resource.cmp(&b.resource.resource));
             }
         }
-        let first =
-            |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
-        groups.sort_by_key(|group| {
-            (std::cmp::Reverse(priority(&group.name, &first(group)).0), group.name.clone())
-        });
-        Discovery { groups, server_address }
+        let mut fixed = groups.into_iter().map(Arc::new).collect();
+        sort_groups(&mut fixed, priority);
+        Discovery { fixed, custom, priority, server_address, whole: Mutex::default() }
+    }
+
+    /// All groups as they are now.
+    fn whole(&self) -> Arc<Whole> {
+        let changes = self.custom.as_ref().map_or(0, |stores| stores.custom_changes());
+        let mut whole = self.whole.lock();
+        if let Some(whole) = whole.as_ref().filter(|whole| whole.changes == changes) {
+            return whole.clone();
+        }
+        let mut groups = self.fixed.clone();
+        if let Some(stores) = &self.custom {
+            let all = stores.all_custom();
+            for custom in all.chunk_by(|a, b| a.group() == b.group()) {
+                let Some(group) = custom_group(custom) else { continue };
+                match groups.iter_mut().find(|fixed| fixed.name == group.name) {
+                    Some(fixed) => Arc::make_mut(fixed).versions.extend(group.versions),
+                    None => groups.push(Arc::new(group)),
+                }
+            }
+            sort_groups(&mut groups, self.priority);
+        }
+        let made = Arc::new(Whole { changes, groups, aggregated: Mutex::default() });
+        *whole = Some(made.clone());
+        made
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Group>> {
+        let fixed = self.fixed.iter().find(|own| own.name == name);
+        let custom = self.custom.as_ref().and_then(|stores| custom_group(&stores.custom_of_group(name)));
+        match (fixed, custom) {
+            (fixed, None) => fixed.cloned(),
+            (None, Some(custom)) => Some(Arc::new(custom)),
+            (Some(fixed), Some(custom)) => {
+                let mut group = Group::clone(fixed);
+                group.versions.extend(custom.versions);
+                Some(Arc::new(group))
+            }
+        }
     }
 
     /// Answers a GET of a discovery path; `None` when the path is none.
@@ -106,14 +213,10 @@ impl Discovery {
         Some(respond(&document, kind, headers))
     }
 
-    fn find(&self, group: &str) -> Option<&Group> {
-        self.groups.iter().find(|own| own.name == group)
-    }
-
     /// The paths below `/api` and `/apis` for the list of all paths.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = vec!["/api".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
-        for group in &self.groups {
+        for group in &self.whole().groups {
             if group.name.is_empty() {
                 paths.extend(group.versions.iter().map(|version| format!("/api/{}", version.name)));
                 continue;
@@ -128,11 +231,7 @@ impl Discovery {
 
     fn aggregated(&self, headers: &HeaderMap, core: bool) -> Option<Response> {
         let media_type = wants_aggregated(headers)?;
-        let document = self.aggregated_document(core);
-        let accepted = Accepted { media_type, ..Accepted::JSON };
-        let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
-        let bytes = encode(&document, schema, &accepted).ok()?;
-        let etag = format!("\"{}\"", hex(&Sha512::digest(&bytes)));
+        let Aggregated { bytes, etag } = self.aggregated_bytes(media_type, core)?;
         let is_known =
             headers.get(header::IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
         let mut response = match is_known {
@@ -155,6 +254,29 @@ impl Discovery {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
         Some(response)
     }
+
+    fn aggregated_bytes(&self, media_type: MediaType, core: bool) -> Option<Aggregated> {
+        let whole = self.whole();
+        let mut made = whole.aggregated.lock();
+        if let Some(aggregated) = made.get(&(media_type, core)) {
+            return Some(aggregated.clone());
+        }
+        let document = aggregated::document(&whole.groups, core);
+        let accepted = Accepted { media_type, ..Accepted::JSON };
+        let schema = Schema::builtin().by_type_name("k8s.io/api/apidiscovery/v2.APIGroupDiscoveryList")?;
+        let bytes = encode(&document, schema, &accepted).ok()?;
+        let etag = format!("\"{}\"", hex(&Sha512::digest(&bytes)));
+        let aggregated = Aggregated { bytes, etag };
+        made.insert((media_type, core), aggregated.clone());
+        Some(aggregated)
+    }
+}
+
+/// The higher priority of a group's first version first, then by name.
+fn sort_groups(groups: &mut Vec<Arc<Group>>, priority: Priority) {
+    let first =
+        |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+    groups.sort_by_cached_key(|group| (Reverse(priority(&group.name, &first(group)).0), group.name.clone()));
 }
 
 const RESOURCE_LIST: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList";

@@ -13,7 +13,7 @@ use crate::{
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt,
+    GroupVersionKind, Status, Value,
     codec::{StrictProblem, json, yaml},
     meta::ObjectMeta,
     options::{FieldValidation, WriteOptions},
@@ -35,7 +35,7 @@ pub(super) async fn apply(
     let encoder = encoder(exchange)?;
     let options = WriteOptions::parse_apply(exchange.query.pairs())?;
     let body = body.read().await?;
-    let config = Configuration::parse(exchange, &body, &options)?;
+    let config = Configuration::parse(&body)?;
     let kind = exchange.resource.resource.group_version_kind();
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
@@ -66,34 +66,51 @@ impl Configuration {
     ///
     /// # Errors
     /// 400 when it is no YAML, or no object.
-    pub(super) fn parse(
-        exchange: &Exchange<'_>,
-        body: &[u8],
-        options: &WriteOptions,
-    ) -> Result<Configuration, Status> {
+    pub(super) fn parse(body: &[u8]) -> Result<Configuration, Status> {
         let failed = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
-        let converted = yaml::to_json(body).map_err(|error| failed(&error))?;
+        let converted = yaml::to_json(body)
+            .map_err(|error| failed(&format_args!("error converting YAML to JSON: {error}")))?;
         let object: Value = json::decode_any(&converted.json).map_err(|error| failed(&error))?;
-        if !object.is_object() && !object.is_null() {
-            return Err(failed(&"the configuration is no object"));
-        }
-        if options.field_validation == FieldValidation::Warn {
-            exchange.warnings.extend(converted.problems.iter().map(ToString::to_string));
+        let found = match &object {
+            Value::Object(_) | Value::Null => None,
+            Value::Bool(_) => Some("bool"),
+            Value::Number(_) => Some("number"),
+            Value::String(_) => Some("string"),
+            Value::Array(_) => Some("array"),
+        };
+        if let Some(found) = found {
+            return Err(failed(&format_args!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type \
+                 map[string]interface {{}}"
+            )));
         }
         Ok(Configuration { object, problems: converted.problems })
     }
 
-    /// Refuses keys that came twice, if the client wants that: after all that is wrong with the apply itself.
+    /// Refuses keys that came twice, or warns of them, as the client wants: after all that is wrong with the apply itself.
     ///
     /// # Errors
     /// 400.
-    pub(super) fn check_strictly(&self, options: &WriteOptions) -> Result<(), Status> {
-        match self.problems.first() {
-            Some(problem) if options.field_validation == FieldValidation::Strict => {
-                Err(Status::bad_request(format!("error strict decoding YAML: {problem}")))
+    pub(super) fn check_strictly(
+        &self,
+        exchange: &Exchange<'_>,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let Some(problem) = self.problems.first() else { return Ok(()) };
+        match options.field_validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => {
+                let lines = problem.to_string();
+                let lines = lines.lines().filter(|line| *line != "yaml: unmarshal errors:");
+                exchange.warnings.extend(lines.map(|line| line.trim().to_owned()));
             }
-            _ => Ok(()),
+            FieldValidation::Strict => {
+                return Err(Status::bad_request(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: {problem}"
+                )));
+            }
         }
+        Ok(())
     }
 }
 
@@ -111,13 +128,6 @@ impl ApplyTransform<'_> {
         let exchange = self.exchange;
         let write = exchange.managed_write(&self.options.field_manager);
         let config = &self.config.object;
-        let found = config.str_at("kind");
-        if !found.is_empty() && found != self.kind.kind {
-            return Err(Status::bad_request(format!(
-                "invalid object type: {}, Kind={found}",
-                config.str_at("apiVersion")
-            )));
-        }
         let force = self.options.force;
         let new = match old {
             Some(old) if exchange.resource.is_storage_version() => {
@@ -129,7 +139,7 @@ impl ApplyTransform<'_> {
             }
             None => write.with_manager(|manager| manager.apply(None, config, force)),
         }?;
-        self.config.check_strictly(self.options)?;
+        self.config.check_strictly(exchange, self.options)?;
         if old.is_none() && !new.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -162,6 +172,11 @@ impl Transform for ApplyTransform<'_> {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+        Box::pin(async move {
+            if old.is_none() {
+                self.exchange.check_create()?;
+            }
+            self.exchange.validate(operation, self.kind, self.context, new, old).await
+        })
     }
 }

@@ -5,7 +5,7 @@ use crate::negotiation::{MediaType, content_type};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
-    codec::{Decoded, json, protobuf, yaml},
+    codec::{Decoded, StrictProblem, json, protobuf, yaml},
     options::FieldValidation,
 };
 use pintle_schema::SchemaRef;
@@ -83,7 +83,13 @@ fn read(
     versions: Versions<'_>,
 ) -> Result<Value, Status> {
     let media_type = content_type(exchange.headers)?;
-    let check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+    let is_custom = schema.is_structural();
+    let mut custom_kind: Option<String> = None;
+    let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
+        if is_custom {
+            custom_kind = Some(check_custom_type_meta(&api_version, found, wanted, body)?);
+            return Ok(());
+        }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
         let api_version = if is_taken { String::new() } else { api_version };
         check_type_meta((api_version, found), wanted)
@@ -94,7 +100,13 @@ fn read(
                 Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
-            json::decode(body, schema)
+            match &custom_kind {
+                // Nothing is known of another kind; it is going to be refused for being one.
+                Some(found) if *found != kind.kind => {
+                    json::decode_any(body).map(|value| Decoded { value, problems: Vec::new() })
+                }
+                _ => json::decode(body, schema),
+            }
         }
         MediaType::Yaml => {
             let converted = yaml::to_json(body).map_err(|error| {
@@ -112,7 +124,12 @@ fn read(
             protobuf::decode(body, schema)
         }
     };
-    let Decoded { mut value, problems } = decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
+    let Decoded { mut value, mut problems } =
+        decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
+    if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
+    }
     if !problems.is_empty() {
         match validation {
             FieldValidation::Ignore => {}
@@ -130,9 +147,40 @@ fn read(
     if !value.is_object() {
         value = Value::Object(Default::default());
     }
-    value.set("kind", kind.kind.clone());
+    // Of which kind a custom resource's body says that it is, validation looks at.
+    value.set("kind", custom_kind.unwrap_or_else(|| kind.kind.clone()));
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
+}
+
+/// Custom resources have to say what they are, and the version has to be that of the path.
+fn check_custom_type_meta(
+    api_version: &str,
+    kind: String,
+    wanted: &GroupVersionKind,
+    body: &[u8],
+) -> Result<String, Status> {
+    if kind.is_empty() {
+        let text = String::from_utf8_lossy(body);
+        let why = format!("Object 'Kind' is missing in '{text}'");
+        let version = GroupVersion::parse(api_version).unwrap_or_default();
+        return Err(unrecognized(&version, wanted, &why));
+    }
+    let wanted_version = wanted.group_version().to_string();
+    if api_version != wanted_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({wanted_version})"
+        )));
+    }
+    Ok(kind)
+}
+
+/// 400 for a body that does not say of what kind it is.
+fn unrecognized(_version: &GroupVersion, wanted: &GroupVersionKind, why: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why}",
+        wanted.kind
+    ))
 }
 
 /// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.

@@ -62,6 +62,7 @@ pub(super) async fn delete_collection(
     }
     // Who deletes a namespace takes this for an empty one otherwise.
     store.require_readable(&page.snapshot, &page.prefix)?;
+    encoder.convert(&items).await?;
     let bytes = match &encoder.accepted.transform {
         Some((Transform::PartialObjectMetadata, version)) => {
             let mut rows = Vec::new();

@@ -6,7 +6,7 @@
 
 use crate::{
     negotiation::{Accepted, MediaType, Transform},
-    registry::VersionedResource,
+    registry::{self, VersionedResource},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -18,7 +18,10 @@ use pintle_machinery::{
 use pintle_registry::Column;
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
-use std::{borrow::Cow, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 /// How much of the object stands in a table's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +124,12 @@ impl Encoder<'_> {
 
     /// Final JSON of this version, newline and all.
     pub fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
-        if self.resource.is_storage_version() {
+        if self.resource.is_cached_version() {
             return Ok(object.json().clone());
+        }
+        if self.resource.resource.converter.is_some() {
+            let made = made_json(self.resource, object);
+            return made.ok_or_else(|| Status::internal_error("an object that was not converted"));
         }
         object.representation(self.representation(MediaType::Json), || {
             let mut bytes = json::encode(&self.tree(object)?, self.resource.schema.get());
@@ -133,8 +140,45 @@ impl Encoder<'_> {
 
     /// The tree in this version.
     pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
-        let tree = json::decode_any(object.json()).map_err(Status::internal_error)?;
+        let converted = match self.resource.resource.converter {
+            Some(_) => self.json(object)?,
+            None => object.json().clone(),
+        };
+        let tree = json::decode_any(&converted).map_err(Status::internal_error)?;
         Ok(self.resource.from_storage(tree))
+    }
+
+    /// Makes this version's JSON of those objects that have none yet, many at a time. To be called before anything else is
+    /// made of them; does nothing for built-in kinds.
+    ///
+    /// # Errors
+    /// When one of them cannot be converted.
+    pub async fn convert<'a>(
+        &self,
+        objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
+    ) -> Result<(), Status> {
+        let Some(converter) = &self.resource.resource.converter else { return Ok(()) };
+        let id = self.representation(MediaType::Json);
+        let missing = objects.into_iter().filter(|object| {
+            !registry::is_of_version(object.json(), &self.resource.resource)
+                && object.existing_representation(id).is_none()
+        });
+        let missing: Vec<&Arc<CachedObject>> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let trees = missing.iter().map(|object| json::decode_any(object.json()));
+        let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
+        let schema = &self.resource.schema;
+        let converted = registry::convert(&**converter, trees, &self.resource.resource, schema).await?;
+        for (object, tree) in missing.into_iter().zip(converted) {
+            object.representation(id, || {
+                let mut bytes = json::encode(&tree, schema.get());
+                bytes.push(b'\n');
+                Ok::<_, Status>(bytes.into())
+            })?;
+        }
+        Ok(())
     }
 
     /// The protobuf form of this version, envelope and all.
@@ -152,12 +196,7 @@ impl Encoder<'_> {
 
     /// Names the shared encodings of this version: two for each, behind those of the storage version.
     pub fn representation(&self, media_type: MediaType) -> RepresentationId {
-        let slot = self.resource.slot * 4;
-        RepresentationId(match media_type {
-            MediaType::Json => slot,
-            MediaType::Protobuf => slot + 1,
-            MediaType::Yaml => slot + 2,
-        })
+        representation_of(self.resource, media_type)
     }
 
     /// A whole JSON answer in the form the client wants.
@@ -190,6 +229,26 @@ impl Encoder<'_> {
                 frame.freeze()
             }
         })
+    }
+}
+
+fn representation_of(resource: &VersionedResource, media_type: MediaType) -> RepresentationId {
+    let slot = resource.slot * 4;
+    RepresentationId(match media_type {
+        MediaType::Json => slot,
+        MediaType::Protobuf => slot + 1,
+        MediaType::Yaml => slot + 2,
+    })
+}
+
+/// The JSON of an object in a version, if it is there: the cached one is of that version, or was converted before.
+pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> Option<Bytes> {
+    let is_own = resource.is_cached_version()
+        || (resource.resource.converter.is_some()
+            && registry::is_of_version(object.json(), &resource.resource));
+    match is_own {
+        true => Some(object.json().clone()),
+        false => object.existing_representation(representation_of(resource, MediaType::Json)),
     }
 }
 

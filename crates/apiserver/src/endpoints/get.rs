@@ -40,6 +40,7 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
+    encoder.convert([&object]).await?;
     let content_type = encoder.accepted.media_type.as_str();
     Ok(with_content_type(200, content_type, encoder.object(&object)?))
 }

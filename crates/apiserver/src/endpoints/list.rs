@@ -5,20 +5,20 @@
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, partial, partial_list_schema},
+    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list_schema},
     selection::Selection,
 };
 use crate::{
     body::Body,
     errors,
     negotiation::{MediaType, Offers, Transform},
-    registry::Store,
+    registry::{Store, VersionedResource},
     response::{Response, with_content_type},
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
-    Status, Value,
+    Status, Value, ValueExt,
     codec::protobuf,
     continue_token::ContinueToken,
     options::{ListOptions, ListStart},
@@ -56,9 +56,13 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let content_type = encoder.accepted.media_type;
     let body = match (&encoder.accepted.transform, content_type) {
         (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_storage_version() => {
+            encoder.convert(page.objects(None)).await?;
             stream(store, exchange, page)
         }
-        _ => Body::from(whole(&encoder, &page)?),
+        _ => {
+            encoder.convert(page.objects(None)).await?;
+            Body::from(whole(&encoder, &page)?)
+        }
     };
     Ok(with_content_type(200, content_type.as_str(), body))
 }
@@ -201,25 +205,47 @@ fn expired_token(prefix: &str, start_key: &str) -> Status {
 
 /// The fast path: JSON as the cache holds it.
 fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
-    let kind = &exchange.resource.resource;
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
-        kind.list_kind,
-        kind.resource.group_version(),
-        list_metadata(&page.metadata)
-    );
+    let (head, foot) = head_and_foot(exchange.resource, &page.metadata);
     let skip = store.type_meta().len();
-    let state = Some(Frames { page, after: None, head: Some(head), first: true, skip });
+    let resource = exchange.resource_arc();
+    let state = Some(Frames { page, resource, after: None, head: Some(head), foot, first: true, skip });
     Body::stream(futures_util::stream::unfold(state, |state| {
         std::future::ready(state.and_then(Frames::next))
     }))
 }
 
+/// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
+fn head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
+    let kind = &resource.resource;
+    let version = kind.resource.group_version();
+    match resource.schema.is_custom() {
+        false => {
+            let metadata = list_metadata(metadata);
+            let list_kind = &kind.list_kind;
+            let head = format!(
+                "{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+            );
+            (head, "]}\n".to_owned())
+        }
+        true => {
+            let mut metadata = metadata.clone();
+            if metadata.get("continue").is_none() {
+                metadata.set("continue", "");
+            }
+            let head = format!("{{\"apiVersion\":\"{version}\",\"items\":[");
+            let foot = format!("],\"kind\":\"{}\",\"metadata\":{metadata}}}\n", kind.list_kind);
+            (head, foot)
+        }
+    }
+}
+
 /// A list on its way to the client.
 struct Frames {
     page: Page,
+    resource: Arc<VersionedResource>,
     after: Option<Key>,
     head: Option<String>,
+    foot: String,
     first: bool,
     skip: usize,
 }
@@ -233,11 +259,12 @@ impl Frames {
         let mut after = None;
         let mut full = false;
         for object in self.page.objects(self.after.as_ref()) {
+            // It was converted before; what cannot be shown leaves no gap that looks like an object.
+            let Some(json) = made_json(&self.resource, object) else { continue };
             if !self.first {
                 frame.put_u8(b',');
             }
             self.first = false;
-            let json = object.json();
             let end = json.len().saturating_sub(1);
             frame.put_u8(b'{');
             frame.put_slice(json.get(self.skip..end).unwrap_or_default());
@@ -251,7 +278,7 @@ impl Frames {
             self.after = after;
             return Some((frame.freeze(), Some(self)));
         }
-        frame.put_slice(b"]}\n");
+        frame.put_slice(self.foot.as_bytes());
         Some((frame.freeze(), None))
     }
 }
@@ -298,13 +325,12 @@ pub(super) fn json_list<'a>(
     let kind = &encoder.resource.resource;
     let version = kind.resource.group_version();
     let mut out = BytesMut::new();
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",\"metadata\":{},\"items\":[",
-        kind.list_kind,
-        list_metadata(metadata)
-    );
+    let (head, foot) = head_and_foot(encoder.resource, metadata);
     out.put_slice(head.as_bytes());
-    let skip = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len();
+    let skip = match encoder.resource.schema.is_custom() {
+        true => 1,
+        false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len(),
+    };
     for (index, object) in objects.enumerate() {
         if index > 0 {
             out.put_u8(b',');
@@ -314,7 +340,7 @@ pub(super) fn json_list<'a>(
         out.put_u8(b'{');
         out.put_slice(json.get(skip..end).unwrap_or_default());
     }
-    out.put_slice(b"]}\n");
+    out.put_slice(foot.as_bytes());
     Ok(out.freeze())
 }
 

@@ -16,6 +16,7 @@ mod update;
 mod watch;
 
 use crate::{
+    filters::authorize,
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{ManagedWrite, Store, Stores, VersionedResource},
@@ -31,8 +32,11 @@ use pintle_auth::authz::Authorizer;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
 };
-use pintle_registry::{Backing, RequestContext, SubresourceKind, Verb};
-use std::{borrow::Cow, sync::Arc};
+use pintle_registry::{Backing, RequestContext, Resource, SubresourceKind, Verb};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 /// Serves the resources of one server.
 pub struct ApiEndpoints {
@@ -40,9 +44,10 @@ pub struct ApiEndpoints {
     pub stores: Arc<Stores>,
     /// What may be written.
     pub admission: AdmissionChain,
-    /// Who says who may delete objects that cannot be read; `None` where that cannot be done (feature gate
-    /// `AllowUnsafeMalformedObjectDeletion`).
-    pub unsafe_deletes: Option<Arc<dyn Authorizer>>,
+    /// Who says what else a request may do that turns out to do more than its verb says.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Whether objects that cannot be read can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletes: bool,
     /// Turns true when open watches are to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
@@ -65,7 +70,8 @@ pub(crate) struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
-        negotiation::accepted(self.headers, self.query.first("pretty"), offers)
+        let has_protobuf = !self.resource.schema.is_custom();
+        negotiation::accepted_of(self.headers, self.query.first("pretty"), offers, has_protobuf)
     }
 
     fn store(&self) -> Result<&Arc<Store>, Status> {
@@ -90,6 +96,14 @@ impl Exchange<'_> {
     }
 
     /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
+    /// Whether who may update or patch an object may also create it, when there is none yet.
+    ///
+    /// # Errors
+    /// 403 when not.
+    fn check_create(&self) -> Result<(), Status> {
+        authorize(&*self.server.authorizer, self.user, "create", self.info, "")
+    }
+
     fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
         let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
         ManagedWrite {
@@ -98,6 +112,7 @@ impl Exchange<'_> {
             manager,
             subresource: &self.info.subresource,
             now: self.now,
+            versions: OnceLock::new(),
         }
     }
 
@@ -177,6 +192,16 @@ fn not_served() -> Status {
     Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
 }
 
+/// Whether a custom resource has such a path: one with a namespace only if it is namespaced, and one without only for what
+/// may be across all of them.
+fn is_path_of(resource: &Resource, info: &RequestInfo) -> bool {
+    match (resource.is_namespaced(), info.namespace.is_empty()) {
+        (false, in_no_namespace) => in_no_namespace,
+        (true, true) => matches!(&*info.verb, "list" | "watch"),
+        (true, false) => true,
+    }
+}
+
 /// What a path and a method ask for.
 enum Action {
     Get,
@@ -198,13 +223,18 @@ enum Action {
 }
 
 impl ApiEndpoints {
-    /// Whether this server has the group and version.
-    pub fn serves(&self, group: &str, version: &str) -> bool {
+    /// Whether a request for a resource is this server's: it has the group and version, or the very custom resource.
+    pub fn serves(&self, info: &RequestInfo) -> bool {
+        let (group, version) = (&*info.api_group, &*info.api_version);
         let own = |resource: &Arc<VersionedResource>| {
             let resource = &resource.resource.resource;
             resource.group == group && resource.version == version
         };
-        self.stores.resources().iter().any(own)
+        if self.stores.resources().iter().any(own) {
+            return true;
+        }
+        let resource = GroupVersionResource::new(group, version, &*info.resource);
+        self.stores.find(&resource).is_some_and(|custom| is_path_of(&custom.resource, info))
     }
 
     /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
@@ -220,7 +250,7 @@ impl ApiEndpoints {
         let Some(resource) = self.stores.find(&gvr) else { return self.no_such_resource(&parts.headers) };
         let exchange = Exchange {
             server: self,
-            resource,
+            resource: &resource,
             info,
             query,
             headers: &parts.headers,
@@ -294,8 +324,49 @@ impl ApiEndpoints {
     }
 }
 
+/// Finds the handler of a custom resource, whose paths are told apart by the verb alone: a name may stand where none is
+/// asked for, and lacks where one is.
+fn custom_action(exchange: &Exchange<'_>) -> Result<Action, Status> {
+    let info = exchange.info;
+    let resource = &exchange.resource.resource;
+    let unsupported = || Status::method_not_supported(&resource.group_resource(), &info.verb);
+    let action = match info.subresource.as_str() {
+        "" => match info.verb.as_str() {
+            "get" => Action::Get,
+            "list" => return Ok(Action::List),
+            "watch" => return Ok(Action::Watch),
+            "create" => return Ok(Action::Create),
+            "update" => Action::Update,
+            "patch" => Action::Patch,
+            "delete" => Action::Delete,
+            "deletecollection" => return Ok(Action::DeleteCollection),
+            _ => return Err(unsupported()),
+        },
+        name => {
+            let subresource = resource.subresource(name);
+            let missing = || Status::not_found(&resource.group_resource(), &info.name);
+            match (&subresource.ok_or_else(missing)?.kind, info.verb.as_str()) {
+                (SubresourceKind::Scale(_), "get") => Action::GetScale,
+                (SubresourceKind::Scale(_), "update") => Action::UpdateScale,
+                (SubresourceKind::Scale(_), "patch") => Action::PatchScale,
+                (_, "get") => Action::GetPart,
+                (_, "update") => Action::UpdatePart,
+                (_, "patch") => Action::PatchPart,
+                _ => return Err(unsupported()),
+            }
+        }
+    };
+    match info.name.is_empty() {
+        true => Err(Status::bad_request("name must be provided")),
+        false => Ok(action),
+    }
+}
+
 /// Finds the handler: 404 for paths that do not exist, 405 for methods a path does not have.
 fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
+    if exchange.resource.schema.is_custom() {
+        return custom_action(exchange);
+    }
     let info = exchange.info;
     let resource = &exchange.resource.resource;
     let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";

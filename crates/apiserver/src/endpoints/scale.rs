@@ -5,44 +5,52 @@ use super::{
     Exchange,
     apply::{APPLY_PATCH, Configuration},
     decode::decode,
-    encoding::encode,
+    encoding::{Encoder, IncludeObject, encode},
     media_type,
     patch::{Patch, read_patched},
     update::check_name,
 };
 use crate::{
     body::{Body, RequestBody},
-    negotiation::{Accepted, Offers},
-    registry::{Preconditions, Transform, Upsert, Written},
+    negotiation::{self, Accepted, Offers},
+    registry::{ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written},
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_cacher::Freshness;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, Value, ValueExt,
-    codec::json::{decode_any, from_value},
-    managed_fields::merge,
+    error_list::quote,
+    managed_fields::{FieldManager, OneVersion, Replicas},
+    nested::{nested_int64, nested_string},
     options::{FieldValidation, WriteOptions},
     selectors::format_label_selector,
 };
-use pintle_registry::{BoxFuture, RequestContext, ScalePaths, SubresourceKind};
+use pintle_registry::{BoxFuture, RequestContext, Resource, ScalePaths, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
+use std::sync::Arc;
 
 /// Serves a GET of a scale.
 ///
 /// # Errors
 /// The `Status` for the client.
 pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Plain)?;
+    let answer = Answer::new(exchange)?;
     let store = exchange.store()?;
-    let key = store.object_key(&exchange.info.namespace, &exchange.info.name)?;
+    let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
+    let key = store.object_key(namespace, &exchange.info.name)?;
     let object = store.find(&key, Freshness::Consistent).await?;
     let object = object.ok_or_else(|| {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;
-    let tree = decode_any(object.json()).map_err(Status::internal_error)?;
-    respond(&scale_of(&tree, paths(exchange)?), &accepted)
+    let tree = store.version_tree(object.json()).await?;
+    let (scale, is_found) = scale_of(&tree, answer.paths).map_err(Status::unknown)?;
+    if !is_found {
+        let path = quote(&format!(".{}", answer.paths.spec_replicas));
+        return Err(Status::internal_error(format!("the spec replicas field {path} does not exist")));
+    }
+    answer.respond(exchange, &scale)
 }
 
 /// Serves a PUT of a scale.
@@ -51,13 +59,14 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
 /// The `Status` for the client.
 pub(super) async fn update(exchange: &Exchange<'_>, body: RequestBody) -> Result<Response, Status> {
     let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
-    let accepted = exchange.accepted(Offers::Plain)?;
+    let answer = Answer::new(exchange)?;
     let body = body.read().await?;
     let scale = decode(exchange, &body, &scale_kind(), scale_schema()?, options.field_validation)?;
     check_name(&scale, &exchange.info.name)?;
     let change = Change::Put(scale);
     let written = write(exchange, &options, change, options.field_validation).await?;
-    respond(&scale_of(&written.object, paths(exchange)?), &accepted)
+    let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
+    answer.respond(exchange, &scale)
 }
 
 /// Serves a PATCH of a scale.
@@ -70,15 +79,19 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
         true => WriteOptions::parse_apply(exchange.query.pairs())?,
         false => WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?,
     };
-    let accepted = exchange.accepted(Offers::Plain)?;
+    let answer = Answer::new(exchange)?;
     let body = body.read().await?;
     let change = match is_apply {
-        true => Change::Apply(Configuration::parse(exchange, &body, &options)?),
+        true => Change::Apply(Configuration::parse(&body)?),
         false => Change::Patch(Patch::parse(exchange, &body)?),
     };
     let written = write(exchange, &options, change, options.field_validation).await?;
-    respond(&scale_of(&written.object, paths(exchange)?), &accepted)
+    let (scale, _) = scale_of(&written.object, answer.paths).map_err(Status::bad_request)?;
+    answer.respond(exchange, &scale)
 }
+
+/// The wanted number of an object that has none.
+const MISSING: i64 = i32::MIN as i64;
 
 enum Change {
     Put(Value),
@@ -137,24 +150,61 @@ impl Transform for ScaleTransform<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a scale without its object"))?;
-            let before = scale_of(old, self.paths);
+            let (mut before, is_found) = scale_of(old, self.paths).map_err(Status::unknown)?;
+            if !is_found {
+                // No client asks for so few.
+                before.set("spec.replicas", MISSING);
+            }
+            let resource = self.exchange.resource;
+            let group_version = resource.resource.group_version_kind().group_version().to_string();
+            let write = self.exchange.managed_write(&self.options.field_manager);
+            let replicas = Replicas {
+                path: &self.paths.spec_replicas,
+                api_version: &group_version,
+                is_served: &|version| write.is_served(version),
+            };
+            replicas.entries_to_scale(old, &mut before);
             let scale = match &self.change {
-                Change::Put(scale) => scale.clone(),
+                Change::Put(scale) => {
+                    let mut scale = scale.clone();
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut scale))?;
+                    scale
+                }
                 Change::Patch(patch) => {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
-                    let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+                    let mut patched = read_patched(
+                        self.exchange,
+                        patched,
+                        patch.problems(),
+                        self.kind,
+                        schema,
+                        self.validation,
+                    )?;
                     check_name(&patched, &self.exchange.info.name)?;
+                    self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
                 }
-                Change::Apply(config) => self.applied(&before, config)?,
+                Change::Apply(config) => {
+                    let force = self.options.force;
+                    let applied =
+                        self.manager(&write, |manager| manager.apply(Some(&before), &config.object, force))??;
+                    config.check_strictly(self.exchange, self.options)?;
+                    check_name(&applied, &self.exchange.info.name)?;
+                    applied
+                }
             };
             let scale =
                 self.exchange.admit(Operation::Update, self.kind, self.context, scale, Some(&before)).await?;
-            let replicas = scale.i64_at("spec.replicas").unwrap_or_default();
-            if replicas < 0 {
+            let wanted = scale.i64_at("spec.replicas").unwrap_or_default();
+            if wanted == MISSING && self.paths.custom.is_some() {
+                let path = quote(&format!(".{}", self.paths.spec_replicas));
+                return Err(Status::bad_request(format!("the spec replicas field {path} cannot be empty")));
+            }
+            // What a custom resource may have, its own rules say.
+            if wanted < 0 && self.paths.custom.is_none() {
                 let path = FieldPath::new("spec").child("replicas");
-                let error = FieldError::invalid(&path, replicas, "must be greater than or equal to 0");
+                let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
                 return Err(Status::invalid(
                     &self.kind.group_kind(),
                     scale.str_at("metadata.name"),
@@ -162,19 +212,8 @@ impl Transform for ScaleTransform<'_> {
                 ));
             }
             let mut new = old.clone();
-            let changed = before.i64_at("spec.replicas") != Some(replicas);
-            new.set(&self.paths.spec_replicas, replicas);
-            let write = self.exchange.managed_write(&self.options.field_manager);
-            let path = &self.paths.spec_replicas;
-            match &self.change {
-                Change::Apply(_) => write.with_manager(|manager| {
-                    manager.apply_scale(&mut new, path, changed, self.options.force)
-                })?,
-                Change::Put(_) | Change::Patch(_) if changed => {
-                    write.with_manager(|manager| manager.update_scale(&mut new, path, replicas != 0));
-                }
-                Change::Put(_) | Change::Patch(_) => {}
-            }
+            new.set(&self.paths.spec_replicas, wanted);
+            replicas.entries_to_object(&scale, &mut new);
             match scale.str_at("metadata.resourceVersion") {
                 "" => {}
                 version => new.set("metadata.resourceVersion", version),
@@ -185,39 +224,38 @@ impl Transform for ScaleTransform<'_> {
 }
 
 impl ScaleTransform<'_> {
-    /// The scale that an applied configuration asks for.
-    fn applied(&self, before: &Value, config: &Configuration) -> Result<Value, Status> {
-        let (kind, version) = (config.object.str_at("kind"), config.object.str_at("apiVersion"));
-        if kind != self.kind.kind || version != self.kind.group_version().to_string() {
-            return Err(Status::bad_request(format!("invalid object type: {version}, Kind={kind}")));
-        }
-        let mut scale = before.clone();
-        merge(&mut scale, &config.object, scale_schema()?);
-        config.check_strictly(self.options)?;
-        let decoded =
-            from_value(&scale, scale_schema()?).map_err(|error| Status::unknown(error.to_string()))?;
-        if let Some(problem) = decoded.problems.first() {
-            return Err(Status::unknown(format!("failed to create typed patch object: {problem}")));
-        }
-        check_name(&decoded.value, &self.exchange.info.name)?;
-        Ok(decoded.value)
+    /// Runs the field manager of scales.
+    fn manager<R>(
+        &self,
+        write: &ManagedWrite<'_>,
+        run: impl FnOnce(&FieldManager<'_>) -> R,
+    ) -> Result<R, Status> {
+        let version = self.kind.group_version().to_string();
+        Ok(run(&FieldManager {
+            manager: &self.options.field_manager,
+            kind: &self.kind.kind,
+            api_version: &version,
+            subresource: "scale",
+            now: write.now,
+            schema: scale_schema()?,
+            reset_fields: &[],
+            versions: &OneVersion,
+        }))
     }
 }
 
-/// The scale of an object.
-fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
-    let mut scale = json!({
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {},
-        "spec": {"replicas": object.i64_at(&paths.spec_replicas).unwrap_or_default()},
-        "status": {"replicas": object.i64_at(&paths.status_replicas).unwrap_or_default()},
-    });
-    for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
-        if let Some(value) = object.at(&format!("metadata.{name}")) {
-            scale.set(&format!("metadata.{name}"), value.clone());
-        }
+/// The scale of an object, and whether it has a wanted number.
+///
+/// # Errors
+/// What is wrong with a custom resource's object.
+fn scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String> {
+    if paths.custom.is_some() {
+        return custom_scale_of(object, paths);
     }
+    let mut scale = plain_scale_of(object);
+    let replicas = |path: &str| object.i64_at(path).unwrap_or_default();
+    scale.set("spec.replicas", replicas(&paths.spec_replicas));
+    scale.set("status.replicas", replicas(&paths.status_replicas));
     if let Some(selector) = paths.selector.as_deref().and_then(|path| object.at(path)) {
         let text = match selector {
             Value::String(text) => text.clone(),
@@ -239,6 +277,33 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Value {
             scale.set("status.selector", text);
         }
     }
+    Ok((scale, true))
+}
+
+/// The scale of a custom resource's object, whose selector is a text.
+fn custom_scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String> {
+    let wanted = nested_int64(object, &paths.spec_replicas)?;
+    let actual = nested_int64(object, &paths.status_replicas)?;
+    let selector = paths.selector.as_deref().map(|path| nested_string(object, path));
+    let mut scale = plain_scale_of(object);
+    // Go cuts off what does not fit.
+    scale.set("spec.replicas", wanted.unwrap_or_default() as i32);
+    scale.set("status.replicas", actual.unwrap_or_default() as i32);
+    if let Some(selector) = selector.transpose()?.flatten().filter(|text| !text.is_empty()) {
+        scale.set("status.selector", selector);
+    }
+    Ok((scale, wanted.is_some()))
+}
+
+/// A scale that names its object and says nothing else.
+fn plain_scale_of(object: &Value) -> Value {
+    let mut scale =
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
+    for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object.at(&format!("metadata.{name}")) {
+            scale.set(&format!("metadata.{name}"), value.clone());
+        }
+    }
     scale
 }
 
@@ -257,7 +322,46 @@ fn scale_schema() -> Result<SchemaRef<'static>, Status> {
     Schema::builtin().by_type_name("k8s.io/api/autoscaling/v1.Scale").ok_or_else(Status::no_such_resource)
 }
 
-fn respond(scale: &Value, accepted: &Accepted) -> Result<Response, Status> {
-    let bytes = encode(scale, scale_schema()?, accepted)?;
-    Ok(with_content_type(200, accepted.media_type.as_str(), Body::from(bytes)))
+/// In what form the scale is answered; decided before anything is done.
+struct Answer<'a> {
+    accepted: Accepted,
+    include_object: IncludeObject,
+    paths: &'a ScalePaths,
+}
+
+impl<'a> Answer<'a> {
+    fn new(exchange: &Exchange<'a>) -> Result<Answer<'a>, Status> {
+        let paths = paths(exchange)?;
+        let offers = if paths.custom.is_some() { Offers::Object } else { Offers::Plain };
+        let accepted = negotiation::accepted(exchange.headers, exchange.query.first("pretty"), offers)?;
+        let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
+        Ok(Answer { accepted, include_object, paths })
+    }
+
+    fn respond(&self, exchange: &Exchange<'_>, scale: &Value) -> Result<Response, Status> {
+        let content_type = self.accepted.media_type.as_str();
+        let bytes = match (&self.accepted.transform, &self.paths.custom) {
+            (Some(_), Some(table)) => {
+                // A table is about a resource: the scale as one, with its own schema and columns.
+                let mut resource = Resource::clone(&exchange.resource.resource);
+                resource.table = table.clone();
+                resource.converter = None;
+                let scale_resource = VersionedResource {
+                    resource: Arc::new(resource),
+                    schema: TypeSchema::Builtin(scale_schema()?),
+                    slot: 0,
+                    store: None,
+                };
+                let encoder = Encoder {
+                    resource: &scale_resource,
+                    accepted: self.accepted.clone(),
+                    include_object: self.include_object,
+                    now: exchange.now,
+                };
+                encoder.tree_answer(scale.clone())?
+            }
+            _ => encode(scale, scale_schema()?, &self.accepted)?,
+        };
+        Ok(with_content_type(200, content_type, Body::from(bytes)))
+    }
 }

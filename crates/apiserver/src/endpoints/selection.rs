@@ -40,13 +40,17 @@ impl Selection {
         let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
         // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
-        let is_plain = resource.selectable_fields.is_empty() && exchange.resource.schema.get().is_declared();
+        let is_plain = resource.selectable_fields.is_empty() && !exchange.resource.schema.is_custom();
         let mut fields = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
                 "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
-                name => match resource.selectable_fields.iter().position(|field| field.name == name) {
+                name => match resource
+                    .selectable_fields
+                    .iter()
+                    .position(|field| field.name == name && !field.of_other_version)
+                {
                     Some(index) => Field::Declared {
                         index,
                         name: name.to_owned(),

@@ -7,11 +7,14 @@ use super::{
 };
 use crate::{
     body::RequestBody,
+    negotiation::{MediaType, content_type},
     registry::{Preconditions, Transform, Upsert},
     response::Response,
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, meta::ObjectMeta, options::WriteOptions};
+use pintle_machinery::{
+    GroupVersionKind, Status, Value, ValueExt, codec::yaml, meta::ObjectMeta, options::WriteOptions,
+};
 use pintle_registry::{BoxFuture, RequestContext};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
@@ -31,7 +34,7 @@ pub(super) async fn update(
     let kind = exchange.resource.resource.group_version_kind();
     let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
     let mut object = exchange.resource.to_storage(object);
-    note_reset(&body, &mut object);
+    note_reset(exchange, &body, &mut object);
     check_name(&object, &exchange.info.name)?;
     prepare(exchange, &mut object)?;
     dedup_owner_references(exchange, &mut object);
@@ -61,7 +64,7 @@ pub(super) async fn update(
 
 /// An empty list of managed fields asks for their reset. A tree holds no empty lists, so it is noted as one empty entry,
 /// which asks for the same.
-fn note_reset(body: &[u8], object: &mut Value) {
+fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     #[derive(Deserialize)]
     struct Head {
         metadata: Metadata,
@@ -71,11 +74,22 @@ fn note_reset(body: &[u8], object: &mut Value) {
     struct Metadata {
         managed_fields: Vec<IgnoredAny>,
     }
-    if object.at("metadata.managedFields").is_some() || memchr::memmem::find(body, b"managedFields").is_none()
+    // Kubernetes reads the metadata of a custom resource in a way that tells no empty list from none.
+    if exchange.resource.schema.get().is_structural()
+        || object.at("metadata.managedFields").is_some()
+        || memchr::memmem::find(body, b"managedFields").is_none()
     {
         return;
     }
-    let head = serde_json::from_slice::<Head>(body);
+    let head = match content_type(exchange.headers) {
+        Ok(MediaType::Yaml) => match yaml::to_json(body) {
+            Ok(converted) => serde_json::from_slice::<Head>(&converted.json),
+            Err(_) => return,
+        },
+        // In a message an empty list is none.
+        Ok(MediaType::Json) => serde_json::from_slice::<Head>(body),
+        Ok(_) | Err(_) => return,
+    };
     if head.is_ok_and(|head| head.metadata.managed_fields.is_empty()) {
         object.set("metadata.managedFields", json!([{}]));
     }
@@ -116,6 +130,11 @@ impl Transform for Put<'_> {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        Box::pin(self.exchange.validate(operation, self.kind, self.context, new, old))
+        Box::pin(async move {
+            if old.is_none() {
+                self.exchange.check_create()?;
+            }
+            self.exchange.validate(operation, self.kind, self.context, new, old).await
+        })
     }
 }

@@ -86,6 +86,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         items: Vec::new(),
         columns_sent: false,
         shutdown: exchange.server.shutdown.clone(),
+        retired: store.retired(),
         deadline,
         watcher: None,
         failed: None,
@@ -129,6 +130,7 @@ struct WatchStream {
     items: Vec<WatchItem>,
     columns_sent: bool,
     shutdown: tokio::sync::watch::Receiver<bool>,
+    retired: tokio::sync::watch::Receiver<bool>,
     deadline: Instant,
     watcher: Option<Watcher>,
     failed: Option<Status>,
@@ -147,6 +149,7 @@ impl WatchStream {
                 more = watcher.next_batch(BATCH, &mut self.items) => more,
                 () = tokio::time::sleep_until(self.deadline) => false,
                 () = crate::serving::stopped(&mut self.shutdown) => false,
+                () = crate::serving::stopped(&mut self.retired) => false,
             };
             if !more && self.items.is_empty() {
                 return None;
@@ -155,7 +158,10 @@ impl WatchStream {
                 self.watcher = None;
             }
             let items = std::mem::take(&mut self.items);
-            let frames = self.frames(&items);
+            let frames = match self.convert(&items).await {
+                Ok(()) => self.frames(&items),
+                Err(status) => Err(status),
+            };
             self.items = items;
             match frames {
                 Ok(frames) if frames.is_empty() => {}
@@ -165,6 +171,27 @@ impl WatchStream {
                     return Some(self.error_frame(&status));
                 }
             }
+        }
+    }
+
+    /// Brings what the items are about into the version of the watch, many at a time.
+    async fn convert(&self, items: &[WatchItem]) -> Result<(), Status> {
+        if self.resource.resource.converter.is_none() {
+            return Ok(());
+        }
+        let objects = items.iter().filter_map(|item| match item {
+            WatchItem::Event { event_type, event } => event.object(*event_type),
+            WatchItem::Bookmark { .. } => None,
+        });
+        self.encoder().convert(objects).await
+    }
+
+    fn encoder(&self) -> Encoder<'_> {
+        Encoder {
+            resource: &self.resource,
+            accepted: self.accepted.clone(),
+            include_object: self.include_object,
+            now: Timestamp::now(),
         }
     }
 

@@ -19,21 +19,38 @@ impl Filter for Authorization {
         let info = info_of(&request);
         let user = user_of(&request);
         let path = request.uri().path();
-        let attributes = Attributes {
-            user: &user,
-            verb: &info.verb,
-            group: &info.api_group,
-            resource: &info.resource,
-            subresource: &info.subresource,
-            namespace: &info.namespace,
-            name: &info.name,
-            path,
-            is_resource_request: info.is_resource_request,
-        };
-        match self.authorizer.authorize(&attributes) {
-            Decision::Allow => next.call(request).await,
-            Decision::Deny => json_failure(&refusal(&user, &info, path)),
+        match authorize(&*self.authorizer, &user, &info.verb, &info, path) {
+            Ok(()) => next.call(request).await,
+            Err(refusal) => json_failure(&refusal),
         }
+    }
+}
+
+/// Asks whether a user may do something to what a request is about.
+///
+/// # Errors
+/// 403 when they may not.
+pub(crate) fn authorize(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    verb: &str,
+    info: &RequestInfo,
+    path: &str,
+) -> Result<(), Status> {
+    let attributes = Attributes {
+        user,
+        verb,
+        group: &info.api_group,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        namespace: &info.namespace,
+        name: &info.name,
+        path,
+        is_resource_request: info.is_resource_request,
+    };
+    match authorizer.authorize(&attributes) {
+        Decision::Allow => Ok(()),
+        Decision::Deny => Err(refusal(user, verb, info, path)),
     }
 }
 
@@ -42,9 +59,9 @@ pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
-fn refusal(user: &UserInfo, info: &RequestInfo, path: &str) -> Status {
+fn refusal(user: &UserInfo, verb: &str, info: &RequestInfo, path: &str) -> Status {
     if !info.is_resource_request {
-        let why = format!("User \"{}\" cannot {} path \"{path}\"", user.name, info.verb);
+        let why = format!("User \"{}\" cannot {verb} path \"{path}\"", user.name);
         return Status::forbidden(&Default::default(), "", &why);
     }
     let mut resource = info.resource.clone();
@@ -57,8 +74,40 @@ fn refusal(user: &UserInfo, info: &RequestInfo, path: &str) -> Status {
             _ => format!("in the namespace \"{}\"", info.namespace),
         };
     let why = format!(
-        "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\" {place}",
-        user.name, info.verb, info.api_group
+        "User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {place}",
+        user.name, info.api_group
     );
     Status::forbidden(&info.group_resource(), &info.name, &why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets everybody do what a list of verbs says.
+    struct Verbs(&'static [&'static str]);
+
+    impl Authorizer for Verbs {
+        fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+            if self.0.contains(&attributes.verb) { Decision::Allow } else { Decision::Deny }
+        }
+    }
+
+    #[test]
+    fn who_may_patch_may_not_create_by_it() {
+        let user = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
+        let info = RequestInfo {
+            is_resource_request: true,
+            verb: "patch".to_owned(),
+            resource: "configmaps".to_owned(),
+            namespace: "default".to_owned(),
+            name: "a".to_owned(),
+            ..RequestInfo::default()
+        };
+        assert!(authorize(&Verbs(&["patch", "create"]), &user, "create", &info, "").is_ok());
+        let refusal = authorize(&Verbs(&["patch"]), &user, "create", &info, "").unwrap_err();
+        let text = "configmaps \"a\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the \
+                    namespace \"default\"";
+        assert_eq!((refusal.code, refusal.message.as_str()), (403, text));
+    }
 }

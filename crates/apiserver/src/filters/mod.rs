@@ -11,6 +11,7 @@ mod request_info;
 mod timeout;
 
 use crate::{metrics::Metrics, request::Request, response::Response};
+pub(crate) use authorization::authorize;
 use pintle_auth::{authn::Authenticator, authz::Authorizer};
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};

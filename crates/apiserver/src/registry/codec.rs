@@ -5,13 +5,14 @@
 //! no decoding. The result is *final JSON*: what a GET answers. In which form that JSON is stored is the business of
 //! [`super::StorageCodec`].
 
-use bytes::{Bytes, BytesMut};
+use super::revision::{remove_revision, splice_revision};
+use bytes::Bytes;
 use pintle_cacher::{DecodeError, DecodedObject, Labels, ObjectDecoder};
 use pintle_machinery::{
     Value, ValueExt,
     codec::{DecodeError as CodecError, json},
 };
-use pintle_registry::{Resource, SelectableField};
+use pintle_registry::{LazySchema, Resource, SelectableField};
 use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Revision};
 use std::{collections::VecDeque, sync::Arc};
@@ -21,14 +22,28 @@ use std::{collections::VecDeque, sync::Arc};
 pub enum TypeSchema {
     /// A type of the built-in schema.
     Builtin(SchemaRef<'static>),
-    /// The root of a schema of its own.
-    Custom(Arc<Schema>),
+    /// The root of a custom resource's schema, made when it is first needed.
+    Custom(Arc<LazySchema>),
 }
 
 impl TypeSchema {
     /// A built-in type by its name.
     pub fn builtin(type_name: &str) -> Option<TypeSchema> {
         Schema::builtin().by_type_name(type_name).map(TypeSchema::Builtin)
+    }
+
+    /// The schema that a declaration names; `None` when there is none.
+    pub fn of(resource: &Resource) -> Option<TypeSchema> {
+        match &resource.custom_schema {
+            Some(schema) => Some(TypeSchema::Custom(schema.clone())),
+            None => TypeSchema::builtin(&resource.type_name),
+        }
+    }
+
+    /// Whether it is a custom resource's. Its objects are written sorted by key, as Go writes maps, and lists carry whole
+    /// objects.
+    pub fn is_custom(&self) -> bool {
+        matches!(self, TypeSchema::Custom(_))
     }
 
     /// The node that objects are read by.
@@ -166,7 +181,14 @@ impl ObjectDecoder for ObjectCodec {
         };
         let Selectable { labels, fields } = match self.take_announced(value) {
             Some(selectable) => selectable,
-            None => self.selectable(&self.decode_tree(value).map_err(|error| failed(&error))?),
+            None => {
+                // A custom resource's may be of another version than the schema.
+                let tree = match self.schema.is_custom() {
+                    true => json::decode_any(value),
+                    false => self.decode_tree(value),
+                };
+                self.selectable(&tree.map_err(|error| failed(&error))?)
+            }
         };
         Ok(DecodedObject {
             json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?,
@@ -182,79 +204,6 @@ impl ObjectDecoder for ObjectCodec {
             .and_then(|bare| splice_revision(&bare, revision))
             .unwrap_or_else(|| json.clone())
     }
-}
-
-const METADATA: &[u8] = b"\"metadata\":{";
-const RESOURCE_VERSION: &[u8] = b"\"resourceVersion\":\"";
-/// What may stand before the resourceVersion. These are texts, all of them.
-const BEFORE: [&[u8]; 5] =
-    [b"\"name\":\"", b"\"generateName\":\"", b"\"namespace\":\"", b"\"selfLink\":\"", b"\"uid\":\""];
-
-/// Where in an object's JSON the resourceVersion stands or would stand, and whether it is the first of the metadata.
-///
-/// Before the metadata come only the kind and the apiVersion, whose quotes would be escaped: the first `"metadata":{` is
-/// the object's own.
-fn revision_position(json: &[u8]) -> Option<(usize, bool)> {
-    let mut at = memchr::memmem::find(json, METADATA)? + METADATA.len();
-    let mut first = true;
-    for key in BEFORE {
-        let rest = json.get(at..)?;
-        let rest = if first { Some(rest) } else { rest.strip_prefix(b",") };
-        let Some(text) = rest.and_then(|rest| rest.strip_prefix(key)) else { continue };
-        at += usize::from(!first) + key.len() + text_end(text)?;
-        first = false;
-    }
-    Some((at, first))
-}
-
-/// Behind the quote that ends a text.
-fn text_end(text: &[u8]) -> Option<usize> {
-    let mut escaped = false;
-    let end = text.iter().position(|byte| {
-        let ends = !escaped && *byte == b'"';
-        escaped = !escaped && *byte == b'\\';
-        ends
-    });
-    end.map(|end| end + 1)
-}
-
-/// The final JSON of a stored object; `None` when it has no metadata.
-pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
-    let (at, first) = revision_position(json)?;
-    let (head, tail) = json.split_at_checked(at)?;
-    let mut digits = itoa::Buffer::new();
-    let digits = digits.format(revision.0);
-    let mut out = BytesMut::with_capacity(json.len() + RESOURCE_VERSION.len() + digits.len() + 3);
-    out.extend_from_slice(head);
-    if !first {
-        out.extend_from_slice(b",");
-    }
-    out.extend_from_slice(RESOURCE_VERSION);
-    out.extend_from_slice(digits.as_bytes());
-    out.extend_from_slice(if first && !tail.starts_with(b"}") { b"\"," } else { b"\"" });
-    out.extend_from_slice(tail);
-    if !tail.ends_with(b"\n") {
-        out.extend_from_slice(b"\n");
-    }
-    Some(out.freeze())
-}
-
-/// Final JSON without its resourceVersion.
-pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
-    let (at, first) = revision_position(json)?;
-    let (head, tail) = json.split_at_checked(at)?;
-    let version = if first { Some(tail) } else { tail.strip_prefix(b",") };
-    let Some(rest) = version.and_then(|version| version.strip_prefix(RESOURCE_VERSION)) else {
-        return Some(Bytes::copy_from_slice(json));
-    };
-    let mut rest = rest.get(text_end(rest)?..)?;
-    if first {
-        rest = rest.strip_prefix(b",").unwrap_or(rest);
-    }
-    let mut out = BytesMut::with_capacity(json.len());
-    out.extend_from_slice(head);
-    out.extend_from_slice(rest);
-    Some(out.freeze())
 }
 
 /// Shares equal texts. Forgets all of them when there are too many, so that values that never repeat cost a bounded
@@ -275,45 +224,5 @@ impl Interner {
         let shared: Arc<str> = Arc::from(text);
         self.0.insert(shared.clone());
         shared
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_revision_goes_in_and_out_where_go_has_it() {
-        let rows = [
-            (
-                r#"{"name":"a\"uid\":\"","uid":"1-2","labels":{"uid":"x"}}"#,
-                r#"{"name":"a\"uid\":\"","uid":"1-2","resourceVersion":"42","labels":{"uid":"x"}}"#,
-            ),
-            (
-                r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","generation":1}"#,
-                r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","resourceVersion":"42","generation":1}"#,
-            ),
-            // Without a uid of its own, as kube-apiserver writes range allocations.
-            (
-                r#"{"name":"a","ownerReferences":[{"uid":"x"}]}"#,
-                r#"{"name":"a","resourceVersion":"42","ownerReferences":[{"uid":"x"}]}"#,
-            ),
-            (r#"{"creationTimestamp":null}"#, r#"{"resourceVersion":"42","creationTimestamp":null}"#),
-            ("{}", r#"{"resourceVersion":"42"}"#),
-        ];
-        for (bare, spliced) in rows {
-            let object = |metadata: &str, end: &str| {
-                format!(
-                    r#"{{"kind":"Pod","apiVersion":"v1","metadata":{metadata},"spec":{{"uid":"1"}}}}{end}"#
-                )
-            };
-            let (stored, final_json) = (object(bare, "\n"), object(spliced, "\n"));
-            assert_eq!(splice_revision(stored.as_bytes(), Revision(42)).unwrap(), final_json);
-            assert_eq!(remove_revision(final_json.as_bytes()).unwrap(), stored);
-            assert_eq!(remove_revision(stored.as_bytes()).unwrap(), stored);
-            // As earlier versions of this server stored it.
-            assert_eq!(splice_revision(object(bare, "").as_bytes(), Revision(42)).unwrap(), final_json);
-        }
-        assert_eq!(splice_revision(b"{}", Revision(1)), None);
     }
 }

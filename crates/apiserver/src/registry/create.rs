@@ -71,11 +71,11 @@ impl Store {
         let name = object.name().to_owned();
         let key = self.key(object.namespace(), &name);
         let has_version = object.resource_version().parse::<u64>().is_ok_and(|version| version != 0);
-        let stored = self.encode(&mut object);
+        let stored = self.encode(&mut object).await?;
         if context.dry_run {
             return match self.storage.get(&key).await.map_err(errors::storage)?.kv {
                 Some(_) => Err(self.already_exists(&key, &name).await),
-                None => self.written(object, &stored, None),
+                None => self.written(object, &stored, None).await,
             };
         }
         // Only a write asks, and nothing but a number counts.
@@ -84,8 +84,8 @@ impl Store {
         }
         let ttl = self.resource.strategy.ttl(&object);
         self.announce(&stored, &object);
-        match self.storage.create(&key, stored.clone(), ttl).await {
-            Ok(revision) => self.written(object, &stored, Some(revision)),
+        match self.storage.create(&key, stored.bytes.clone(), ttl).await {
+            Ok(revision) => self.written(object, &stored, Some(revision)).await,
             Err(WriteError::KeyExists) => Err(self.already_exists(&key, &name).await),
             Err(error) => Err(errors::write(error, &self.group_resource, &name)),
         }
@@ -96,7 +96,7 @@ impl Store {
         let mut status = Status::already_exists(&self.group_resource, name);
         let stored = self.storage.get(key).await.ok().and_then(|answer| answer.kv);
         let terminating =
-            stored.and_then(|kv| self.tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
+            stored.and_then(|kv| self.stored_tree(&kv.value).ok()).is_some_and(|old| old.is_terminating());
         if terminating {
             status.message = format!("object is being deleted: {}", status.message);
         }
@@ -124,7 +124,7 @@ impl Store {
                 validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
         }
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.group_kind, object.name(), &errors));
+            return Err(Status::invalid(&self.kind_of(object), object.name(), &errors));
         }
         warnings.extend(strategy.warnings_on_create(context, object));
         strategy.canonicalize(object);

@@ -67,7 +67,7 @@ impl Store {
                     }
                 }
                 Err(Failure::Conflict(kv)) => {
-                    current = kv.map(|kv| self.current(kv)).transpose()?.ok_or_else(missing)?;
+                    current = self.current_of(kv).await?.ok_or_else(missing)?;
                 }
                 Err(Failure::Final(status)) if current.confirmed => return Err(status),
                 Err(Failure::Final(_)) => {
@@ -87,7 +87,8 @@ impl Store {
         let key = self.object_key(namespace, name)?;
         let mut found = self.storage.get(&key).await.map_err(errors::storage)?.kv;
         loop {
-            let Some(kv) = found.filter(|kv| self.current(kv.clone()).is_err()) else {
+            let is_readable = self.current_of(found.clone()).await.is_ok();
+            let Some(kv) = found.filter(|_| !is_readable) else {
                 let path = FieldPath::new(IGNORE_STORE_READ_ERROR);
                 let detail =
                     "is exclusively used to delete corrupt object(s), try again by removing this option";
@@ -136,12 +137,12 @@ impl Store {
         let mut revision = current.revision;
         if waits || matches!(grace, Grace::Begun(_)) {
             self.resource.strategy.prepare_for_deletion(&mut object);
-            let stored = self.encode(&mut object);
-            if stored != current.stored && !context.dry_run {
+            let stored = self.encode(&mut object).await?;
+            if stored.bytes != current.stored && !context.dry_run {
                 self.announce(&stored, &object);
                 revision = self
                     .storage
-                    .update(&key, stored, current.revision, None)
+                    .update(&key, stored.bytes, current.revision, None)
                     .await
                     .map_err(|error| self.write_failure(error, context.name))?;
             }

@@ -1,6 +1,6 @@
 //! The field manager of a stored resource: who writes, and how entries of other versions are understood.
 
-use super::{Stores, VersionedResource};
+use super::{Stores, VersionedResource, versions::convert_now};
 use jiff::Timestamp;
 use pintle_machinery::{
     Value, ValueExt,
@@ -8,6 +8,7 @@ use pintle_machinery::{
 };
 use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
+use std::sync::{Arc, OnceLock};
 
 /// One write, as the bookkeeping of fields sees it.
 pub struct ManagedWrite<'a> {
@@ -21,6 +22,8 @@ pub struct ManagedWrite<'a> {
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
+    /// All versions of the resource, once somebody has asked for them.
+    pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
 }
 
 impl ManagedWrite<'_> {
@@ -40,9 +43,11 @@ impl ManagedWrite<'_> {
 
     /// Runs the field manager of the request's version.
     pub fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
-        let api_version = self.resource.resource.resource.group_version().to_string();
+        let kind = self.resource.resource.group_version_kind();
+        let api_version = kind.group_version().to_string();
         run(&FieldManager {
             manager: self.manager,
+            kind: &kind.kind,
             api_version: &api_version,
             subresource: self.subresource,
             now: self.now,
@@ -52,29 +57,55 @@ impl ManagedWrite<'_> {
         })
     }
 
-    /// What a way of writing leaves as it is: the object itself its status, the status all but itself.
+    /// What a way of writing leaves as it is, says its strategy.
     fn reset_fields(&self) -> &'static [&'static str] {
         let resource = &self.resource.resource;
-        let part =
-            resource.subresource(if self.subresource.is_empty() { "status" } else { self.subresource });
-        let Some(SubresourceKind::Part { strategy, .. }) = part.map(|part| &part.kind) else { return &[] };
         match self.subresource {
-            "" => resource.strategy.reset_fields().unwrap_or(&["status"]),
-            "status" => strategy.reset_fields().unwrap_or(&["spec"]),
-            _ => strategy.reset_fields().unwrap_or_default(),
+            "" => resource.strategy.reset_fields(),
+            subresource => match resource.subresource(subresource).map(|found| &found.kind) {
+                Some(SubresourceKind::Part { strategy, .. }) => strategy.reset_fields(),
+                _ => &[],
+            },
         }
     }
 }
 
+impl ManagedWrite<'_> {
+    /// Whether a group and version is one of the kind.
+    pub fn is_served(&self, version: &str) -> bool {
+        self.in_version(version).is_some()
+    }
+
+    /// The resource in another version of its kind. The core group and the others do not know of each other: an entry of
+    /// `v1` is of no version of an event that is written through `events.k8s.io`.
+    fn in_version(&self, version: &str) -> Option<&VersionedResource> {
+        let is_core = |version: &str| !version.contains('/');
+        let own = self.resource.resource.resource.group_version().to_string();
+        if version == own {
+            return Some(self.resource);
+        }
+        if is_core(version) != is_core(&own) {
+            return None;
+        }
+        let versions = self.versions.get_or_init(|| self.stores.versions_of(&self.resource.resource));
+        versions
+            .iter()
+            .find(|resource| resource.resource.resource.group_version().to_string() == version)
+            .map(|found| &**found)
+    }
+}
+
 impl VersionConverter for ManagedWrite<'_> {
+    fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>> {
+        self.in_version(version).map(|resource| resource.schema.get())
+    }
+
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
-        let path = &self.resource.resource.storage.path;
-        let find = |version: &str| {
-            let mut versions =
-                self.stores.resources().iter().filter(|resource| resource.resource.storage.path == *path);
-            versions.find(|resource| resource.resource.resource.group_version().to_string() == version)
+        let (from, to) = (self.in_version(from)?, self.in_version(to)?);
+        let converted = match &to.resource.converter {
+            Some(converter) => convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?,
+            None => to.from_storage(from.to_storage(object.clone())),
         };
-        let (from, to) = (find(from)?, find(to)?);
-        Some((to.from_storage(from.to_storage(object.clone())), to.schema.get()))
+        Some((converted, to.schema.get()))
     }
 }

@@ -5,20 +5,26 @@
 
 mod codec;
 mod create;
+mod custom_resources;
 mod delete;
 mod field_manager;
+mod revision;
 mod storage_codec;
 mod storage_factory;
 mod store;
 mod stores;
 mod update;
+mod versions;
 
-pub use codec::{ObjectCodec, TypeSchema, remove_revision, splice_revision};
+pub use codec::{ObjectCodec, TypeSchema};
 pub use create::{AcceptAll, Validation};
+pub use custom_resources::CustomResource;
 pub use delete::Deleted;
 pub use field_manager::ManagedWrite;
+pub use revision::{remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};
 pub use store::{Store, StoreConfig, Written};
 pub use stores::{Stores, VersionedResource};
 pub use update::{OPTIMISTIC_LOCK, Preconditions, Transform, Updated, Upsert};
+pub(crate) use versions::{convert, is_of_version};

@@ -11,7 +11,7 @@
 //! itself what it is. What is read is the registry's value: JSON in the storage version, with the defaults that an older
 //! server did not know. It is *stale* when writing it again would store other bytes.
 
-use super::{ObjectCodec, TypeSchema};
+use super::{ObjectCodec, TypeSchema, versions::Versions};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
@@ -77,6 +77,8 @@ pub struct StorageCodec {
     codec: Arc<ObjectCodec>,
     /// How JSON begins that this server alone can have written.
     own: Option<Vec<u8>>,
+    /// The versions that a custom resource's objects may be stored in, if there are several.
+    versions: Option<Arc<Versions>>,
     /// Stored forms made from trees, so that the value need not be decoded to make them.
     prepared: parking_lot::Mutex<VecDeque<(Bytes, Bytes)>>,
 }
@@ -84,12 +86,13 @@ pub struct StorageCodec {
 impl StorageCodec {
     /// The codec of a resource. `exclusive` says that nobody else writes to the engine: then JSON in the storage version is
     /// believed to be the registry's own.
-    pub fn new(
+    pub(super) fn new(
         media_type: StorageMediaType,
         exclusive: bool,
         resource: Arc<Resource>,
         schema: TypeSchema,
         codec: Arc<ObjectCodec>,
+        versions: Option<Arc<Versions>>,
     ) -> StorageCodec {
         let media_type = match (&schema, resource.storage.encoding) {
             (TypeSchema::Builtin(_), StorageEncoding::Configured) => media_type,
@@ -103,7 +106,8 @@ impl StorageCodec {
             Some(stored) if !same => TypeSchema::Builtin(stored),
             _ => schema.clone(),
         };
-        let own = (exclusive && same && media_type == StorageMediaType::Json)
+        // What a custom resource's schema says may have changed since an object was written.
+        let own = (exclusive && same && media_type == StorageMediaType::Json && !schema.is_custom())
             .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
         StorageCodec {
             media_type,
@@ -114,16 +118,23 @@ impl StorageCodec {
             stored_schema,
             codec,
             own,
+            versions,
             prepared: parking_lot::Mutex::default(),
         }
     }
 
     /// Makes the stored form of a value from its tree, for the write that is about to come.
     pub fn prepare(&self, value: &Bytes, object: &Value) {
-        if self.stores_values_as_they_are() {
+        if self.stores_values_as_they_are() || self.schema.is_custom() {
             return;
         }
-        let Ok(stored) = self.encode_tree(object) else { return };
+        if let Ok(stored) = self.encode_tree(object) {
+            self.prepare_bytes(value, stored);
+        }
+    }
+
+    /// The same with the stored form made already.
+    pub(super) fn prepare_bytes(&self, value: &Bytes, stored: Bytes) {
         let mut prepared = self.prepared.lock();
         if prepared.len() >= PREPARED_KEPT {
             prepared.pop_front();
@@ -145,6 +156,9 @@ impl StorageCodec {
         }
         if let Some(stored) = self.take_prepared(&value) {
             return Ok(stored);
+        }
+        if self.schema.is_custom() {
+            return Ok(value);
         }
         let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
         self.encode_tree(&object)
@@ -193,7 +207,7 @@ impl StorageCodec {
 
     fn decode(&self, stored: &Bytes) -> Result<Transformed, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let (form, mut object) = if stored.starts_with(protobuf::PREFIX) {
+        let (form, object) = if stored.starts_with(protobuf::PREFIX) {
             let unknown = protobuf::open(stored).map_err(|error| text(&error))?;
             let (schema, older) = self.version(&unknown.api_version, &unknown.kind)?;
             let object = protobuf::decode_message(unknown.raw, schema.get()).map_err(|error| text(&error))?;
@@ -234,6 +248,45 @@ impl StorageCodec {
             };
             (form, object)
         };
+        Ok(self.shown(stored, form, object))
+    }
+
+    /// As [`StorageCodec::decode`], for a custom resource: JSON, by the schema as it is now of the version that it is stored
+    /// in, and in that version.
+    fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
+        let type_meta = json::type_meta(stored)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+        if type_meta.kind != self.resource.kind {
+            return Err(format!("an object of kind {} is stored here", quote(&type_meta.kind)));
+        }
+        let is_own = type_meta.api_version == self.api_version;
+        let mut object = match &self.versions {
+            Some(versions) => versions.read_stored(stored, &type_meta.api_version)?,
+            None if is_own => {
+                let mut object =
+                    json::decode(stored, self.schema.get()).map_err(|error| error.to_string())?.value;
+                let strategy = &self.resource.strategy;
+                strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+                strategy.set_defaults(&mut object);
+                strategy.default_on_read(&mut object);
+                object
+            }
+            None => {
+                let version = &type_meta.api_version;
+                return Err(format!("request to convert CR from an invalid group/version: {version}"));
+            }
+        };
+        if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        let value = self.codec.encode(&object);
+        self.codec.announce_read(&value, &object);
+        let stale = !is_own || value != *stored;
+        Ok(Transformed { value, stale })
+    }
+
+    /// The registry's value of a stored object.
+    fn shown(&self, stored: &Bytes, form: StorageMediaType, mut object: Value) -> Transformed {
         object.set("kind", self.resource.kind.as_str());
         object.set("apiVersion", self.api_version.as_str());
         // What the server alone knows is not stored; a resourceVersion that is, is another object's.
@@ -250,7 +303,7 @@ impl StorageCodec {
             false => None,
         };
         self.codec.announce_read(&value, &object);
-        Ok(Transformed { value, stale: again.is_none_or(|again| again != *stored) })
+        Transformed { value, stale: again.is_none_or(|again| again != *stored) }
     }
 
     /// The schema by which an object of this version is read, and how it gets into the storage version.
@@ -298,6 +351,9 @@ impl ValueTransformer for StorageCodec {
         _: &'a Key,
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
+        if self.schema.is_custom() {
+            return Box::pin(std::future::ready(self.decode_custom(&stored).map_err(TransformError)));
+        }
         Box::pin(std::future::ready(self.decode(&stored).map_err(TransformError)))
     }
 
@@ -308,6 +364,7 @@ impl ValueTransformer for StorageCodec {
     fn stores_values_as_they_are(&self) -> bool {
         self.media_type == StorageMediaType::Json
             && self.api_version == self.stored_api_version
+            && !self.schema.is_custom()
             && !matches!(self.resource.storage.encoding, StorageEncoding::JsonBy(_))
     }
 

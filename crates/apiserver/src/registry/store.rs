@@ -4,24 +4,27 @@ use super::{
     StorageFactory,
     codec::{ObjectCodec, TypeSchema},
     storage_codec::StorageCodec,
+    versions::{self, Versions},
 };
 use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
-    GroupKind, GroupResource, Status, Value, ValueExt, error_list::quote,
+    GroupKind, GroupResource, Status, Value, ValueExt, codec::json, error_list::quote,
     validation::validate_path_segment_name,
 };
 use pintle_registry::Resource;
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, ReadError, Revision, Storage};
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 /// What a store is made of.
 pub struct StoreConfig {
     /// The declaration, in the storage version.
     pub resource: Arc<Resource>,
+    /// Those of all versions of a custom resource, this one among them. None for other resources.
+    pub versions: Vec<Arc<Resource>>,
     /// Where and how it is stored.
     pub storage: Arc<StorageFactory>,
 }
@@ -41,6 +44,22 @@ pub struct Store {
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
     type_meta: Bytes,
+    /// Where there are several versions of a custom resource, that of this store among them, and the stored one.
+    versions: Option<Arc<Versions>>,
+    stored: Arc<Resource>,
+    stored_schema: TypeSchema,
+    /// Turns true when the resource is not served any more as it is here.
+    retired: Arc<watch::Sender<bool>>,
+}
+
+/// An object on its way to the engine.
+pub(super) struct Encoded {
+    /// The registry's bytes for it, of which the stored ones are made.
+    pub(super) bytes: Bytes,
+    /// The object as it will be read, where that is not as it is written.
+    shown: Option<Value>,
+    /// What is stored, where that is not what is read.
+    stored: Option<Bytes>,
 }
 
 /// An object that was written, or would have been if the request were no dry run.
@@ -57,18 +76,21 @@ impl Store {
     /// # Errors
     /// When the declaration names a type that the schema does not have.
     pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
-        let StoreConfig { resource, storage } = config;
-        let schema = TypeSchema::builtin(&resource.type_name).ok_or_else(|| {
+        let StoreConfig { resource, versions, storage } = config;
+        let schema = TypeSchema::of(&resource).ok_or_else(|| {
             format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
         })?;
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
         let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
-        let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
+        let versions = Versions::new(&resource, &versions).map(Arc::new);
+        let (storage, storage_codec) = storage.storage(&resource, &schema, &codec, versions.clone());
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
+        // A revision from before a custom resource was served as it is says nothing of its objects.
+        cacher.resume_from_storage = !schema.is_custom();
         cacher.triggers = resource
             .selectable_fields
             .iter()
@@ -78,11 +100,15 @@ impl Store {
             .collect();
         let cacher = Cacher::start(storage.clone(), cacher, runtime);
         let kind = resource.group_version_kind();
-        let type_meta = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version());
+        let type_meta = match schema.is_custom() {
+            true => "{".to_owned(),
+            false => {
+                format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", kind.kind, kind.group_version())
+            }
+        };
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
             group_resource,
-            schema,
             codec,
             storage_codec,
             unsafe_deletes,
@@ -91,8 +117,47 @@ impl Store {
             cacher,
             prefix,
             type_meta: type_meta.into(),
+            versions,
+            stored: resource.clone(),
+            stored_schema: schema.clone(),
+            schema,
             resource,
+            retired: Arc::new(watch::Sender::new(false)),
         }))
+    }
+
+    /// The same store as another version of a custom resource sees it: with the rules and the schema of that version.
+    /// Objects are converted on their way in and out. `None` when nobody says how.
+    pub fn in_version(&self, resource: Arc<Resource>) -> Option<Arc<Store>> {
+        Some(Arc::new(Store {
+            group_kind: resource.group_version_kind().group_kind(),
+            group_resource: resource.group_resource(),
+            schema: TypeSchema::of(&resource)?,
+            codec: self.codec.clone(),
+            storage_codec: self.storage_codec.clone(),
+            unsafe_deletes: self.unsafe_deletes,
+            storage_prefix: self.storage_prefix.clone(),
+            storage: self.storage.clone(),
+            cacher: self.cacher.clone(),
+            prefix: self.prefix.clone(),
+            type_meta: self.type_meta.clone(),
+            resource,
+            versions: Some(self.versions.clone()?),
+            stored: self.stored.clone(),
+            stored_schema: self.stored_schema.clone(),
+            retired: self.retired.clone(),
+        }))
+    }
+
+    /// Ends the watches of a store that another one has replaced, or whose resource is gone. Requests that are under way
+    /// end as they would; the cache goes with the last of them.
+    pub fn retire(&self) {
+        self.retired.send_replace(true);
+    }
+
+    /// Tells when [`Store::retire`] was called.
+    pub(crate) fn retired(&self) -> watch::Receiver<bool> {
+        self.retired.subscribe()
     }
 
     /// The declaration.
@@ -120,8 +185,8 @@ impl Store {
         &self.storage
     }
 
-    /// The start of every object's JSON, up to and with the comma behind the apiVersion. Typed lists leave it out of
-    /// their items.
+    /// The start of every object's JSON that lists leave out of their items: up to and with the comma behind the
+    /// apiVersion. Items of custom resources lack nothing but the brace, which every item gets.
     pub fn type_meta(&self) -> &Bytes {
         &self.type_meta
     }
@@ -160,7 +225,10 @@ impl Store {
 
     /// Fills in what a client or an older server left out.
     pub fn set_defaults(&self, object: &mut Value) {
-        default_by_schema(object, self.schema.get());
+        // What a custom resource's schema has to say, its strategy says.
+        if !self.schema.is_custom() {
+            default_by_schema(object, self.schema.get());
+        }
         self.resource.strategy.set_defaults(object);
     }
 
@@ -207,43 +275,109 @@ impl Store {
         }
     }
 
-    /// The tree of a cached or stored object, defaulted.
-    pub(super) fn tree(&self, json: &[u8]) -> Result<Value, Status> {
+    /// The tree of a cached or stored object in the version of this store, defaulted.
+    pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
+        match &self.versions {
+            Some(versions) => versions.read(json, &self.resource, &self.schema).await,
+            None => self.stored_tree(json),
+        }
+    }
+
+    /// The tree of a cached object in the version of this store, as clients see it.
+    ///
+    /// # Errors
+    /// 500 when it cannot be read or converted.
+    pub async fn version_tree(&self, json: &[u8]) -> Result<Value, Status> {
+        match &self.versions {
+            Some(_) => self.tree(json).await,
+            None => json::decode_any(json).map_err(errors::internal),
+        }
+    }
+
+    /// The tree of a cached object in the version that it is cached in, defaulted.
+    pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
+        if self.schema.is_custom() {
+            // The defaults have come in when it was read from storage.
+            return json::decode_any(json).map_err(errors::internal);
+        }
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
         self.set_defaults(&mut tree);
         Ok(tree)
     }
 
-    /// The bytes to store for a tree.
-    pub(super) fn encode(&self, object: &mut Value) -> Bytes {
+    /// The bytes to store for a tree. Who reads a custom resource finds defaults of the storage version also where they are
+    /// not stored: in what was written through another version, and in a status that nobody has written yet.
+    pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        self.codec.encode(object)
+        let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
+        else {
+            let stored = self.codec.encode(object);
+            if self.schema.is_custom() && self.schema.get().has_defaults() {
+                let mut shown = object.clone();
+                self.stored.strategy.set_defaults(&mut shown);
+                if shown != *object {
+                    let bytes = self.codec.encode(&shown);
+                    return Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) });
+                }
+            }
+            return Ok(Encoded { bytes: stored, shown: None, stored: None });
+        };
+        let mut shown = versions.convert(object.clone(), &self.stored, &self.stored_schema).await?;
+        let stored = self.codec.encode(&shown);
+        self.stored.strategy.set_defaults(&mut shown);
+        let bytes = self.codec.encode(&shown);
+        Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) })
     }
 
     /// Says that these bytes, made of this tree, are about to be written.
-    pub(super) fn announce(&self, stored: &Bytes, object: &Value) {
-        self.codec.announce(stored, object);
-        self.storage_codec.prepare(stored, object);
+    pub(super) fn announce(&self, encoded: &Encoded, object: &Value) {
+        self.codec.announce(&encoded.bytes, encoded.shown.as_ref().unwrap_or(object));
+        match &encoded.stored {
+            Some(stored) => self.storage_codec.prepare_bytes(&encoded.bytes, stored.clone()),
+            None => self.storage_codec.prepare(&encoded.bytes, object),
+        }
     }
 
     /// What a write made of the tree.
-    pub(super) fn written(
+    pub(super) async fn written(
         &self,
         mut object: Value,
-        stored: &Bytes,
+        encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
+        if let Some(shown) = &encoded.shown {
+            object = shown.clone();
+        }
+        if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
+        {
+            // What the storage version does not have is lost, and the client is to see that.
+            object = versions.convert(object, &self.resource, &self.schema).await?;
+            if let Some(revision) = revision {
+                object.set("metadata.resourceVersion", revision.to_string());
+            }
+            let json = versions::encode(&object, &self.schema);
+            return Ok(Written { object, json });
+        }
         let json = match revision {
             Some(revision) => {
                 object.set("metadata.resourceVersion", revision.to_string());
-                super::splice_revision(stored, revision)
+                super::splice_revision(&encoded.bytes, revision)
                     .ok_or_else(|| Status::internal_error("object without metadata"))?
             }
-            None => stored.clone(),
+            None => encoded.bytes.clone(),
         };
         Ok(Written { object, json })
+    }
+
+    /// What a refusal calls the kind of an object: a custom resource's body may say that it is of another one, and
+    /// is refused for that.
+    pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
+        match self.schema.is_custom() {
+            true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
+            false => self.group_kind.clone(),
+        }
     }
 
     /// Whether the object is in the namespace that the request is about.

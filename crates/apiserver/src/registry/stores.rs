@@ -1,10 +1,11 @@
 //! All stores of a server, and what code inside the server sees of them.
 
 use super::{
-    AcceptAll, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform, TypeSchema,
-    Upsert, update::Updated,
+    AcceptAll, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform,
+    TypeSchema, Upsert, custom_resources::CustomResources, update::Updated,
 };
 use crate::{errors, warning::Warnings};
+use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use pintle_admission::Lister;
 use pintle_cacher::{CachedObject, Freshness};
@@ -18,7 +19,10 @@ use pintle_registry::{
 };
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tokio::runtime::Handle;
 
@@ -35,9 +39,14 @@ pub struct VersionedResource {
 }
 
 impl VersionedResource {
-    /// Whether requests and storage speak of the same kind in the same version.
+    /// Whether requests and the registry speak of the same kind in the same version.
     pub fn is_storage_version(&self) -> bool {
         self.resource.conversion.is_none()
+    }
+
+    /// Whether the cache holds all objects in this version. Those of a custom resource with several may be of any.
+    pub fn is_cached_version(&self) -> bool {
+        self.resource.converter.is_none() && self.resource.conversion.is_none()
     }
 
     /// An object of the storage version in this one.
@@ -57,12 +66,19 @@ impl VersionedResource {
     }
 }
 
-/// All resources of a server.
+/// All resources of a server: those it was started with, and custom resources, which come and go.
 pub struct Stores {
     resources: Vec<Arc<VersionedResource>>,
     internal: Vec<Arc<Store>>,
     by_path: HashMap<GroupVersionResource, Arc<VersionedResource>>,
     by_resource: HashMap<GroupResource, Arc<Store>>,
+    custom: ArcSwap<CustomResources>,
+    /// Held by who changes the custom resources.
+    changing: parking_lot::Mutex<()>,
+    /// Counts their changes.
+    custom_changes: AtomicU64,
+    /// The stores of the server beside this one, whose objects admission asks for.
+    beside: Option<Arc<Stores>>,
     decoded: DecodedObjects,
 }
 
@@ -78,6 +94,20 @@ impl Stores {
         storage: &Arc<StorageFactory>,
         runtime: &Handle,
     ) -> Result<Arc<Stores>, String> {
+        Stores::start_beside(None, resources, internal, storage, runtime)
+    }
+
+    /// The same for a server that is not alone: what it has no store of itself, code inside it finds in `beside`.
+    ///
+    /// # Errors
+    /// As [`Stores::start`].
+    pub fn start_beside(
+        beside: Option<Arc<Stores>>,
+        resources: Vec<Resource>,
+        internal: Vec<Resource>,
+        storage: &Arc<StorageFactory>,
+        runtime: &Handle,
+    ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
         for resource in resources
@@ -88,7 +118,11 @@ impl Stores {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
-            let config = StoreConfig { resource: Arc::new(resource.clone()), storage: storage.clone() };
+            let config = StoreConfig {
+                resource: Arc::new(resource.clone()),
+                versions: Vec::new(),
+                storage: storage.clone(),
+            };
             by_location.insert(resource.storage.path.clone(), Store::start(config, runtime)?);
         }
         let mut stores = Stores {
@@ -96,6 +130,10 @@ impl Stores {
             internal: Vec::new(),
             by_path: HashMap::new(),
             by_resource: HashMap::new(),
+            custom: ArcSwap::default(),
+            changing: parking_lot::Mutex::default(),
+            custom_changes: AtomicU64::new(0),
+            beside,
             decoded: DecodedObjects::default(),
         };
         for resource in internal {
@@ -117,8 +155,8 @@ impl Stores {
             if let Some(store) = &store {
                 stores.by_resource.entry(resource.group_resource()).or_insert_with(|| store.clone());
             }
-            let schema = TypeSchema::builtin(&resource.type_name)
-                .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
+            let schema =
+                TypeSchema::of(&resource).ok_or_else(|| format!("no schema for {}", resource.type_name))?;
             let slot = match &resource.conversion {
                 None => 0,
                 Some(_) => {
@@ -134,28 +172,104 @@ impl Stores {
         Ok(Arc::new(stores))
     }
 
-    /// All resources, in the order they were declared.
+    /// The resources that the server was started with, in the order they were declared.
     pub fn resources(&self) -> &[Arc<VersionedResource>] {
         &self.resources
     }
 
     /// The resource at a path.
-    pub fn find(&self, resource: &GroupVersionResource) -> Option<&Arc<VersionedResource>> {
-        self.by_path.get(resource)
+    pub fn find(&self, resource: &GroupVersionResource) -> Option<Arc<VersionedResource>> {
+        self.by_path.get(resource).cloned().or_else(|| self.custom.load().find(resource))
+    }
+
+    /// All versions of a stored resource.
+    pub fn versions_of(&self, resource: &Resource) -> Vec<Arc<VersionedResource>> {
+        if let Some(custom) = self.custom.load().get(&resource.group_resource()) {
+            return custom.all_versions().to_vec();
+        }
+        let path = &resource.storage.path;
+        self.resources.iter().filter(|other| other.resource.storage.path == *path).cloned().collect()
     }
 
     /// The store of a resource.
     ///
     /// # Errors
     /// 404 when there is none.
-    pub fn store(&self, resource: &GroupResource) -> Result<&Arc<Store>, Status> {
-        self.by_resource.get(resource).ok_or_else(Status::no_such_resource)
+    pub fn store(&self, resource: &GroupResource) -> Result<Arc<Store>, Status> {
+        self.find_store(resource).ok_or_else(Status::no_such_resource)
+    }
+
+    fn find_store(&self, resource: &GroupResource) -> Option<Arc<Store>> {
+        if let Some(store) = self.by_resource.get(resource) {
+            return Some(store.clone());
+        }
+        if let Some(custom) = self.custom.load().get(resource) {
+            return Some(custom.store().clone());
+        }
+        self.beside.as_ref()?.find_store(resource)
     }
 
     /// Each store once.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Store>> {
+    pub fn all(&self) -> Vec<Arc<Store>> {
         let served = self.resources.iter().filter(|resource| resource.is_storage_version());
-        served.filter_map(|resource| resource.store.as_ref()).chain(&self.internal)
+        let mut all: Vec<_> = served.filter_map(|resource| resource.store.clone()).collect();
+        all.extend(self.internal.iter().cloned());
+        all.extend(self.custom.load().all().map(|custom| custom.store().clone()));
+        all
+    }
+
+    /// Serves a custom resource from now on, in place of the one that was served under its name; the watches of that one
+    /// end.
+    pub fn serve_custom(&self, custom: CustomResource) {
+        let resource = custom.store().group_resource().clone();
+        self.change_custom(|all| all.set(resource, Arc::new(custom)));
+    }
+
+    /// Serves a custom resource no more; its watches end.
+    pub fn remove_custom(&self, resource: &GroupResource) {
+        self.change_custom(|all| all.remove(resource));
+    }
+
+    fn change_custom(&self, change: impl FnOnce(&mut CustomResources) -> Option<Arc<CustomResource>>) {
+        let before = {
+            let _one_at_a_time = self.changing.lock();
+            let mut all = CustomResources::clone(&self.custom.load());
+            let before = change(&mut all);
+            self.custom.store(Arc::new(all));
+            self.custom_changes.fetch_add(1, Ordering::Release);
+            before
+        };
+        if let Some(before) = before {
+            before.store().retire();
+        }
+    }
+
+    /// A custom resource.
+    pub fn custom(&self, resource: &GroupResource) -> Option<Arc<CustomResource>> {
+        self.custom.load().get(resource).cloned()
+    }
+
+    /// All custom resources by group and name.
+    pub fn all_custom(&self) -> Vec<Arc<CustomResource>> {
+        self.custom.load().all().cloned().collect()
+    }
+
+    /// Says of a custom resource whether its definition is being deleted: then nothing is created any more.
+    pub fn set_terminating(&self, resource: &GroupResource, is_terminating: bool) {
+        let custom = self.custom(resource);
+        if custom.is_some_and(|custom| custom.set_terminating(is_terminating)) {
+            self.custom_changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// The custom resources of a group by name.
+    pub fn custom_of_group(&self, group: &str) -> Vec<Arc<CustomResource>> {
+        self.custom.load().of_group(group).cloned().collect()
+    }
+
+    /// A number that is another one after each change of the custom resources.
+    pub fn custom_changes(&self) -> u64 {
+        self.custom_changes.load(Ordering::Acquire)
     }
 
     /// Waits until every cache has listed its resource once.
@@ -171,7 +285,7 @@ impl Stores {
 
     /// Whether every cache has listed its resource once.
     pub fn is_ready(&self) -> bool {
-        self.all().all(|store| store.cacher().is_ready())
+        self.all().iter().all(|store| store.cacher().is_ready())
     }
 
     /// The bookkeeping of a write from inside the server, if it names a field manager.
@@ -182,17 +296,18 @@ impl Stores {
         let Some(resource) = self.find(&store.resource().resource) else { return };
         let write = ManagedWrite {
             stores: self,
-            resource,
+            resource: &resource,
             manager: &options.field_manager,
             subresource: options.subresource,
             now: Timestamp::now(),
+            versions: OnceLock::new(),
         };
         write.update(old, new);
     }
 
     /// Ends all caches and watches.
     pub fn stop(&self) {
-        self.all().for_each(|store| store.cacher().stop());
+        self.all().iter().for_each(|store| store.cacher().stop());
     }
 }
 
@@ -236,7 +351,7 @@ impl Stores {
         let store = self.store(resource)?;
         let object = store.find(&store.key(namespace, name), freshness).await?;
         let object = object.ok_or_else(|| Status::not_found(resource, name))?;
-        store.tree(object.json())
+        store.tree(object.json()).await
     }
 }
 
@@ -271,7 +386,11 @@ impl Registry for Stores {
             let snapshot = read.map_err(errors::cacher)?;
             // Code inside the server concludes from what is not there.
             store.require_readable(&snapshot, &prefix)?;
-            snapshot.range(&prefix, None).map(|object| store.tree(object.json())).collect()
+            let mut objects = Vec::new();
+            for object in snapshot.range(&prefix, None) {
+                objects.push(store.tree(object.json()).await?);
+            }
+            Ok(objects)
         })
     }
 
@@ -287,7 +406,7 @@ impl Registry for Stores {
             store.set_defaults(&mut object);
             let version = store.resource().resource.group_version();
             let inner = Inner { options: &options, namespace, name: "", version };
-            self.manage(store, &options, None, &mut object);
+            self.manage(&store, &options, None, &mut object);
             let warnings = Warnings::default();
             let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
             Ok(written.object)
@@ -307,7 +426,7 @@ impl Registry for Stores {
             let version = store.resource().resource.group_version();
             let inner = Inner { options: &options, namespace, name, version };
             let strategy = store.strategy(options.subresource)?;
-            let mut transform = Change { change, store, stores: self, options: &options };
+            let mut transform = Change { change, store: &store, stores: self, options: &options };
             let updated: Updated = store
                 .update(
                     &inner.context(self),
@@ -394,7 +513,7 @@ impl DecodedObjects {
             debug_assert_eq!(of.key(), cached.key());
             return Some(value.clone());
         }
-        let value = Arc::new(store.tree(cached.json()).ok()?);
+        let value = Arc::new(store.stored_tree(cached.json()).ok()?);
         if decoded.len() >= Self::CAPACITY {
             decoded.clear();
         }
@@ -405,16 +524,16 @@ impl DecodedObjects {
 
 impl Lister for Stores {
     fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
-        let store = self.by_resource.get(resource)?;
+        let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;
         let cached = snapshot.get(&store.key(namespace, name))?;
-        self.decoded.get(store, cached)
+        self.decoded.get(&store, cached)
     }
 
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>> {
-        let store = self.by_resource.get(resource)?;
+        let store = self.find_store(resource)?;
         let snapshot = store.cacher().current()?;
         let prefix = store.key_prefix(namespace);
-        snapshot.range(&prefix, None).map(|object| self.decoded.get(store, object)).collect()
+        snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object)).collect()
     }
 }

@@ -11,6 +11,7 @@ use crate::{errors, warning::Warnings};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
+    managed_fields::keep_times,
     meta::ObjectMeta,
     validation::{
         validate_object_meta_accessor, validate_object_meta_accessor_update, validate_path_segment_name,
@@ -102,7 +103,7 @@ impl Store {
             };
             match attempt {
                 Ok(updated) => return Ok(updated),
-                Err(Failure::Conflict(kv)) => current = kv.map(|kv| self.current(kv)).transpose()?,
+                Err(Failure::Conflict(kv)) => current = self.current_of(kv).await?,
                 Err(Failure::Final(status)) if confirmed => return Err(status),
                 Err(Failure::Final(status)) => {
                     let stale = current.as_ref().map(|current| current.revision);
@@ -160,9 +161,10 @@ impl Store {
     ) -> Result<Updated, Failure> {
         let old = &current.object;
         self.before_update(context, strategy, &mut new, old, warnings)?;
+        keep_times(old, &mut new);
         transform.validate(&new, Some(old)).await?;
         let ends = should_delete_during_update(strategy, &new, old);
-        let stored = self.encode(&mut new);
+        let stored = self.encode(&mut new).await?;
         let updated = |written| Updated { written, created: false };
         if ends && !context.dry_run {
             return match self
@@ -172,15 +174,15 @@ impl Store {
             {
                 Ok(revision) => {
                     self.resource.strategy.after_delete(context, &new).await;
-                    Ok(updated(self.written(new, &stored, Some(revision))?))
+                    Ok(updated(self.written(new, &stored, Some(revision)).await?))
                 }
                 Err(error) => Err(self.write_failure(error, context.name)),
             };
         }
         // What is stale is written all the same: it ends up as it would be stored now.
-        if stored == current.stored && !current.stale {
+        if stored.bytes == current.stored && !current.stale {
             if current.confirmed || context.dry_run {
-                return Ok(updated(self.written(new, &stored, Some(current.revision))?));
+                return Ok(updated(self.written(new, &stored, Some(current.revision)).await?));
             }
             // The guess may be old, and then the change is none only by accident.
             let kv = self
@@ -191,19 +193,19 @@ impl Store {
                 .kv;
             return match kv {
                 Some(kv) if kv.mod_revision == current.revision && kv.state == ValueState::Current => {
-                    Ok(updated(self.written(new, &stored, Some(current.revision))?))
+                    Ok(updated(self.written(new, &stored, Some(current.revision)).await?))
                 }
                 kv => Err(Failure::Conflict(kv)),
             };
         }
         if context.dry_run {
-            return Ok(updated(self.written(new, &stored, Some(current.revision))?));
+            return Ok(updated(self.written(new, &stored, Some(current.revision)).await?));
         }
         let key = self.key(context.namespace, context.name);
         let ttl = strategy.ttl(&new);
         self.announce(&stored, &new);
-        match self.storage.update(&key, stored.clone(), current.revision, ttl).await {
-            Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision))?)),
+        match self.storage.update(&key, stored.bytes.clone(), current.revision, ttl).await {
+            Ok(revision) => Ok(updated(self.written(new, &stored, Some(revision)).await?)),
             Err(error) => Err(self.write_failure(error, context.name)),
         }
     }
@@ -238,16 +240,16 @@ impl Store {
         let result = async {
             self.before_create(context, &mut new, warnings)?;
             transform.validate(&new, None).await?;
-            let stored = self.encode(&mut new);
+            let stored = self.encode(&mut new).await?;
             if context.dry_run {
-                return Ok(Updated { written: self.written(new, &stored, None)?, created: true });
+                return Ok(Updated { written: self.written(new, &stored, None).await?, created: true });
             }
             let key = self.key(context.namespace, context.name);
             let ttl = strategy.ttl(&new);
             self.announce(&stored, &new);
-            match self.storage.create(&key, stored.clone(), ttl).await {
+            match self.storage.create(&key, stored.bytes.clone(), ttl).await {
                 Ok(revision) => {
-                    Ok(Updated { written: self.written(new, &stored, Some(revision))?, created: true })
+                    Ok(Updated { written: self.written(new, &stored, Some(revision)).await?, created: true })
                 }
                 Err(WriteError::KeyExists) => {
                     Err(Failure::Conflict(self.storage.get(&key).await.map_err(errors::storage)?.kv))
@@ -288,9 +290,11 @@ impl Store {
         let mut errors =
             validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
         errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
-        errors.extend(strategy.validate_update(context, new, old));
+        let mut findings = Vec::new();
+        errors.extend(strategy.check_update(context, new, old, &mut findings));
+        warnings.extend(findings);
         if !errors.is_empty() {
-            return Err(Status::invalid(&self.group_kind, new.name(), &errors));
+            return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));
         }
         warnings.extend(strategy.warnings_on_update(context, new, old));
         strategy.canonicalize(new);
@@ -342,7 +346,7 @@ impl Store {
             Some(cached) => {
                 let stored = super::remove_revision(cached.json())
                     .ok_or_else(|| Status::internal_error("object without metadata"))?;
-                let object = self.tree(cached.json())?;
+                let object = self.tree(cached.json()).await?;
                 Ok(Some(Current {
                     object,
                     stored,
@@ -358,22 +362,24 @@ impl Store {
     /// What is stored.
     pub(super) async fn read_current(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let answer = self.storage.get(&self.key(namespace, name)).await.map_err(errors::storage)?;
-        answer.kv.map(|kv| self.current(kv)).transpose()
+        self.current_of(answer.kv).await
     }
 
-    pub(super) fn current(&self, kv: KeyValue) -> Result<Current, Status> {
+    /// What the store has for a key, if it has anything.
+    pub(super) async fn current_of(&self, kv: Option<KeyValue>) -> Result<Option<Current>, Status> {
+        let Some(kv) = kv else { return Ok(None) };
         let stale = match &kv.state {
             ValueState::Current => false,
             ValueState::Stale => true,
             ValueState::Unreadable(error) => return Err(self.unreadable(&kv.key, kv.mod_revision, error)),
         };
-        let mut object = self.codec.decode_tree(&kv.value).map_err(|error| {
-            let error = ReadError::Decode(TransformError(error.to_string()));
-            self.unreadable(&kv.key, kv.mod_revision, &error)
-        })?;
-        self.set_defaults(&mut object);
+        if let Err(error) = self.stored_tree(&kv.value) {
+            let error = ReadError::Decode(TransformError(error.message));
+            return Err(self.unreadable(&kv.key, kv.mod_revision, &error));
+        }
+        let mut object = self.tree(&kv.value).await?;
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
-        Ok(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale })
+        Ok(Some(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale }))
     }
 
     pub(super) fn write_failure(&self, error: WriteError, name: &str) -> Failure {

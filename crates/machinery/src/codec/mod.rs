@@ -16,7 +16,7 @@ mod base64;
 mod duration;
 mod error;
 pub mod json;
-mod number;
+pub(crate) mod number;
 pub mod protobuf;
 mod time;
 pub mod yaml;

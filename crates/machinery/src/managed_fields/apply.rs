@@ -2,18 +2,19 @@
 
 use super::{
     Entry, FieldManager, FieldSet, Operation,
-    compare::{Comparison, compare, is_system_field},
+    atom::{Shape, Trees, same},
+    compare::{Comparison, compare_trees, is_system_field},
     conflict::{Conflict, conflict_status},
     entry,
-    extract::{field_set, stored_field_set},
+    extract::field_set,
     merge::{ensure_fields_are_members, merge, remove},
+    validate::{canonical, conversion_fault, describe, validate, with_go_numbers},
 };
 use crate::{
     Map, Status, Value, ValueExt,
     codec::json,
     meta::{ObjectMeta, format_time},
 };
-use pintle_schema::SchemaRef;
 
 /// Where `kubectl apply` keeps what it applied from the client's side.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -25,39 +26,75 @@ impl FieldManager<'_> {
     /// The object after `config` is applied to `live` (`None` creates it), its defaults not filled in yet and its
     /// `managedFields` up to date. With `force`, fields are taken from other managers.
     ///
+    /// The configuration is merged into the object as JSON has it, and what a client wrote is compared as it is: a value
+    /// that is written in another way (`1000m` for `1`) is another value.
+    ///
     /// # Errors
     /// 409 when other managers own fields with other values; 400 and 500 for what is no configuration of the kind.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
         self.check_type(config)?;
-        if config.at("metadata.managedFields").is_some() {
+        if config.at("metadata.managedFields").is_some_and(Value::is_array) {
             return Err(Status::bad_request("metadata.managedFields must be nil"));
         }
-        let mut applied = self.read(config)?;
+        let mut config = config.clone();
+        with_go_numbers(&mut config);
+        let config = &config;
+        let shape = Shape::of(self.schema);
+        let faults = validate(config, shape);
+        if !faults.is_empty() {
+            let what = self.describe_object(config);
+            return Err(Status::unknown(format!(
+                "failed to create typed patch object ({what}): {}",
+                describe(&faults)
+            )));
+        }
         let mut object = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+        object.set("kind", self.kind);
+        object.set("apiVersion", self.api_version);
         let mut entries = Entry::trusted(entry::take(&mut object).unwrap_or_default());
         if entries.is_empty() && live.is_some() {
             entries.extend(self.before_first_apply(&object));
         }
+        if let Some(version) = self.unreadable_version(&entries) {
+            return Err(Status::unknown(format!(
+                "request to convert CR to an invalid group/version: {version}"
+            )));
+        }
+        self.reconcile(&mut entries);
         let own = self.entry(Operation::Apply, None, FieldSet::new());
         let last = entries.iter().position(|entry| entry.is_of(&own)).map(|at| entries.remove(at));
-        merge(&mut object, config, self.schema);
+        let mut applied = field_set(config, shape, Trees::Written);
+        self.exclude_reset_fields(&mut applied);
+        let old = json::to_value(&object, self.schema);
+        let mut new = old.clone();
+        merge(&mut new, config, self.schema);
         if let Some(last) = &last {
-            object = self.prune(object, last, &applied, &entries);
+            new = self.prune(new, last, &applied, &entries);
         }
-        let new =
-            json::from_value(&object, self.schema).map_err(|error| Status::unknown(error.to_string()))?;
-        let mut new = new.value;
-        new.set("kind", config.str_at("kind"));
-        new.set("apiVersion", config.str_at("apiVersion"));
-        let comparison = self.compare(live, &new);
+        let comparison = self.compare_trees(&old, &new, Trees::Written);
         let changed = comparison.changed();
+        // What other versions make of it is only asked for when an entry speaks of one.
+        let read = || canonical(&new, self.schema).unwrap_or_else(|_| object.clone());
         if !force {
-            self.check_conflicts(live, &new, &entries, &changed)?;
+            self.check_conflicts(live, &old, &read, &entries, &changed)?;
         }
-        self.disown(live, &new, &mut entries, &changed, &comparison.removed);
-        let time = match live.is_some_and(|live| self.is_unchanged(live, &new)) {
+        self.disown(live, &read, &mut entries, &changed, &comparison.removed);
+        let unchanged = same(&old, &new);
+        let time = match unchanged {
             true => last.and_then(|last| last.time),
             false => Some(format_time(self.now)),
+        };
+        let mut new = match unchanged {
+            true => object,
+            false => canonical(&new, self.schema).map_err(|error| {
+                let what = self.describe_object(config);
+                let group_kind = self.describe_kind();
+                Status::unknown(format!(
+                    "failed to convert new object ({what}) to proper version: unable to convert unstructured object to \
+                     {group_kind}: {}",
+                    conversion_fault(&error)
+                ))
+            })?,
         };
         strip(&mut applied);
         if !applied.is_empty() {
@@ -67,47 +104,33 @@ impl FieldManager<'_> {
         if self.manager == "kubectl" {
             sync_last_applied(&mut new, config);
         }
-        if let Some(live) = live {
-            keep_times(live, &mut new);
-        }
         Ok(new)
     }
 
+    /// A configuration has to name the very kind and version that it is applied to.
     fn check_type(&self, config: &Value) -> Result<(), Status> {
-        if config.str_at("kind").is_empty() {
-            return Err(Status::bad_request("Object 'Kind' is missing in the applied configuration"));
+        let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        if version == self.api_version && kind == self.kind {
+            return Ok(());
         }
-        let version = config.str_at("apiVersion");
-        if version != self.api_version {
-            return Err(Status::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {version}, expected: {}",
-                self.api_version
-            )));
-        }
-        Ok(())
+        let found = match version.split('/').collect::<Vec<_>>().as_slice() {
+            [version] if version.is_empty() => format!("/, Kind={kind}"),
+            [version] => format!("/{version}, Kind={kind}"),
+            [group, version] => format!("{group}/{version}, Kind={kind}"),
+            _ => "/, Kind=".to_owned(),
+        };
+        Err(Status::bad_request(format!("invalid object type: {found}")))
     }
 
-    /// The fields that a configuration sets, of those that can be owned.
-    fn read(&self, config: &Value) -> Result<FieldSet, Status> {
-        let failed = |why: &str| {
-            let (group, version) = match self.api_version.split_once('/') {
-                Some((group, version)) => (format!("{group}/"), version),
-                None => ("/".to_owned(), self.api_version),
-            };
-            Status::unknown(format!(
-                "failed to create typed patch object ({}/{}; {group}{version}, Kind={}): {why}",
-                config.namespace(),
-                config.name(),
-                config.str_at("kind")
-            ))
-        };
-        let mut set = field_set(config, self.schema).map_err(|error| failed(&error))?;
-        let decoded = json::from_value(config, self.schema).map_err(|error| failed(&error.to_string()))?;
-        if let Some(problem) = decoded.problems.first() {
-            return Err(failed(&problem.to_string()));
-        }
-        self.exclude_reset_fields(&mut set);
-        Ok(set)
+    /// Group, version and kind as Go prints them.
+    fn describe_kind(&self) -> String {
+        let slash = if self.api_version.contains('/') { "" } else { "/" };
+        format!("{slash}{}, Kind={}", self.api_version, self.kind)
+    }
+
+    fn describe_object(&self, config: &Value) -> String {
+        format!("{}/{}; {}", config.namespace(), config.name(), self.describe_kind())
     }
 
     /// Everything in an object that was not tracked belongs to those who wrote it before.
@@ -133,8 +156,8 @@ impl FieldManager<'_> {
     /// As [`FieldManager::prune`]; `None` when the version of the last apply is no more.
     fn pruned(&self, merged: &Value, last: &Entry, applied: &FieldSet, others: &[Entry]) -> Option<Value> {
         let last_version = last.api_version.as_str();
-        let (merged, schema) = self.in_version(merged, self.api_version, last_version)?;
-        let last = with_fields(last.fields.clone(), schema);
+        let (merged, shape) = self.in_version(merged, self.api_version, last_version)?;
+        let last = with_fields(last.fields.clone(), shape);
         let mut managed: Vec<(&str, FieldSet)> = vec![(last_version, FieldSet::new())];
         let own = std::iter::once((self.api_version, applied));
         let others = others.iter().map(|entry| (entry.api_version.as_str(), &entry.fields));
@@ -145,38 +168,42 @@ impl FieldManager<'_> {
             }
         }
         let mut whole = merged.clone();
-        let mut pruned = without(&merged, &last, schema);
+        let mut pruned = without(&merged, &last, shape);
         let mut version = last_version;
         for (next, managed) in managed {
-            let Some((next_whole, schema)) = self.in_version(&whole, version, next) else { continue };
+            let Some((next_whole, shape)) = self.in_version(&whole, version, next) else { continue };
             let Some((next_pruned, _)) = self.in_version(&pruned, version, next) else { continue };
-            let mut kept = with_fields(stored_field_set(&next_pruned, schema), schema);
-            kept.union(&with_fields(managed, schema));
-            let mut gone = with_fields(stored_field_set(&next_whole, schema), schema);
+            let mut kept = all_fields(&next_pruned, shape);
+            kept.union(&with_fields(managed, shape));
+            let mut gone = all_fields(&next_whole, shape);
             gone.difference(&kept);
-            pruned = without(&next_whole, &gone, schema);
+            pruned = without(&next_whole, &gone, shape);
             whole = next_whole;
             version = next;
         }
         // What goes must have been the manager's own.
         let (pruned, _) = self.in_version(&pruned, version, last_version)?;
-        let mut gone = with_fields(stored_field_set(&merged, schema), schema);
-        gone.difference(&with_fields(stored_field_set(&pruned, schema), schema));
-        let pruned = without(&merged, &gone.intersection(&last), schema);
+        let mut gone = all_fields(&merged, shape);
+        gone.difference(&all_fields(&pruned, shape));
+        let pruned = without(&merged, &gone.intersection(&last), shape);
         self.in_version(&pruned, last_version, self.api_version).map(|(pruned, _)| pruned)
     }
 
-    fn in_version(&self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'_>)> {
-        if from == to && to == self.api_version {
-            return Some((object.clone(), self.schema));
+    /// A tree as JSON has it in another version.
+    fn in_version(&self, tree: &Value, from: &str, to: &str) -> Option<(Value, Shape<'_>)> {
+        if from == to {
+            return Some((tree.clone(), Shape::of(self.schema_of(to)?)));
         }
-        self.versions.convert(object, from, to)
+        let object = canonical(tree, self.schema_of(from)?).ok()?;
+        let (object, schema) = self.versions.convert(&object, from, to)?;
+        Some((json::to_value(&object, schema), Shape::of(schema)))
     }
 
     fn check_conflicts(
         &self,
         live: Option<&Value>,
-        new: &Value,
+        old: &Value,
+        new: &dyn Fn() -> Value,
         others: &[Entry],
         changed: &FieldSet,
     ) -> Result<(), Status> {
@@ -199,7 +226,7 @@ impl FieldManager<'_> {
         }
         // kubectl takes over what it applied from the client's side.
         if self.manager == "kubectl"
-            && let Some(allowed) = live.and_then(|live| self.allowed_by_last_applied(live))
+            && let Some(allowed) = self.allowed_by_last_applied(old)
         {
             for conflict in &mut conflicts {
                 conflict.fields.difference(&allowed);
@@ -212,46 +239,40 @@ impl FieldManager<'_> {
         Err(conflict_status(conflicts))
     }
 
-    /// The fields that the client-side apply set, and that still have its values.
-    fn allowed_by_last_applied(&self, live: &Value) -> Option<FieldSet> {
-        let text = live.annotation(LAST_APPLIED).filter(|text| !text.is_empty())?;
+    /// The fields that the client-side apply set, and that still have its values in the object.
+    fn allowed_by_last_applied(&self, object: &Value) -> Option<FieldSet> {
+        let shape = Shape::of(self.schema);
+        let text = object.annotation(LAST_APPLIED).filter(|text| !text.is_empty())?;
         let last: Value = serde_json::from_str(text).ok()?;
-        if last.str_at("apiVersion") != self.api_version {
+        if last.str_at("apiVersion") != self.api_version
+            || last.str_at("kind") != self.kind
+            || !validate(object, shape).is_empty()
+            || !validate(&last, shape).is_empty()
+        {
             return None;
         }
-        let mut set = field_set(&last, self.schema).ok()?;
-        let last = json::from_value(&last, self.schema).ok()?.value;
-        let comparison = compare(&last, live, self.schema, |_| false);
+        let mut set = field_set(&last, shape, Trees::Written);
+        let comparison = compare_trees(&last, object, self.schema, Trees::Written, |_| false);
         set.difference(&comparison.modified);
         set.difference(&comparison.added);
         set.difference(&comparison.removed);
         Some(set)
     }
-
-    fn is_unchanged(&self, live: &Value, new: &Value) -> bool {
-        let same = |name: &str| live.field(name) == new.field(name);
-        let (old_metadata, new_metadata) = (live.map_at("metadata"), new.map_at("metadata"));
-        let members = |object: &Value| object.as_object().map_or(0, Map::len);
-        let bare = |metadata: &Map| metadata.len() - usize::from(metadata.contains_key("managedFields"));
-        members(live) == members(new)
-            && new.as_object().into_iter().flatten().all(|(name, _)| name == "metadata" || same(name))
-            && bare(old_metadata) == bare(new_metadata)
-            && new_metadata
-                .iter()
-                .filter(|(name, _)| *name != "managedFields")
-                .all(|(name, value)| old_metadata.get(name) == Some(value))
-    }
 }
 
-fn with_fields(mut set: FieldSet, schema: SchemaRef<'_>) -> FieldSet {
-    ensure_fields_are_members(set.map_mut(), schema);
+fn with_fields(mut set: FieldSet, shape: Shape<'_>) -> FieldSet {
+    ensure_fields_are_members(set.map_mut(), shape);
     set
 }
 
-fn without(value: &Value, fields: &FieldSet, schema: SchemaRef<'_>) -> Value {
-    let mut value = value.clone();
-    remove(&mut value, fields.map(), schema);
-    value
+fn all_fields(tree: &Value, shape: Shape<'_>) -> FieldSet {
+    with_fields(field_set(tree, shape, Trees::Written), shape)
+}
+
+fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
+    let mut tree = tree.clone();
+    remove(&mut tree, fields.map(), shape);
+    tree
 }
 
 /// Takes fields out of a set that nobody owns.
@@ -283,24 +304,5 @@ fn sync_last_applied(object: &mut Value, config: &Value) {
         annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum();
     if size > MAX_ANNOTATIONS {
         annotations.remove(LAST_APPLIED);
-    }
-}
-
-/// An apply that changed nothing but times changes nothing.
-fn keep_times(live: &Value, new: &mut Value) {
-    let (old, own) = (entry::entries(live), entry::entries(new));
-    let same = |a: &Value, b: &Value| {
-        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
-        let names = |entry: &Map| entry.len() - usize::from(entry.contains_key("time"));
-        names(a) == names(b) && a.iter().all(|(name, value)| name == "time" || b.get(name) == Some(value))
-    };
-    let unchanged = old.len() == own.len() && old.iter().zip(own).all(|(old, own)| same(old, own));
-    if !unchanged || old == own {
-        return;
-    }
-    let mut kept = new.clone();
-    entry::put_values(&mut kept, old.to_vec());
-    if kept == *live {
-        *new = kept;
     }
 }

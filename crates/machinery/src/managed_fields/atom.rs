@@ -1,125 +1,250 @@
 //! How server-side apply sees a value: what of it is owned piece by piece
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>).
+//!
+//! A type lets a value be a scalar, a list or a map; most types allow one of them. Where a type says nothing (unknown
+//! fields that are preserved, the JSON inside of definitions) the value itself decides.
 
-use crate::{Map, Value};
+use crate::{Map, Value, codec::json::write_string};
 use pintle_schema::{FieldRef, ListType, MapType, SchemaRef, Type};
 use serde_json::json;
 use std::sync::LazyLock;
 
+/// In which form trees are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trees {
+    /// As they are kept: without what Go's encoder leaves out, and without what it writes always.
+    Canonical,
+    /// As JSON has them, or as a client sent them: everything is there that is owned.
+    Written,
+}
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape<'a> {
+    /// What a schema says. Below a part of a custom resource that preserves unknown fields, all structs do.
+    Typed { schema: SchemaRef<'a>, preserves: bool },
+    /// Anything; maps are merged key by key.
+    Deduced,
+    /// Anything, replaced as a whole.
+    Opaque,
+}
+
+/// What a scalar may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalar {
+    Numeric,
+    String,
+    Boolean,
+    Any,
+}
+
 /// The form of a value.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Atom<'a> {
-    /// Owned as a whole: scalars, and what is declared atomic.
-    Leaf,
-    /// Fields of a struct.
-    Struct(SchemaRef<'a>),
-    /// Entries of a map, all of one type.
-    Map(SchemaRef<'a>),
+    Scalar(Scalar),
+    /// A struct or a map.
+    Map(Members<'a>),
+    List(Items<'a>),
+}
+
+/// What is in a struct or a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Members<'a> {
+    /// Owned as a whole.
+    pub(super) atomic: bool,
+    /// The struct, if it is one.
+    schema: Option<SchemaRef<'a>>,
+    /// The type of members that are no declared fields, if there may be any.
+    element: Option<Shape<'a>>,
+    preserves: bool,
+}
+
+/// What is in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Items<'a> {
+    /// Owned as a whole.
+    Atomic(Shape<'a>),
     /// Scalars, each owned for itself.
-    Set,
-    /// Objects that key fields tell apart.
-    List(SchemaRef<'a>),
+    Set(Shape<'a>),
+    /// Objects that key fields tell apart; the list and its items.
+    Keyed(SchemaRef<'a>, Shape<'a>),
 }
 
-impl<'a> Atom<'a> {
-    pub(super) fn of(schema: SchemaRef<'a>) -> Atom<'a> {
+impl<'a> Shape<'a> {
+    /// The shape of a whole object.
+    pub(super) fn of(schema: SchemaRef<'a>) -> Shape<'a> {
+        Shape::below(schema, false)
+    }
+
+    fn below(schema: SchemaRef<'a>, preserves: bool) -> Shape<'a> {
+        let own = schema.structural().is_some_and(|structural| structural.preserve_unknown_fields);
+        Shape::Typed { schema, preserves: preserves || own }
+    }
+
+    /// The form that a value has; what is not there, or null, fits any.
+    pub(super) fn atom(self, value: Option<&Value>) -> Atom<'a> {
+        let Shape::Typed { schema, preserves } = self else { return self.chosen(value) };
         match schema.ty() {
-            Type::Struct | Type::Map if schema.map_type() == MapType::Atomic => Atom::Leaf,
-            Type::Struct => Atom::Struct(schema),
-            Type::Map => Atom::Map(schema.value()),
-            Type::List => match schema.list_type() {
-                ListType::Atomic => Atom::Leaf,
-                ListType::Set => Atom::Set,
-                ListType::Map => Atom::List(schema),
-            },
-            Type::Bool
-            | Type::Int32
-            | Type::Int64
-            | Type::Float64
-            | Type::String
-            | Type::Bytes
-            | Type::Time
-            | Type::MicroTime
-            | Type::Duration
-            | Type::Quantity
-            | Type::IntOrString
-            | Type::RawExtension
-            | Type::FieldsV1
-            | Type::Json
-            | Type::Any
-            | Type::Union(_) => Atom::Leaf,
+            Type::Struct => Atom::Map(Members {
+                atomic: schema.map_type() == MapType::Atomic,
+                schema: Some(schema),
+                element: (preserves || schema.fields().len() == 0).then_some(Shape::Deduced),
+                preserves,
+            }),
+            Type::Map => Atom::Map(Members {
+                atomic: schema.map_type() == MapType::Atomic,
+                schema: None,
+                element: Some(Shape::below(schema.value(), preserves)),
+                preserves,
+            }),
+            Type::FieldsV1 => Shape::Deduced.chosen(None),
+            Type::List => {
+                let item = Shape::below(schema.item(), preserves);
+                Atom::List(match schema.list_type() {
+                    ListType::Atomic => Items::Atomic(item),
+                    ListType::Set => Items::Set(item),
+                    ListType::Map => Items::Keyed(schema, item),
+                })
+            }
+            Type::Bool => Atom::Scalar(Scalar::Boolean),
+            Type::Int32 | Type::Int64 | Type::Float64 => Atom::Scalar(Scalar::Numeric),
+            Type::String if schema.structural().is_some_and(|structural| structural.formatted) => {
+                Atom::Scalar(Scalar::Any)
+            }
+            Type::String | Type::Bytes | Type::Duration => Atom::Scalar(Scalar::String),
+            Type::IntOrString if schema.is_structural() => Shape::Deduced.chosen(value),
+            Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString => Atom::Scalar(Scalar::Any),
+            Type::RawExtension => Shape::Opaque.chosen(value),
+            Type::Json | Type::Any | Type::Union(_) => Shape::Deduced.chosen(value),
         }
     }
 
-    /// The schema of a member, and whether it is a declared field.
-    pub(super) fn member(self, name: &str) -> Option<(SchemaRef<'a>, bool)> {
-        match self {
-            Atom::Struct(schema) => schema.field(name).map(|field| (field.ty(), true)),
-            Atom::Map(value) => Some((value, false)),
-            Atom::Leaf | Atom::Set | Atom::List(_) => None,
+    fn chosen(self, value: Option<&Value>) -> Atom<'a> {
+        match value {
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Atom::Scalar(Scalar::Any),
+            Some(Value::Array(_)) => Atom::List(Items::Atomic(Shape::Opaque)),
+            None | Some(Value::Null | Value::Object(_)) => Atom::Map(Members {
+                atomic: self == Shape::Opaque,
+                schema: None,
+                element: Some(self),
+                preserves: false,
+            }),
         }
     }
 
-    /// The schema of an item; `None` for scalars.
-    pub(super) fn item(self) -> Option<SchemaRef<'a>> {
-        match self {
-            Atom::List(schema) => Some(schema.item()),
-            Atom::Leaf | Atom::Struct(_) | Atom::Map(_) | Atom::Set => None,
+    /// The forms of two values: one, unless the type allows several and they differ.
+    pub(super) fn atoms(self, old: Option<&Value>, new: Option<&Value>) -> (Atom<'a>, Option<Atom<'a>>) {
+        match (old, new) {
+            (_, None) => (self.atom(old), None),
+            (None, _) => (self.atom(new), None),
+            (Some(_), Some(_)) => {
+                let (first, second) = (self.atom(old), self.atom(new));
+                (first, (first != second).then_some(second))
+            }
         }
     }
 }
 
-/// The encoded path element of an item of a set or a list with keys.
-pub(super) fn item_element(atom: Atom<'_>, item: &Value) -> Result<String, String> {
-    let Atom::List(schema) = atom else {
-        return match item {
-            Value::Null => {
-                Err("associative list without keys has an element that's an explicit null".to_owned())
-            }
-            Value::Object(_) => {
-                Err("associative list without keys has an element that's a map type".to_owned())
-            }
-            Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
-            scalar => Ok(format!("v:{scalar}")),
-        };
-    };
+impl<'a> Members<'a> {
+    /// The type of a member, and whether it is a declared field; `None` when there is none of that name.
+    pub(super) fn member(self, name: &str) -> Option<(Shape<'a>, bool)> {
+        match self.schema.and_then(|schema| schema.field(name)) {
+            Some(field) => Some((Shape::below(field.ty(), self.preserves), true)),
+            None => self.element.map(|element| (element, false)),
+        }
+    }
+
+    /// The struct, when it is one that Go's encoder writes fields of that are not set.
+    pub(super) fn declared(self) -> Option<SchemaRef<'a>> {
+        self.schema.filter(|schema| schema.is_declared())
+    }
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn item(self) -> Shape<'a> {
+        match self {
+            Items::Atomic(item) | Items::Set(item) | Items::Keyed(_, item) => item,
+        }
+    }
+
+    pub(super) fn is_atomic(self) -> bool {
+        matches!(self, Items::Atomic(_))
+    }
+
+    /// The encoded path element of an item of a set or a list with keys.
+    ///
+    /// # Errors
+    /// When the item cannot be told from others.
+    pub(super) fn element(self, item: &Value, trees: Trees) -> Result<String, String> {
+        match self {
+            Items::Atomic(_) => Err("invalid indexing of non-associative list".to_owned()),
+            Items::Set(_) => set_element(item),
+            Items::Keyed(schema, _) => keyed_element(schema, item, trees),
+        }
+    }
+}
+
+fn set_element(item: &Value) -> Result<String, String> {
+    match item {
+        Value::Null => Err("associative list without keys has an element that's an explicit null".to_owned()),
+        Value::Object(_) => Err("associative list without keys has an element that's a map type".to_owned()),
+        Value::Array(_) => Err("not supported: associative list with lists as elements".to_owned()),
+        scalar => {
+            let mut element = b"v:".to_vec();
+            write_value(&mut element, scalar);
+            Ok(text(element))
+        }
+    }
+}
+
+fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<String, String> {
     let Some(item) = item.as_object() else {
-        return Err("associative list with keys may not have non-map elements".to_owned());
+        let what = if item.is_null() { "a null element" } else { "non-map elements" };
+        return Err(format!("associative list with keys may not have {what}"));
     };
     let fields = schema.item();
     let mut keys: Vec<&str> = schema.list_map_keys().collect();
     keys.sort_unstable();
-    let mut element = String::with_capacity(32);
-    element.push_str("k:{");
+    let mut element = Vec::with_capacity(48);
+    element.extend_from_slice(b"k:{");
     let mut found = false;
     for key in keys {
         let field = fields.field(key);
-        let value = item.get(key).filter(|value| !value.is_null());
-        let value = value
+        let given = item.get(key).filter(|value| trees == Trees::Written || !value.is_null());
+        // The published schema has the zero value as default where a field is always written.
+        let value = given
             .or_else(|| field.and_then(|field| field.default()))
-            .or_else(|| field.filter(|field| field.is_always_written()).map(zero));
+            .or_else(|| field.filter(|field| fields.is_declared() && field.is_always_written()).map(zero));
         let Some(value) = value else { continue };
         if found {
-            element.push(',');
+            element.push(b',');
         }
         found = true;
-        element.push('"');
-        element.push_str(key);
-        element.push_str("\":");
-        match value {
-            Value::String(text) if !text.contains(|c: char| c == '"' || c == '\\' || c.is_control()) => {
-                element.push('"');
-                element.push_str(text);
-                element.push('"');
-            }
-            value => element.push_str(&value.to_string()),
-        }
+        write_string(&mut element, key);
+        element.push(b':');
+        write_value(&mut element, value);
     }
     if !found {
-        return Err("associative list with keys has an element that omits all key fields".to_owned());
+        let keys: Vec<String> = schema.list_map_keys().map(crate::error_list::quote).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for \
+             any key fields)",
+            keys.join(" ")
+        ));
     }
-    element.push('}');
-    Ok(element)
+    element.push(b'}');
+    Ok(text(element))
+}
+
+fn write_value(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::String(text) => write_string(out, text),
+        value => out.extend_from_slice(&crate::codec::json::encode_any(value)),
+    }
+}
+
+fn text(element: Vec<u8>) -> String {
+    String::from_utf8(element).unwrap_or_default()
 }
 
 /// What Go's encoder writes for a field that is always written and has its zero value.
@@ -143,4 +268,23 @@ pub(super) fn zero(field: FieldRef<'_>) -> &'static Value {
 /// The members of an object, none for null.
 pub(super) fn object(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object)
+}
+
+/// The items of a list, none for null.
+pub(super) fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether two values are the same; `1` and `1.0` are.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|((name, a), (other, b))| name == other && same(a, b))
+        }
+        (a, b) => a == b,
+    }
 }

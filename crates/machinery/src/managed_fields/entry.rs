@@ -1,6 +1,6 @@
 //! The entries of `metadata.managedFields`.
 
-use super::FieldSet;
+use super::{FieldSet, atom::object};
 use crate::{Map, Value};
 use std::cmp::Ordering;
 
@@ -42,7 +42,13 @@ pub struct Entry {
 impl Entry {
     /// Reads the entries that this server stored.
     pub(super) fn trusted(entries: Vec<Value>) -> Vec<Entry> {
-        entries.into_iter().filter_map(|entry| Entry::read(entry, false).ok()).collect()
+        let mut read: Vec<Entry> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if let Ok(entry) = Entry::read(entry, false) {
+                Entry::add(&mut read, entry);
+            }
+        }
+        read
     }
 
     /// Reads entries that a client sent.
@@ -52,13 +58,17 @@ impl Entry {
     pub(super) fn parse(entries: Vec<Value>) -> Result<Vec<Entry>, String> {
         let mut parsed: Vec<Entry> = Vec::with_capacity(entries.len());
         for entry in entries {
-            let entry = Entry::read(entry, true)?;
-            match parsed.iter_mut().find(|own| own.is_of(&entry)) {
-                Some(own) => *own = entry,
-                None => parsed.push(entry),
-            }
+            Entry::add(&mut parsed, Entry::read(entry, true)?);
         }
         Ok(parsed)
+    }
+
+    /// Of several entries of one manager the last one counts.
+    fn add(entries: &mut Vec<Entry>, entry: Entry) {
+        match entries.iter_mut().find(|own| own.is_of(&entry)) {
+            Some(own) => *own = entry,
+            None => entries.push(entry),
+        }
     }
 
     fn read(entry: Value, check: bool) -> Result<Entry, String> {
@@ -159,4 +169,35 @@ pub(super) fn put_values(object: &mut Value, entries: Vec<Value>) {
     if let Some(metadata) = metadata.as_object_mut() {
         metadata.insert("managedFields".to_owned(), Value::Array(entries));
     }
+}
+
+/// Gives a new object the times of the old one's entries when those are all that differs: a write that changes times
+/// only changes nothing. Both trees are canonical, and about to be compared as they are stored.
+pub fn keep_times(old: &Value, new: &mut Value) {
+    let same = |a: &Value, b: &Value| {
+        let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
+        same_but(a, b, "time")
+    };
+    let (before, after) = (entries(old), entries(new));
+    if before.len() != after.len() || before == after || !before.iter().zip(after).all(|(a, b)| same(a, b)) {
+        return;
+    }
+    let unchanged = match (old.as_object(), new.as_object()) {
+        (Some(a), Some(b)) => {
+            let same_metadata = match (object(a.get("metadata")), object(b.get("metadata"))) {
+                (Some(a), Some(b)) => same_but(a, b, "managedFields"),
+                (_, _) => false,
+            };
+            same_metadata && same_but(a, b, "metadata")
+        }
+        (_, _) => false,
+    };
+    if unchanged {
+        put_values(new, before.to_vec());
+    }
+}
+
+fn same_but(a: &Map, b: &Map, name: &str) -> bool {
+    let count = |map: &Map| map.len() - usize::from(map.contains_key(name));
+    count(a) == count(b) && a.iter().all(|(key, value)| key == name || b.get(key) == Some(value))
 }

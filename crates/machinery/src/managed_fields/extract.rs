@@ -1,78 +1,50 @@
-//! The fields that an applied configuration sets.
+//! The fields that a tree sets.
 
 use super::{
     FieldSet,
-    atom::{Atom, item_element},
+    atom::{Atom, Shape, Trees},
     field_set::attach,
     path_element,
 };
 use crate::{Map, Value};
-use pintle_schema::SchemaRef;
 
-/// The paths of all that a tree sets, empty values and nulls included.
-///
-/// # Errors
-/// When items of a list cannot be told apart by their keys, or a field is not in the schema. The text begins with the
-/// path.
-pub fn field_set(tree: &Value, schema: SchemaRef<'_>) -> Result<FieldSet, String> {
+/// The paths of all that a tree sets, empty values and nulls included. Items that have one key are owned together, without
+/// their parts; what is not of the tree's type is left out.
+pub(super) fn field_set(tree: &Value, shape: Shape<'_>, trees: Trees) -> FieldSet {
     let mut set = Map::new();
-    collect(tree, Atom::of(schema), &mut set, true)?;
-    Ok(FieldSet::trusted(set))
-}
-
-/// As [`field_set`], of a stored object: what is not as it should be is left out.
-pub(super) fn stored_field_set(tree: &Value, schema: SchemaRef<'_>) -> FieldSet {
-    let mut set = Map::new();
-    // A lenient walk has nothing to complain of.
-    let _ = collect(tree, Atom::of(schema), &mut set, false);
+    collect(tree, shape, trees, &mut set);
     FieldSet::trusted(set)
 }
 
 /// Adds the paths below a value; true when the value itself is a leaf.
-fn collect(value: &Value, atom: Atom<'_>, out: &mut Map, strict: bool) -> Result<bool, String> {
-    match (atom, value) {
-        (Atom::Leaf, _) => Ok(true),
-        (Atom::Struct(_) | Atom::Map(_), Value::Object(members)) => {
-            for (name, member) in members {
-                let Some((schema, declared)) = atom.member(name) else {
-                    if strict {
-                        return Err(format!(".{name}: field not declared in schema"));
-                    }
-                    continue;
-                };
+fn collect(value: &Value, shape: Shape<'_>, trees: Trees, out: &mut Map) -> bool {
+    match (shape.atom(Some(value)), value) {
+        (Atom::Scalar(_), _) => true,
+        (Atom::Map(members), _) if members.atomic => true,
+        (Atom::List(items), _) if items.is_atomic() => true,
+        (Atom::Map(members), Value::Object(object)) => {
+            for (name, value) in object {
+                let Some((shape, declared)) = members.member(name) else { continue };
                 let mut below = Map::new();
-                let leaf = collect(member, Atom::of(schema), &mut below, strict)
-                    .map_err(|error| format!(".{name}{error}"))?;
-                let empty = member.is_null() || member.as_object().is_some_and(Map::is_empty);
+                let leaf = collect(value, shape, trees, &mut below);
+                let empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
                 attach(out, path_element::field(name), below, leaf || empty || !declared);
             }
-            Ok(false)
+            false
         }
-        (Atom::Set | Atom::List(_), Value::Array(items)) => {
-            for item in items {
-                let element = match item_element(atom, item) {
-                    Ok(element) => element,
-                    Err(error) if strict => return Err(format!(": {error}")),
-                    Err(_) => continue,
-                };
+        (Atom::List(items), Value::Array(values)) => {
+            for value in values {
+                let Ok(element) = items.element(value, trees) else { continue };
                 if out.contains_key(&element) {
-                    if strict {
-                        let element = path_element::display(&element);
-                        return Err(format!(": duplicate entries for key {element}"));
-                    }
-                    // Items of one key are owned together, without their parts.
                     out.insert(element, Value::Object(Map::new()));
                     continue;
                 }
                 let mut below = Map::new();
-                if let Some(schema) = atom.item() {
-                    collect(item, Atom::of(schema), &mut below, strict)
-                        .map_err(|error| format!("{}{error}", path_element::display(&element)))?;
-                }
+                collect(value, items.item(), trees, &mut below);
                 attach(out, element, below, true);
             }
-            Ok(false)
+            false
         }
-        (Atom::Struct(_) | Atom::Map(_) | Atom::Set | Atom::List(_), _) => Ok(false),
+        (Atom::Map(_) | Atom::List(_), _) => false,
     }
 }

@@ -7,7 +7,10 @@
 //!
 //! Invariant: a node without children is a member, so that no empty branches exist.
 
-use super::path_element::{self, PathElement};
+use super::{
+    encode::in_order,
+    path_element::{self, PathElement},
+};
 use crate::{Map, Value};
 
 const SELF: &str = ".";
@@ -228,11 +231,18 @@ fn leaves(node: &Map) -> Map {
 }
 
 fn list(node: &Map, prefix: &str, paths: &mut Vec<String>) {
-    let path = |element: &str| format!("{prefix}{}", path_element::display(element));
-    paths.extend(children(node).filter(|(_, child)| is_member(child)).map(|(element, _)| path(element)));
-    for (element, child) in children(node) {
+    let mut below: Vec<(String, &Map)> = Vec::new();
+    in_order(node, |element, child| {
+        let Some(child) = child.as_object().filter(|_| element != SELF) else { return };
+        let path = format!("{prefix}{}", path_element::display(element));
         if !child.is_empty() {
-            list(child, &path(element), paths);
+            below.push((path.clone(), child));
         }
+        if is_member(child) {
+            paths.push(path);
+        }
+    });
+    for (path, child) in below {
+        list(child, &path, paths);
     }
 }

@@ -2,8 +2,10 @@
 
 use super::{
     Entry, FieldSet, Operation,
-    compare::{Comparison, compare},
+    atom::{Shape, Trees},
+    compare::{Comparison, compare_trees},
     entry,
+    reconcile::{entry_needs, reconcile},
 };
 use crate::{Map, Value, meta::format_time};
 use jiff::Timestamp;
@@ -14,6 +16,9 @@ pub const MAX_UPDATE_MANAGERS: usize = 10;
 
 /// Objects in other versions of their kind, for entries that speak of those.
 pub trait VersionConverter: Sync {
+    /// The schema of another version; `None` when the kind does not have it.
+    fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>>;
+
     /// The object in another version, with the schema of that version; `None` when the kind does not have it.
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)>;
 }
@@ -23,6 +28,10 @@ pub trait VersionConverter: Sync {
 pub struct OneVersion;
 
 impl VersionConverter for OneVersion {
+    fn schema<'a>(&'a self, _: &str) -> Option<SchemaRef<'a>> {
+        None
+    }
+
     fn convert<'a>(&'a self, _: &Value, _: &str, _: &str) -> Option<(Value, SchemaRef<'a>)> {
         None
     }
@@ -32,6 +41,8 @@ impl VersionConverter for OneVersion {
 pub struct FieldManager<'a> {
     /// The name of the writer; "" is `unknown`.
     pub manager: &'a str,
+    /// The kind of the object.
+    pub kind: &'a str,
     /// The group and version of the request, in which the trees are.
     pub api_version: &'a str,
     /// The subresource written through, or "".
@@ -73,13 +84,22 @@ impl FieldManager<'_> {
         }
         let comparison = self.compare(live, new);
         let entries = match entries {
-            Source::Stored if comparison.is_same() => return entry::put_values(new, stored.to_vec()),
-            Source::Same(entries) if comparison.is_same() => return entry::put_values(new, entries),
+            Source::Stored if comparison.is_same() && self.is_current(stored) => {
+                return entry::put_values(new, stored.to_vec());
+            }
+            Source::Same(entries) if comparison.is_same() && self.is_current(&entries) => {
+                return entry::put_values(new, entries);
+            }
             Source::Stored => Entry::trusted(stored.to_vec()),
             Source::Same(entries) => Entry::trusted(entries),
             Source::Sent(entries) => entries,
             Source::Reset => Vec::new(),
         };
+        let mut entries = entries;
+        if self.unreadable_version(&entries).is_some() {
+            return;
+        }
+        self.reconcile(&mut entries);
         let entries = self.record(live, new, entries, &comparison);
         entry::put(new, entries);
     }
@@ -87,8 +107,12 @@ impl FieldManager<'_> {
     /// What differs, of what this way of writing can change.
     pub(super) fn compare(&self, live: Option<&Value>, new: &Value) -> Comparison {
         static NOTHING: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Object(Map::new()));
-        let live = live.unwrap_or(&NOTHING);
-        let mut comparison = compare(live, new, self.schema, |name| self.reset_fields.contains(&name));
+        self.compare_trees(live.unwrap_or(&NOTHING), new, Trees::Canonical)
+    }
+
+    pub(super) fn compare_trees(&self, live: &Value, new: &Value, trees: Trees) -> Comparison {
+        let mut comparison =
+            compare_trees(live, new, self.schema, trees, |name| self.reset_fields.contains(&name));
         let nested = self.nested_reset_fields();
         if !nested.is_empty() {
             comparison.exclude(&nested);
@@ -111,6 +135,44 @@ impl FieldManager<'_> {
         set
     }
 
+    /// The schema of a version of the kind.
+    pub(super) fn schema_of(&self, version: &str) -> Option<SchemaRef<'_>> {
+        match version == self.api_version {
+            true => Some(self.schema),
+            false => self.versions.schema(version),
+        }
+    }
+
+    /// The version of an entry that makes nothing of all of them: of what is no version, and of a version that a custom
+    /// resource no longer has. Other kinds drop the entry alone.
+    pub(super) fn unreadable_version<'e>(&self, entries: &'e [Entry]) -> Option<&'e str> {
+        let is_custom = self.schema.is_structural();
+        let mut versions = entries.iter().map(|entry| entry.api_version.as_str());
+        versions.find(|version| {
+            version.matches('/').count() > 1 || (is_custom && self.schema_of(version).is_none())
+        })
+    }
+
+    /// Whether encoded entries are of versions that the kind still has, and of types as they still are.
+    fn is_current(&self, entries: &[Value]) -> bool {
+        entries.iter().all(|entry| {
+            let version = entry.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            self.schema_of(version).is_some_and(|schema| !entry_needs(entry, Shape::of(schema)))
+        })
+    }
+
+    /// Takes away entries of versions that the kind no longer has, and brings the others up to date with types that have
+    /// changed.
+    pub(super) fn reconcile(&self, entries: &mut Vec<Entry>) {
+        entries.retain_mut(|entry| match self.schema_of(&entry.api_version) {
+            Some(schema) => {
+                reconcile(&mut entry.fields, Shape::of(schema));
+                true
+            }
+            None => false,
+        });
+    }
+
     fn record(
         &self,
         live: Option<&Value>,
@@ -119,7 +181,7 @@ impl FieldManager<'_> {
         comparison: &Comparison,
     ) -> Vec<Entry> {
         let changed = comparison.changed();
-        self.disown(live, new, &mut entries, &changed, &comparison.removed);
+        self.disown(live, &|| new.clone(), &mut entries, &changed, &comparison.removed);
         if !changed.is_empty() {
             self.own(&mut entries, changed);
         }
@@ -132,7 +194,7 @@ impl FieldManager<'_> {
     pub(super) fn disown(
         &self,
         live: Option<&Value>,
-        new: &Value,
+        new: &dyn Fn() -> Value,
         entries: &mut Vec<Entry>,
         changed: &FieldSet,
         removed: &FieldSet,
@@ -158,14 +220,14 @@ impl FieldManager<'_> {
         &self,
         version: &str,
         live: Option<&Value>,
-        new: &Value,
+        new: &dyn Fn() -> Value,
         versions: &'c mut Vec<(String, Option<Comparison>)>,
     ) -> Option<&'c Comparison> {
         let at = match versions.iter().position(|(known, _)| known == version) {
             Some(at) => at,
             None => {
                 let convert = |object: &Value| self.versions.convert(object, self.api_version, version);
-                let comparison = convert(new).map(|(new, schema)| {
+                let comparison = convert(&new()).map(|(new, schema)| {
                     let live = live.and_then(convert).map(|(live, _)| live);
                     FieldManager { schema, api_version: version, ..*self }.compare(live.as_ref(), &new)
                 });

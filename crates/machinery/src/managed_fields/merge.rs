@@ -1,46 +1,53 @@
 //! Merging an applied configuration into an object, and taking fields out of it.
 
 use super::{
-    atom::{Atom, item_element},
+    atom::{Atom, Items, Shape, Trees, items, object},
     field_set::{children, is_member, make_member},
 };
 use crate::{Map, Value};
 use pintle_schema::SchemaRef;
 use std::collections::{HashMap, HashSet};
 
-/// Puts what `config` sets into `live`. Atomic values are replaced; items of lists with keys are merged one by one and
-/// come in the order of the configuration, those it does not name keep their place.
-pub fn merge(live: &mut Value, config: &Value, schema: SchemaRef<'_>) {
-    let atom = Atom::of(schema);
-    match (atom, live, config) {
-        (Atom::Struct(_) | Atom::Map(_), Value::Object(live), Value::Object(config)) => {
+/// Puts what `config` sets into `live`, both as JSON has them. Atomic values are replaced; items of lists with keys are
+/// merged one by one and come in the order of the configuration, those it does not name keep their place.
+pub(super) fn merge(live: &mut Value, config: &Value, schema: SchemaRef<'_>) {
+    node(live, config, Shape::of(schema));
+}
+
+fn node(live: &mut Value, config: &Value, shape: Shape<'_>) {
+    match shape.atom(Some(config)) {
+        // Neither null nor nothing takes away what others may own.
+        Atom::Map(members)
+            if !members.atomic
+                && !(object(Some(live)).is_none_or(Map::is_empty)
+                    && object(Some(config)).is_none_or(Map::is_empty)) =>
+        {
+            if !live.is_object() {
+                *live = Value::Object(Map::new());
+            }
+            let (Some(live), Some(config)) = (live.as_object_mut(), config.as_object()) else { return };
             for (name, value) in config {
-                match (live.get_mut(name), atom.member(name)) {
-                    (Some(own), Some((schema, _))) if !own.is_null() => merge(own, value, schema),
+                match (live.get_mut(name), members.member(name)) {
+                    (Some(own), Some((shape, _))) => node(own, value, shape),
                     (_, _) => drop(live.insert(name.clone(), value.clone())),
                 }
             }
         }
-        (Atom::Set | Atom::List(_), Value::Array(live), Value::Array(config)) => {
-            *live = merge_items(std::mem::take(live), config, atom);
+        Atom::List(kind)
+            if !kind.is_atomic() && !(items(Some(live)).is_empty() && items(Some(config)).is_empty()) =>
+        {
+            let own = match live.take() {
+                Value::Array(items) => items,
+                _ => Vec::new(),
+            };
+            *live = Value::Array(merge_items(own, items(Some(config)), kind));
         }
-        // Neither null nor nothing takes away what others may own.
-        (Atom::Struct(_) | Atom::Map(_) | Atom::Set | Atom::List(_), live, Value::Null)
-            if has_parts(live) => {}
-        (_, live, config) => *live = config.clone(),
+        Atom::Scalar(_) | Atom::Map(_) | Atom::List(_) => *live = config.clone(),
     }
 }
 
-fn has_parts(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => !members.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-fn merge_items(live: Vec<Value>, config: &[Value], atom: Atom<'_>) -> Vec<Value> {
-    let element = |item: &Value| item_element(atom, item).unwrap_or_default();
+fn merge_items(live: Vec<Value>, config: &[Value], kind: Items<'_>) -> Vec<Value> {
+    let element = |item: &Value| kind.element(item, Trees::Written).unwrap_or_default();
     let ours: Vec<(String, &Value)> = config.iter().map(|item| (element(item), item)).collect();
     let mut theirs: Vec<(String, Option<Value>)> =
         live.into_iter().map(|item| (element(&item), Some(item))).collect();
@@ -63,12 +70,12 @@ fn merge_items(live: Vec<Value>, config: &[Value], atom: Atom<'_>) -> Vec<Value>
     let take = |theirs: &mut Vec<(String, Option<Value>)>, element: &str, item: &Value| {
         let at = positions.get(element).copied().flatten();
         let own = at.and_then(|at| theirs.get_mut(at)).and_then(|(_, own)| own.take());
-        match (own, atom.item()) {
-            (Some(mut own), Some(schema)) => {
-                merge(&mut own, item, schema);
+        match own {
+            Some(mut own) => {
+                node(&mut own, item, kind.item());
                 own
             }
-            (_, _) => item.clone(),
+            None => item.clone(),
         }
     };
     let (mut left, mut right) = (0, 0);
@@ -110,47 +117,48 @@ fn merge_items(live: Vec<Value>, config: &[Value], atom: Atom<'_>) -> Vec<Value>
     out
 }
 
-/// Takes the fields of a set out of a tree. What becomes empty stays as an empty value.
-pub(super) fn remove(value: &mut Value, fields: &Map, schema: SchemaRef<'_>) {
-    let atom = Atom::of(schema);
+/// Takes the fields of a set out of a tree as JSON has it. What becomes empty stays as an empty value.
+pub(super) fn remove(value: &mut Value, fields: &Map, shape: Shape<'_>) {
+    let atom = shape.atom(Some(value));
     match (atom, value) {
-        (Atom::Struct(_) | Atom::Map(_), Value::Object(members)) => {
+        (Atom::Map(members), Value::Object(object)) if members.atomic => object.clear(),
+        (Atom::List(kind), Value::Array(items)) if kind.is_atomic() => items.clear(),
+        (Atom::Map(members), Value::Object(object)) => {
             for (element, node) in children(fields) {
                 let Some(name) = element.strip_prefix("f:") else { continue };
                 if is_member(node) {
-                    members.remove(name);
-                } else if let (Some(member), Some((schema, _))) = (members.get_mut(name), atom.member(name)) {
-                    remove(member, node, schema);
+                    object.remove(name);
+                } else if let (Some(member), Some((shape, _))) = (object.get_mut(name), members.member(name))
+                {
+                    remove(member, node, shape);
                 }
             }
         }
-        (Atom::Set | Atom::List(_), Value::Array(items)) => items.retain_mut(|item| {
-            let element = item_element(atom, item).unwrap_or_default();
+        (Atom::List(kind), Value::Array(items)) => items.retain_mut(|item| {
+            let element = kind.element(item, Trees::Written).unwrap_or_default();
             let Some(node) = fields.get(&element).and_then(Value::as_object) else { return true };
-            if is_member(node) {
-                return false;
+            if !is_member(node) {
+                remove(item, node, kind.item());
             }
-            if let Some(schema) = atom.item() {
-                remove(item, node, schema);
-            }
-            true
+            !is_member(node)
         }),
-        (Atom::Leaf | Atom::Struct(_) | Atom::Map(_) | Atom::Set | Atom::List(_), _) => {}
+        (Atom::Scalar(_) | Atom::Map(_) | Atom::List(_), _) => {}
     }
 }
 
 /// Adds the declared fields on the way to each path of a set. They count for what an owner gives up: a struct whose
 /// last field goes, goes.
-pub(super) fn ensure_fields_are_members(fields: &mut Map, schema: SchemaRef<'_>) {
-    let atom = Atom::of(schema);
+pub(super) fn ensure_fields_are_members(fields: &mut Map, shape: Shape<'_>) {
+    let atom = shape.atom(None);
     for (element, node) in fields.iter_mut() {
         let Some(node) = node.as_object_mut() else { continue };
-        let below = match element.strip_prefix("f:") {
-            Some(name) => atom.member(name),
-            None => atom.item().map(|schema| (schema, false)),
+        let below = match (atom, element.strip_prefix("f:")) {
+            (Atom::Map(members), Some(name)) => members.member(name),
+            (Atom::List(kind), None) => Some((kind.item(), false)),
+            (Atom::Scalar(_) | Atom::Map(_) | Atom::List(_), _) => None,
         };
-        let Some((schema, declared)) = below else { continue };
-        ensure_fields_are_members(node, schema);
+        let Some((shape, declared)) = below else { continue };
+        ensure_fields_are_members(node, shape);
         if declared {
             make_member(node);
         }

@@ -1,7 +1,11 @@
 //! The elements of field paths, and their encoding in `FieldsV1`.
 
-use crate::{Map, Value, error_list::quote};
-use std::fmt;
+use crate::{
+    Map, Value,
+    codec::json::{encode_any, write_string},
+    error_list::quote,
+};
+use std::{cmp::Ordering, fmt};
 
 /// One step from a value to a part of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +48,18 @@ impl fmt::Display for PathElement {
         match self {
             PathElement::Field(name) => write!(f, "f:{name}"),
             PathElement::Key(keys) => {
-                f.write_str("k:{")?;
+                let mut text = b"{".to_vec();
                 for (at, (name, value)) in keys.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { "," };
-                    write!(f, "{comma}{}:{value}", Value::String(name.clone()))?;
+                    if at > 0 {
+                        text.push(b',');
+                    }
+                    write_string(&mut text, name);
+                    text.push(b':');
+                    text.extend_from_slice(&encode_any(value));
                 }
-                f.write_str("}")
+                write!(f, "k:{}}}", String::from_utf8_lossy(&text))
             }
-            PathElement::Value(value) => write!(f, "v:{value}"),
+            PathElement::Value(value) => write!(f, "v:{}", String::from_utf8_lossy(&encode_any(value))),
             PathElement::Index(index) => write!(f, "i:{index}"),
         }
     }
@@ -65,12 +73,66 @@ pub(super) fn field(name: &str) -> String {
     element
 }
 
+/// The order of encoded elements in `FieldsV1` and in messages: fields, items by key, items by value, items by position,
+/// numbers as numbers. Each comes as text and parsed.
+pub(super) fn order(a: (&str, Option<&PathElement>), b: (&str, Option<&PathElement>)) -> Ordering {
+    let rank = |(text, element): (&str, Option<&PathElement>)| match element {
+        _ if text == "." => 0,
+        Some(PathElement::Field(_)) => 1,
+        Some(PathElement::Key(_)) => 2,
+        Some(PathElement::Value(_)) => 3,
+        Some(PathElement::Index(_)) => 4,
+        None => 5,
+    };
+    rank(a).cmp(&rank(b)).then_with(|| match (a.1, b.1) {
+        (Some(PathElement::Key(a)), Some(PathElement::Key(b))) => {
+            let pairs = a.iter().zip(b);
+            let mut orders =
+                pairs.map(|((a, left), (b, right))| a.cmp(b).then_with(|| order_of_values(left, right)));
+            orders.find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Some(PathElement::Value(a)), Some(PathElement::Value(b))) => order_of_values(a, b),
+        (Some(PathElement::Index(a)), Some(PathElement::Index(b))) => a.cmp(b),
+        _ => a.0.cmp(b.0),
+    })
+}
+
+/// Numbers, texts, booleans, null; keys and sets hold nothing else.
+fn order_of_values(a: &Value, b: &Value) -> Ordering {
+    let rank = |value: &Value| match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    };
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
 /// An encoded element as messages show it.
 pub(super) fn display(element: &str) -> String {
-    let scalar = |value: &Value| match value {
-        Value::String(text) => quote(text),
-        value => value.to_string(),
-    };
+    fn scalar(value: &Value) -> String {
+        match value {
+            Value::String(text) => quote(text),
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(scalar).collect();
+                format!("[{}]", items.join(","))
+            }
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| format!("{name}={}", scalar(value))).collect()
+            }
+            value => value.to_string(),
+        }
+    }
     match PathElement::parse(element) {
         Ok(Some(PathElement::Field(name))) => format!(".{name}"),
         Ok(Some(PathElement::Key(keys))) => {

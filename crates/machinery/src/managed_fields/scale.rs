@@ -1,74 +1,85 @@
 //! Ownership of the replicas of an object that is written through its `scale` subresource.
+//!
+//! A scale has entries of its own while it is written: those of the object's entries that own its replicas, as owners of
+//! `spec.replicas` of the scale. What the write makes of them is brought back into the object's entries.
 
-use super::{
-    Entry, FieldManager, FieldSet, Operation,
-    conflict::{Conflict, conflict_status},
-    entry,
-};
-use crate::{Status, Value};
+use super::{Entry, FieldSet, entry};
+use crate::Value;
 
-impl FieldManager<'_> {
-    /// Gives the field at a dotted path to the writer, after a write through `scale` changed its value. A scale to zero has
-    /// no replicas (`is_set` is false), and so nobody owns them.
-    pub fn update_scale(&self, object: &mut Value, replicas: &str, is_set: bool) {
-        let mut entries = Entry::trusted(entry::take(object).unwrap_or_default());
-        match is_set {
-            _ if entries.is_empty() => {}
-            true => self.steal(&mut entries, Operation::Update, replicas),
-            false => disown(&mut entries, &FieldSet::of_fields(replicas.split('.'))),
-        }
-        entry::put(object, entries);
-    }
+/// The version that scales are in.
+const SCALE_VERSION: &str = "autoscaling/v1";
 
-    /// As [`FieldManager::update_scale`] for an apply; `changed` says whether the value is another one.
-    ///
-    /// # Errors
-    /// 409 when others own the field with another value and `force` is not set.
-    pub fn apply_scale(
-        &self,
-        object: &mut Value,
-        replicas: &str,
-        changed: bool,
-        force: bool,
-    ) -> Result<(), Status> {
-        let mut entries = Entry::trusted(entry::take(object).unwrap_or_default());
-        let fields = FieldSet::of_fields(replicas.split('.'));
-        let own = self.entry(Operation::Apply, None, FieldSet::new());
-        if changed && !force {
-            let scale = FieldSet::of_fields(["spec", "replicas"].into_iter());
-            let conflicts: Vec<Conflict<'_>> = entries
-                .iter()
-                .filter(|entry| !entry.is_of(&own) && !entry.fields.intersection(&fields).is_empty())
-                .map(|entry| Conflict { entry, fields: scale.clone() })
-                .collect();
-            if !conflicts.is_empty() {
-                return Err(conflict_status(conflicts));
-            }
-        }
-        match changed {
-            true => self.steal(&mut entries, Operation::Apply, replicas),
-            false => match entries.iter_mut().find(|entry| entry.is_of(&own)) {
-                Some(entry) => entry.fields.union(&fields),
-                None => entries.push(Entry { fields, ..own }),
-            },
-        }
-        entry::put(object, entries);
-        Ok(())
-    }
+/// Where an object has its replicas.
+#[derive(Clone, Copy)]
+pub struct Replicas<'a> {
+    /// The dotted path of the field.
+    pub path: &'a str,
+    /// The group and version that is written through.
+    pub api_version: &'a str,
+    /// Whether a version is one of the kind.
+    pub is_served: &'a (dyn Fn(&str) -> bool + Sync),
+}
 
-    fn steal(&self, entries: &mut Vec<Entry>, operation: Operation, replicas: &str) {
-        let fields = FieldSet::of_fields(replicas.split('.'));
-        disown(entries, &fields);
-        // The entry of a scale has no time.
-        let own = self.entry(operation, None, FieldSet::new());
-        match entries.iter_mut().find(|entry| entry.is_of(&own)) {
-            Some(entry) => entry.fields.union(&fields),
-            None => entries.push(Entry { fields, ..own }),
-        }
+impl std::fmt::Debug for Replicas<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Replicas({} {})", self.api_version, self.path)
     }
 }
 
-fn disown(entries: &mut Vec<Entry>, fields: &FieldSet) {
-    entries.iter_mut().for_each(|entry| entry.fields.difference(fields));
-    entries.retain(|entry| !entry.fields.is_empty());
+impl Replicas<'_> {
+    /// Gives a scale the entries that the object has about its replicas.
+    pub fn entries_to_scale(&self, object: &Value, scale: &mut Value) {
+        let replicas = FieldSet::of_fields(self.path.split('.'));
+        let owners = Entry::trusted(entry::entries(object).to_vec());
+        let owners = owners.into_iter().filter(|owner| {
+            (self.is_served)(&owner.api_version) && !owner.fields.intersection(&replicas).is_empty()
+        });
+        let entries = owners
+            .map(|owner| Entry {
+                api_version: SCALE_VERSION.to_owned(),
+                fields: replicas_of_scale(),
+                ..owner
+            })
+            .collect();
+        entry::put(scale, entries);
+    }
+
+    /// Brings the entries of a scale that was written back to its object. Whoever owns the replicas by it has no time.
+    pub fn entries_to_object(&self, scale: &Value, object: &mut Value) {
+        let replicas = FieldSet::of_fields(self.path.split('.'));
+        let mut owners = Entry::trusted(entry::entries(scale).to_vec());
+        let mut entries: Vec<Entry> = Vec::new();
+        for mut own in Entry::trusted(entry::take(object).unwrap_or_default()) {
+            if !(self.is_served)(&own.api_version) {
+                continue;
+            }
+            if !own.fields.intersection(&replicas).is_empty() {
+                match owners.iter().position(|owner| owner.is_of(&own)) {
+                    Some(at) => drop(owners.remove(at)),
+                    None => own.fields.difference(&replicas),
+                }
+            }
+            if !own.fields.is_empty() {
+                entries.push(own);
+            }
+        }
+        let wanted = replicas_of_scale();
+        for owner in owners {
+            if !owner.fields.intersection(&wanted).is_empty() {
+                let time = entries.iter().find(|own| own.is_of(&owner)).and_then(|own| own.time.clone());
+                let entry = Entry {
+                    api_version: self.api_version.to_owned(),
+                    fields: replicas.clone(),
+                    time,
+                    ..owner
+                };
+                entries.push(entry);
+            }
+        }
+        entry::put(object, entries);
+    }
+}
+
+fn replicas_of_scale() -> FieldSet {
+    FieldSet::of_fields(["spec", "replicas"].into_iter())
 }

@@ -5,6 +5,8 @@
 mod bad_input;
 mod clients;
 mod crash;
+mod custom_resources;
+mod definitions;
 mod etcd_outage;
 mod helm;
 mod history;
@@ -14,6 +16,7 @@ mod overload;
 mod overrides;
 mod python;
 mod secrecy;
+mod server_side_apply;
 mod several_servers;
 mod snapshot;
 

@@ -15,6 +15,10 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 pub(super) struct DaemonSetStrategy;
 
 impl Strategy for DaemonSetStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         if object.str_at("spec.updateStrategy.type").is_empty() {
@@ -73,6 +77,10 @@ impl Strategy for DaemonSetStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         DaemonSetStrategy.set_defaults(object);
     }

@@ -8,6 +8,10 @@ use serde_json::json;
 pub(super) struct DeploymentStrategy;
 
 impl Strategy for DeploymentStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         object.set_default("spec.replicas", 1);
@@ -68,8 +72,8 @@ impl Strategy for DeploymentStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["spec", "metadata.labels"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "metadata.labels"]
     }
 
     fn set_defaults(&self, object: &mut Value) {

@@ -8,6 +8,10 @@ use serde_json::json;
 pub(super) struct ReplicaSetStrategy;
 
 impl Strategy for ReplicaSetStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         object.set_default("spec.replicas", 1);
@@ -56,6 +60,10 @@ impl Strategy for ReplicaSetStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         ReplicaSetStrategy.set_defaults(object);
     }

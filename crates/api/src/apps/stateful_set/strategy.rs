@@ -28,6 +28,10 @@ const MAX_UNAVAILABLE: &str = "spec.updateStrategy.rollingUpdate.maxUnavailable"
 pub(super) struct StatefulSetStrategy;
 
 impl Strategy for StatefulSetStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         set_text_default(object, "spec.podManagementPolicy", "OrderedReady");
@@ -100,6 +104,10 @@ impl Strategy for StatefulSetStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         StatefulSetStrategy.set_defaults(object);
     }

@@ -4,6 +4,7 @@
 
 mod metrics;
 
+use super::strategy::set_default_metrics;
 use metrics::{Shape, from_v1, ordered, to_v1_text};
 use pintle_machinery::{Value, ValueExt, text::escape_html};
 use pintle_registry::Conversion;
@@ -44,8 +45,10 @@ fn to_v2(mut autoscaler: Value) -> Value {
             "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}},
         }));
     }
-    if !metrics.is_empty() {
-        autoscaler.set("spec.metrics", metrics);
+    match metrics.is_empty() {
+        // The first version has no default of its own: it counts on this one, which knows all metrics.
+        true => set_default_metrics(&mut autoscaler),
+        false => autoscaler.set("spec.metrics", metrics),
     }
     if let Some(behavior) = annotated(&autoscaler, BEHAVIOR).map(|text| read_behavior(&text))
         && !behavior.as_object().is_none_or(serde_json::Map::is_empty)

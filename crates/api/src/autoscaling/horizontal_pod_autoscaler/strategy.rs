@@ -11,20 +11,13 @@ const DEFAULT_CPU_UTILIZATION: i64 = 80;
 pub(super) struct HorizontalPodAutoscalerStrategy;
 
 impl Strategy for HorizontalPodAutoscalerStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         object.set_default("spec.minReplicas", 1);
-        if object.items_at("spec.metrics").is_empty() {
-            object.set(
-                "spec.metrics",
-                json!([{
-                    "type": "Resource",
-                    "resource": {
-                        "name": "cpu",
-                        "target": {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION},
-                    },
-                }]),
-            );
-        }
+        set_default_metrics(object);
         if object.at("spec.behavior").is_some() {
             set_behavior_defaults(object);
         }
@@ -51,10 +44,30 @@ impl Strategy for HorizontalPodAutoscalerStrategy {
     }
 }
 
+/// Scales by processor time when nothing else is asked for.
+pub(super) fn set_default_metrics(object: &mut Value) {
+    if object.items_at("spec.metrics").is_empty() {
+        object.set(
+            "spec.metrics",
+            json!([{
+                "type": "Resource",
+                "resource": {
+                    "name": "cpu",
+                    "target": {"type": "Utilization", "averageUtilization": DEFAULT_CPU_UTILIZATION},
+                },
+            }]),
+        );
+    }
+}
+
 /// Of `status`.
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         HorizontalPodAutoscalerStrategy.set_defaults(object);
     }

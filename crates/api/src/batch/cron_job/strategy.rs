@@ -17,6 +17,10 @@ const MAX_ZONE_PART_LENGTH: usize = 14;
 pub(super) struct CronJobStrategy;
 
 impl Strategy for CronJobStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         object.object_at_mut("spec.jobTemplate.spec.template.spec");
         if let Some(template) = object.at_mut(TEMPLATE) {
@@ -92,6 +96,10 @@ impl Strategy for CronJobStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         CronJobStrategy.set_defaults(object);
     }

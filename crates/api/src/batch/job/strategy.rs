@@ -25,6 +25,10 @@ const TEMPLATE_LABELS: &str = "spec.template.metadata.labels";
 pub(super) struct JobStrategy;
 
 impl Strategy for JobStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_template_defaults(object);
         if object.at("spec.completions").is_none() && object.at("spec.parallelism").is_none() {
@@ -114,6 +118,10 @@ impl Strategy for JobStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         JobStrategy.set_defaults(object);
     }

@@ -14,8 +14,8 @@ const APPROVALS: [&str; 2] = ["Approved", "Denied"];
 pub(super) struct CertificateSigningRequestStrategy;
 
 impl Strategy for CertificateSigningRequestStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["spec", "status"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "status"]
     }
 
     fn prepare_for_create(&self, context: &RequestContext<'_>, object: &mut Value) {
@@ -59,8 +59,8 @@ impl Strategy for CertificateSigningRequestStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["spec", "status.conditions"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "status.conditions"]
     }
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {
@@ -89,8 +89,8 @@ impl Strategy for StatusStrategy {
 pub(super) struct ApprovalStrategy;
 
 impl Strategy for ApprovalStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["spec", "status.certificate"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "status.certificate"]
     }
 
     fn prepare_for_update(&self, context: &RequestContext<'_>, object: &mut Value, old: &Value) {

@@ -24,6 +24,10 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 pub(super) struct NamespaceStrategy;
 
 impl Strategy for NamespaceStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         object.set_default("status.phase", "Active");
         label_with_name(object);
@@ -80,6 +84,10 @@ impl Strategy for NamespaceStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         NamespaceStrategy.set_defaults(object);
     }
@@ -114,6 +122,10 @@ impl Strategy for StatusStrategy {
 pub(super) struct FinalizeStrategy;
 
 impl Strategy for FinalizeStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         NamespaceStrategy.set_defaults(object);
     }

@@ -17,6 +17,10 @@ const CONFIG_STATUS: &str = "status.config";
 pub(super) struct NodeStrategy;
 
 impl Strategy for NodeStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         sync_pod_cidrs(object);
         resource_list::round_up_at(object, &["status.capacity", "status.allocatable"]);
@@ -60,6 +64,10 @@ impl Strategy for NodeStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         NodeStrategy.set_defaults(object);
     }

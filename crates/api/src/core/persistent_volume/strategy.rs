@@ -20,6 +20,10 @@ const MOUNT_OPTIONS_ANNOTATION: &str = "volume.beta.kubernetes.io/mount-options"
 pub(super) struct VolumeStrategy;
 
 impl Strategy for VolumeStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         for (path, default) in [("status.phase", "Pending"), ("spec.persistentVolumeReclaimPolicy", "Retain")]
         {
@@ -75,6 +79,10 @@ impl Strategy for VolumeStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         VolumeStrategy.set_defaults(object);
     }

@@ -24,6 +24,10 @@ const RESIZE_STATUSES: [&str; 5] = [
 pub(super) struct ClaimStrategy;
 
 impl Strategy for ClaimStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         if object.str_at("status.phase").is_empty() {
             object.set("status.phase", "Pending");
@@ -75,6 +79,10 @@ impl Strategy for ClaimStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         ClaimStrategy.set_defaults(object);
     }

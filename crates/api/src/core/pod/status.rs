@@ -11,8 +11,8 @@ use std::collections::HashMap;
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
     }
 
     fn set_defaults(&self, object: &mut Value) {

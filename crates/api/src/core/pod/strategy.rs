@@ -13,6 +13,10 @@ use serde_json::json;
 pub(super) struct PodStrategy;
 
 impl Strategy for PodStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(object);
     }

@@ -9,6 +9,10 @@ use serde_json::json;
 pub(super) struct ReplicationControllerStrategy;
 
 impl Strategy for ReplicationControllerStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         workload::set_optional_template_defaults(object);
         let labels = object.map_at("spec.template.metadata.labels").clone();
@@ -68,6 +72,10 @@ impl Strategy for ReplicationControllerStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         ReplicationControllerStrategy.set_defaults(object);
     }

@@ -41,6 +41,10 @@ const CONFLICTING: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminat
 pub(super) struct ResourceQuotaStrategy;
 
 impl Strategy for ResourceQuotaStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         resource_list::round_up_at(object, &["spec.hard", "status.hard", "status.used"]);
     }
@@ -85,6 +89,10 @@ impl Strategy for ResourceQuotaStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         ResourceQuotaStrategy.set_defaults(object);
     }

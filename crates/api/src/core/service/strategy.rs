@@ -15,6 +15,10 @@ pub(super) struct ServiceStrategy {
 }
 
 impl Strategy for ServiceStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(object);
     }
@@ -120,6 +124,10 @@ impl ServiceStrategy {
 pub(super) struct ServiceStatusStrategy(pub(super) ServiceStrategy);
 
 impl Strategy for ServiceStatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         self.0.set_defaults(object);
     }

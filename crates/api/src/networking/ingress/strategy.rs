@@ -16,6 +16,10 @@ const STATUS_ADDRESSES: &str = "status.loadBalancer.ingress";
 pub(super) struct IngressStrategy;
 
 impl Strategy for IngressStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at("status");
         object.set_generation(1);
@@ -60,6 +64,10 @@ impl Strategy for IngressStrategy {
 pub(super) struct IngressStatusStrategy;
 
 impl Strategy for IngressStatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "spec");
     }

@@ -11,6 +11,10 @@ use serde_json::json;
 pub(super) struct ServiceCidrStrategy;
 
 impl Strategy for ServiceCidrStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.remove_at("status");
     }
@@ -36,8 +40,8 @@ impl Strategy for ServiceCidrStrategy {
 pub(super) struct ServiceCidrStatusStrategy;
 
 impl Strategy for ServiceCidrStatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["metadata", "spec"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["metadata", "spec"]
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {

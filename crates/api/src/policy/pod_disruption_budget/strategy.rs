@@ -14,6 +14,10 @@ use serde_json::json;
 pub(super) struct PodDisruptionBudgetStrategy;
 
 impl Strategy for PodDisruptionBudgetStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
         object.set("status", json!({}));
         object.set("metadata.generation", 1);
@@ -47,6 +51,10 @@ impl Strategy for PodDisruptionBudgetStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
         rules::keep(object, old, "spec");
     }

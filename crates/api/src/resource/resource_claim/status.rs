@@ -29,7 +29,7 @@ const HARDWARE_ADDRESS_MAX_LENGTH: usize = 128;
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
+    fn reset_fields(&self) -> &'static [&'static str] {
         PlainStatusStrategy { keeps_metadata: true }.reset_fields()
     }
 

@@ -20,6 +20,10 @@ const INLINE_SPEC: &str = "spec.source.inlineVolumeSpec";
 pub(super) struct AttachmentStrategy;
 
 impl Strategy for AttachmentStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         if let Some(spec) = object.at_mut(INLINE_SPEC) {
             set_source_defaults(spec);
@@ -55,8 +59,8 @@ impl Strategy for AttachmentStrategy {
 pub(super) struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
-    fn reset_fields(&self) -> Option<&'static [&'static str]> {
-        Some(&["metadata", "spec"])
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["metadata", "spec"]
     }
 
     fn set_defaults(&self, object: &mut Value) {

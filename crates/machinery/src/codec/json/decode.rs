@@ -224,6 +224,39 @@ impl<'d, 's> Decoder<'d, 's> {
             (Type::Struct, b'{') => self.structure(schema, old),
             (Type::List, b'[') => self.list(schema, None),
             (Type::Map, b'{') => self.map(schema, None),
+            (_, b'{' | b'[') if !keeps_unknown(schema) => self.unstructured(first),
+            _ => self.any(),
+        }
+    }
+
+    /// A value where the schema has no structure for it: validation is going to refuse it, or it is one of those that no
+    /// schema is given for. Lists are kept; no member of an object is known.
+    fn unstructured(&mut self, first: u8) -> Fallible<Value> {
+        self.check_depth()?;
+        match first {
+            b'{' => {
+                let mut more = self.parser.open(b'}');
+                while more {
+                    let key = self.parser.key()?;
+                    let path = self.path_to(&key);
+                    self.problem(StrictProblem::UnknownField(path));
+                    self.parser.skip()?;
+                    more = self.parser.next_member()?;
+                }
+                Ok(Value::Object(Map::new()))
+            }
+            b'[' => {
+                let mut items = Vec::new();
+                let mut more = self.parser.open(b']');
+                while more {
+                    self.path.push(Step::Item(items.len()));
+                    let first = self.parser.peek_value()?;
+                    items.push(self.unstructured(first)?);
+                    self.path.pop();
+                    more = self.parser.next_item()?;
+                }
+                Ok(Value::Array(items))
+            }
             _ => self.any(),
         }
     }
@@ -274,7 +307,9 @@ impl<'d, 's> Decoder<'d, 's> {
     fn structure(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
         self.check_depth()?;
         let declared = schema.is_declared();
-        let keeps_unknown = schema.structural().is_some_and(|structural| structural.preserve_unknown_fields);
+        let keeps_unknown = keeps_unknown(schema);
+        // Metadata of an embedded resource may be wrong without the body being so: that is a matter of coercion.
+        let embeds = schema.structural().is_some_and(|structural| structural.embedded_resource);
         let mut object = match old {
             Some(Value::Object(object)) => object,
             _ => Map::new(),
@@ -292,7 +327,10 @@ impl<'d, 's> Decoder<'d, 's> {
                     }
                     let old = if again || merging { object.remove(field.name()) } else { None };
                     self.path.push(Step::Field(schema, field));
-                    let value = self.value(field.ty(), old)?;
+                    let value = match embeds && field.name() == "metadata" {
+                        true => Some(self.any()?),
+                        false => self.value(field.ty(), old)?,
+                    };
                     self.path.pop();
                     if let Some(value) = value
                         && (!declared || field.is_pointer() || !is_zero(&value, field.ty()))
@@ -625,6 +663,11 @@ impl Seen {
         }
         again
     }
+}
+
+/// Whether a custom resource's schema keeps what it does not know.
+fn keeps_unknown(schema: SchemaRef<'_>) -> bool {
+    schema.structural().is_some_and(|structural| structural.preserve_unknown_fields)
 }
 
 /// What a list or map holds where `null` was given.

@@ -4,7 +4,7 @@ use pintle_schema::{FieldRef, Omit, SchemaRef, Type};
 use serde_json::{Map, Value};
 
 use super::decode::is_zero;
-use crate::codec::number::write_number;
+use crate::{codec::number::write_number, managed_fields::write_fields_v1};
 
 /// The JSON of an object, without the line feed that a response body ends with.
 pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
@@ -72,6 +72,7 @@ impl<'v> Writer<'_, 'v> {
                 let other = schema.union().map_or(schema, |(_, _, other)| other);
                 self.write(value, other);
             }
+            (Type::FieldsV1, value @ Value::Object(_)) if !self.sorted => write_fields_v1(self.out, value),
             (_, value) => write_any(self.out, value),
         }
     }

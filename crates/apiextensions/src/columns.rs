@@ -1,0 +1,300 @@
+//! How custom resources print as tables: the columns that their definition declares
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#additional-printer-columns>).
+
+use jiff::Timestamp;
+use pintle_machinery::{
+    JsonPath, Value, ValueExt,
+    codec::{self, json::encode_any},
+    duration::human_duration,
+    jsonpath::Selected,
+    text::go_format,
+};
+use pintle_openapi::field_description;
+use pintle_registry::{Cell, Column, TableConvertor};
+use serde_json::json;
+use std::sync::{Arc, OnceLock};
+
+/// The columns of one version, from its part of a definition: the name, then what the version declares; the age when it
+/// declares nothing. Columns from the first whose path cannot be read are left out.
+pub fn columns(version: &Value) -> Arc<dyn TableConvertor> {
+    let declared = version.items_at("additionalPrinterColumns");
+    if declared.is_empty() {
+        static DEFAULT: OnceLock<Arc<dyn TableConvertor>> = OnceLock::new();
+        return DEFAULT.get_or_init(|| Arc::new(Columns([age()].into()))).clone();
+    }
+    Arc::new(Columns(declared.iter().map_while(PathColumn::new).collect()))
+}
+
+/// The name, and these.
+struct Columns(Box<[PathColumn]>);
+
+impl TableConvertor for Columns {
+    fn columns(&self) -> Vec<Column> {
+        let name = Column { description: object_meta_description("name").to_owned(), ..Column::name() };
+        std::iter::once(name).chain(self.0.iter().map(PathColumn::column)).collect()
+    }
+
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell> {
+        let mut cells = Vec::with_capacity(self.0.len() + 1);
+        cells.push(object.str_at("metadata.name").into());
+        cells.extend(self.0.iter().map(|column| column.cell(object, now)));
+        cells
+    }
+}
+
+/// A column that shows what a path selects.
+struct PathColumn {
+    name: Box<str>,
+    column_type: ColumnType,
+    format: Box<str>,
+    description: Option<Box<str>>,
+    priority: i32,
+    /// As it is written.
+    source: Box<str>,
+    path: JsonPath,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ColumnType {
+    Boolean,
+    Date,
+    Integer,
+    Number,
+    String,
+}
+
+impl ColumnType {
+    /// By its name in definitions; those that are written today have no other.
+    fn new(name: &str) -> Option<ColumnType> {
+        Some(match name {
+            "boolean" => ColumnType::Boolean,
+            "date" => ColumnType::Date,
+            "integer" => ColumnType::Integer,
+            "number" => ColumnType::Number,
+            "string" => ColumnType::String,
+            _ => return None,
+        })
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            ColumnType::Boolean => "boolean",
+            ColumnType::Date => "date",
+            ColumnType::Integer => "integer",
+            ColumnType::Number => "number",
+            ColumnType::String => "string",
+        }
+    }
+}
+
+impl PathColumn {
+    fn new(column: &Value) -> Option<PathColumn> {
+        let source = column.str_at("jsonPath");
+        Some(PathColumn {
+            name: column.str_at("name").into(),
+            column_type: ColumnType::new(column.str_at("type"))?,
+            format: column.str_at("format").into(),
+            description: Some(column.str_at("description")).filter(|text| !text.is_empty()).map(Into::into),
+            priority: column
+                .i64_at("priority")
+                .and_then(|priority| i32::try_from(priority).ok())
+                .unwrap_or(0),
+            source: source.into(),
+            path: JsonPath::parse_path(source).ok()?,
+        })
+    }
+
+    fn column(&self) -> Column {
+        let description = match &self.description {
+            Some(description) => description.to_string(),
+            None => format!("Custom resource definition column (in JSONPath format): {}", self.source),
+        };
+        Column {
+            name: self.name.to_string(),
+            column_type: self.column_type.as_str().to_owned(),
+            format: self.format.to_string(),
+            description,
+            priority: self.priority,
+        }
+    }
+
+    /// The first thing that the path selects, when it is of the column's type; null otherwise.
+    fn cell(&self, object: &Value, now: Timestamp) -> Cell {
+        let Some(selected) = self.path.first(object) else { return Value::Null };
+        match selected {
+            Selected::Byte(byte) => match self.column_type {
+                ColumnType::String => byte.to_string().into(),
+                _ => Value::Null,
+            },
+            Selected::Value(value) => cell(self.column_type, value, now),
+        }
+    }
+}
+
+fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
+    match (column_type, value) {
+        (ColumnType::String, value) => text(value).into(),
+        (ColumnType::Boolean, Value::Bool(boolean)) => (*boolean).into(),
+        (ColumnType::Integer, Value::Number(number)) => match number.as_i64() {
+            Some(integer) => integer.into(),
+            // Whole seconds, pieces or percents of what is written with a fraction.
+            None => (number.as_f64().unwrap_or_default() as i64).into(),
+        },
+        (ColumnType::Number, Value::Number(number)) => match number.as_i64() {
+            // Every number is a double here, and a whole one is printed without a fraction.
+            Some(integer) => ((integer as f64) as i64).into(),
+            None => number.clone().into(),
+        },
+        (ColumnType::Date, Value::String(time)) => age_of(time, now).into(),
+        _ => Value::Null,
+    }
+}
+
+/// A value as text: objects and lists as JSON, other things as Go prints them.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => String::from_utf8_lossy(&encode_any(value)).into_owned(),
+        // What Go's templates print for a null.
+        Value::Null => "<no value>".to_owned(),
+        scalar => go_format(scalar),
+    }
+}
+
+/// How long ago a time was.
+fn age_of(time: &str, now: Timestamp) -> String {
+    const UNKNOWN: &str = "<unknown>";
+    if matches!(time, "" | "null") {
+        return UNKNOWN.to_owned();
+    }
+    match codec::parse_time(time) {
+        Ok(time) if time.is_zero() => UNKNOWN.to_owned(),
+        Ok(time) => human_duration(now.as_second().saturating_sub(time.seconds)),
+        Err(_) => "<invalid>".to_owned(),
+    }
+}
+
+/// The column of versions that declare none.
+fn age() -> PathColumn {
+    PathColumn::new(&age_column()).unwrap_or_else(|| unreachable!("a constant, which is a column"))
+}
+
+/// The same as a definition would declare it.
+pub(crate) fn age_column() -> Value {
+    json!({
+        "name": "Age",
+        "type": "date",
+        "jsonPath": ".metadata.creationTimestamp",
+        "description": object_meta_description("creationTimestamp"),
+    })
+}
+
+/// What the API's documentation says of a field of `ObjectMeta`. It is looked up once, when the first table is asked for:
+/// the documentation is kept compressed.
+fn object_meta_description(field: &str) -> &'static str {
+    static DESCRIPTIONS: OnceLock<[(&str, String); 2]> = OnceLock::new();
+    let descriptions = DESCRIPTIONS.get_or_init(|| {
+        ["name", "creationTimestamp"]
+            .map(|field| (field, field_description(OBJECT_META, field).unwrap_or_default()))
+    });
+    descriptions.iter().find(|(name, _)| *name == field).map_or("", |(_, description)| description)
+}
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: &str = "2026-01-01T01:00:00Z";
+
+    fn cells(paths: &[(&str, &str)], object: &Value) -> Vec<Value> {
+        let declared: Vec<Value> =
+            paths.iter().map(|(kind, path)| json!({"name": "C", "type": kind, "jsonPath": path})).collect();
+        columns(&json!({"additionalPrinterColumns": declared})).cells(object, NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn cells_are_of_the_type_of_their_column_or_null() {
+        let object = json!({
+            "metadata": {"name": "n"},
+            "spec": {
+                "s": "hello", "i": 7, "n": 2.5, "b": true, "o": {"x": "a<b", "y": 1}, "l": ["p", 1.5], "none": null,
+                "d": "2026-01-01T00:55:00Z", "later": "2200-01-01T00:00:00Z", "empty": "", "big": 12_345_678.5,
+            },
+        });
+        for (column_type, path, expected) in [
+            ("string", ".spec.s", json!("hello")),
+            ("string", ".spec.i", json!("7")),
+            ("string", ".spec.n", json!("2.5")),
+            ("string", ".spec.big", json!("1.23456785e+07")),
+            ("integer", ".spec.big", json!(12_345_678)),
+            ("string", ".spec.b", json!("true")),
+            ("string", ".spec.o", json!(r#"{"x":"a\u003cb","y":1}"#)),
+            ("string", ".spec.l", json!(r#"["p",1.5]"#)),
+            ("string", ".spec.l[*]", json!("p")),
+            ("string", ".spec.none", json!("<no value>")),
+            ("string", ".spec.none.x", json!(null)),
+            ("string", ".spec.l[7]", json!(null)),
+            ("string", ".spec.s.*", json!("104")),
+            ("integer", ".spec.i", json!(7)),
+            ("integer", ".spec.n", json!(2)),
+            ("integer", ".spec.s", json!(null)),
+            ("integer", ".spec.none", json!(null)),
+            ("integer", ".spec.s.*", json!(null)),
+            ("number", ".spec.i", json!(7)),
+            ("number", ".spec.n", json!(2.5)),
+            ("number", ".spec.b", json!(null)),
+            ("boolean", ".spec.b", json!(true)),
+            ("boolean", ".spec.s", json!(null)),
+            ("date", ".spec.d", json!("5m")),
+            ("date", ".spec.later", json!("<invalid>")),
+            ("date", ".spec.s", json!("<invalid>")),
+            ("date", ".spec.empty", json!("<unknown>")),
+            ("date", ".spec.i", json!(null)),
+        ] {
+            assert_eq!(
+                cells(&[(column_type, path)], &object),
+                [json!("n"), expected],
+                "{path} as {column_type}"
+            );
+        }
+    }
+
+    #[test]
+    fn columns_are_described() {
+        let table = columns(&json!({"additionalPrinterColumns": [
+            {"name": "Str", "type": "string", "jsonPath": ".spec.s", "description": "A string", "format": "byte"},
+            {"name": "Int", "type": "integer", "jsonPath": ".spec.i", "priority": 1},
+        ]}));
+        let [name, text, integer] = &table.columns()[..] else { panic!("{:?}", table.columns()) };
+        assert_eq!((name.name.as_str(), name.format.as_str()), ("Name", "name"));
+        assert!(name.description.starts_with("Name must be unique within a namespace."));
+        assert_eq!(
+            (text.column_type.as_str(), text.format.as_str(), text.description.as_str(), text.priority),
+            ("string", "byte", "A string", 0)
+        );
+        let description = "Custom resource definition column (in JSONPath format): .spec.i";
+        assert_eq!(
+            (integer.column_type.as_str(), integer.description.as_str(), integer.priority),
+            ("integer", description, 1)
+        );
+    }
+
+    #[test]
+    fn versions_without_columns_show_the_age() {
+        let object = json!({"metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:59:18Z"}});
+        for version in [json!({}), json!({"additionalPrinterColumns": []})] {
+            let table = columns(&version);
+            let [_, age] = &table.columns()[..] else { panic!("{:?}", table.columns()) };
+            assert_eq!((age.name.as_str(), age.column_type.as_str()), ("Age", "date"));
+            assert!(age.description.starts_with("CreationTimestamp is a timestamp"));
+            assert_eq!(table.cells(&object, NOW.parse().unwrap()), [json!("n"), json!("42s")]);
+        }
+    }
+
+    #[test]
+    fn columns_end_before_one_that_cannot_be_read() {
+        let paths = [("string", ".kind"), ("string", ".a[x]"), ("string", ".kind")];
+        assert_eq!(cells(&paths, &json!({"kind": "K", "metadata": {"name": "n"}})), [json!("n"), json!("K")]);
+    }
+}

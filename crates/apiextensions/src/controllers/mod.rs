@@ -1,0 +1,116 @@
+//! What brings definitions, and what they define, to where they should be. Each controller hears of changes from the
+//! informer, keeps a queue of names, and writes through the server's own registry as a client would.
+
+mod api_approval;
+pub(crate) mod condition;
+mod establishing;
+pub(crate) mod finalizer;
+mod naming;
+mod non_structural;
+mod queue;
+
+pub(crate) use api_approval::ApiApproval;
+pub(crate) use establishing::Establishing;
+pub(crate) use finalizer::Finalizer;
+pub(crate) use naming::Naming;
+pub(crate) use non_structural::NonStructural;
+
+use crate::informer::{Change, Definitions, Handler};
+use futures_util::future::join_all;
+use pintle_apiserver::{registry::Stores, serving::stopped};
+use pintle_machinery::{GroupResource, Status, Value};
+use pintle_registry::{BoxFuture, Registry, WriteOptions};
+use queue::Queue;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What a controller works with.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) definitions: Arc<Definitions>,
+}
+
+impl Context {
+    /// Changes the status of a definition. A definition that is gone needs no status any more.
+    async fn update_status(
+        &self,
+        name: &str,
+        change: impl FnMut(Value) -> Result<Value, Status> + Send,
+    ) -> Result<(), Status> {
+        let options = WriteOptions {
+            field_manager: "kube-apiserver".to_owned(),
+            subresource: "status",
+            ..WriteOptions::default()
+        };
+        match self.stores.update(&resource(), "", name, Box::new(change), options).await {
+            Err(status) if status.code != 404 => Err(status),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The resource of definitions.
+pub(crate) fn resource() -> GroupResource {
+    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// One controller.
+pub(crate) trait Controller: Send + Sync {
+    /// For the log.
+    fn name(&self) -> &'static str;
+
+    /// The definitions to look at after a change.
+    fn wants(&self, change: &Change) -> Vec<String>;
+
+    /// How many definitions are worked on at a time.
+    fn workers(&self) -> usize {
+        1
+    }
+
+    /// Brings one definition a step further.
+    fn sync<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>>;
+}
+
+/// A controller and its queue.
+pub(crate) struct Worker<C> {
+    controller: C,
+    queue: Queue,
+}
+
+impl<C: Controller> Worker<C> {
+    pub(crate) fn new(controller: C) -> Arc<Worker<C>> {
+        Arc::new(Worker { controller, queue: Queue::default() })
+    }
+
+    /// Runs until the server stops.
+    pub(crate) async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let workers = (0..self.controller.workers()).map(|_| self.work());
+        tokio::select! {
+            () = stopped(&mut stopping) => {}
+            _ = join_all(workers) => {}
+        }
+    }
+
+    async fn work(&self) {
+        loop {
+            let name = self.queue.next().await;
+            match self.controller.sync(&name).await {
+                Ok(()) => self.queue.succeeded(&name),
+                Err(status) => {
+                    let controller = self.controller.name();
+                    tracing::warn!(controller, %name, error = %status.message, "trying again");
+                    self.queue.failed(&name);
+                }
+            }
+        }
+    }
+}
+
+impl<C: Controller> Handler for Worker<C> {
+    fn changed(&self, change: &Change) {
+        for name in self.controller.wants(change) {
+            self.queue.add(name);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A queue of names: each is in it once, and comes again later when its work has failed.
+
+use parking_lot::Mutex;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::Instant};
+
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<String>,
+    queued: HashSet<String>,
+    /// Those that somebody works on: what comes for them meanwhile waits.
+    active: HashSet<String>,
+    later: Vec<(Instant, String)>,
+    failures: HashMap<String, u32>,
+}
+
+const FIRST_DELAY: Duration = Duration::from_millis(5);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+impl Queue {
+    pub(super) fn add(&self, name: String) {
+        {
+            let mut state = self.state.lock();
+            if !state.queued.insert(name.clone()) {
+                return;
+            }
+            state.ready.push_back(name);
+        }
+        self.changed.notify_one();
+    }
+
+    /// The next name whose turn it is.
+    pub(super) async fn next(&self) -> String {
+        loop {
+            let due = {
+                let mut state = self.state.lock();
+                let now = Instant::now();
+                let (due, later): (Vec<_>, Vec<_>) =
+                    std::mem::take(&mut state.later).into_iter().partition(|(at, _)| *at <= now);
+                state.later = later;
+                for (_, name) in due {
+                    if state.queued.insert(name.clone()) {
+                        state.ready.push_back(name);
+                    }
+                }
+                let free = state.ready.iter().position(|name| !state.active.contains(name));
+                if let Some(name) = free.and_then(|at| state.ready.remove(at)) {
+                    state.queued.remove(&name);
+                    state.active.insert(name.clone());
+                    return name;
+                }
+                state.later.iter().map(|(at, _)| *at).min()
+            };
+            match due {
+                None => self.changed.notified().await,
+                Some(due) => tokio::select! {
+                    () = self.changed.notified() => {}
+                    () = tokio::time::sleep_until(due) => {}
+                },
+            }
+        }
+    }
+
+    /// The work on a name is done.
+    pub(super) fn succeeded(&self, name: &str) {
+        {
+            let mut state = self.state.lock();
+            state.failures.remove(name);
+            state.active.remove(name);
+        }
+        // It may have come again meanwhile.
+        self.changed.notify_one();
+    }
+
+    /// The work on a name is not done: it comes again, later from time to time.
+    pub(super) fn failed(&self, name: &str) {
+        {
+            let mut state = self.state.lock();
+            state.active.remove(name);
+            let failures = state.failures.entry(name.to_owned()).or_default();
+            *failures = failures.saturating_add(1);
+            let delay = FIRST_DELAY.saturating_mul(1 << (*failures - 1).min(16)).min(LONGEST_DELAY);
+            state.later.push((Instant::now() + delay, name.to_owned()));
+        }
+        self.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{pin::pin, task::Poll};
+
+    /// The next name if there is one now.
+    async fn now(queue: &Queue) -> Option<String> {
+        let mut next = pin!(queue.next());
+        std::future::poll_fn(|context| {
+            Poll::Ready(match next.as_mut().poll(context) {
+                Poll::Ready(name) => Some(name),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_in_the_queue_once_and_worked_on_by_one() {
+        let queue = Queue::default();
+        for name in ["a", "b", "a"] {
+            queue.add(name.to_owned());
+        }
+        assert_eq!(now(&queue).await.as_deref(), Some("a"));
+        // What comes while it is worked on comes again afterwards.
+        queue.add("a".to_owned());
+        assert_eq!(now(&queue).await.as_deref(), Some("b"));
+        assert_eq!(now(&queue).await, None);
+        queue.succeeded("a");
+        assert_eq!(now(&queue).await.as_deref(), Some("a"));
+        queue.succeeded("a");
+        assert_eq!(now(&queue).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_comes_again_later_and_later() {
+        let queue = Queue::default();
+        queue.add("a".to_owned());
+        assert_eq!(queue.next().await, "a");
+        for delay in [5, 10, 20, 40] {
+            let failed = Instant::now();
+            queue.failed("a");
+            assert_eq!(now(&queue).await, None);
+            assert_eq!(queue.next().await, "a");
+            // The clock counts whole milliseconds.
+            assert!((delay..=delay + 1).contains(&failed.elapsed().as_millis()), "{:?}", failed.elapsed());
+        }
+        queue.succeeded("a");
+        assert_eq!(queue.state.lock().failures.len(), 0);
+    }
+}

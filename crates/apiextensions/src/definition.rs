@@ -1,0 +1,36 @@
+//! Custom resource definitions as objects: their defaults and the rules they are written by
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/>).
+//!
+//! [`validation`] is the beginning of the rules. Messages, paths and the order of errors are the reference's, since
+//! clients show and match them. A definition is read into [`spec::Spec`] once, and a schema into
+//! [`json_schema_props::JsonSchemaProps`]; the checks walk over that, and make the text of a path only for an error.
+
+mod strategy;
+
+mod validation;
+
+mod api_approval;
+mod columns;
+mod conversion_rules;
+mod default_rules;
+mod deprecation;
+mod formats;
+mod go_json;
+mod go_url;
+mod json_schema_props;
+mod names;
+mod options;
+mod path;
+mod pattern;
+mod schema_rules;
+mod schema_validation;
+mod selectable_fields;
+mod spec;
+mod structural_rules;
+mod subresources;
+pub(crate) mod valid_path;
+mod violations;
+
+pub(crate) use conversion_rules::check_ca_bundle;
+pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};
+pub(crate) use violations::{Violations, violations};

@@ -1,0 +1,261 @@
+//! How versions are converted into each other, and the webhook that does it
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion>).
+
+use super::go_url;
+use super::options::ValidationOptions;
+use super::path::Path;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pintle_machinery::{
+    ErrorList, FieldError, Value, ValueExt,
+    validation::{is_dns1035_label, is_dns1123_subdomain, is_valid_port_num},
+};
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+
+const STRATEGIES: [&str; 2] = ["None", "Webhook"];
+/// The versions of `ConversionReview` that servers before this one knew too; one of them must be among those a webhook
+/// understands.
+const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
+
+/// What is wrong with `spec.conversion`.
+pub(super) fn validate_conversion(
+    conversion: &Value,
+    path: &Path<'_>,
+    options: &ValidationOptions,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let strategy = conversion.str_at("strategy");
+    match strategy {
+        "" => errors.push(FieldError::required(&path.child("strategy").field(), "")),
+        known if STRATEGIES.contains(&known) => {}
+        other => errors.push(FieldError::not_supported(&path.child("strategy").field(), other, &STRATEGIES)),
+    }
+    let client_path = path.child("webhookClientConfig");
+    let versions_path = path.child("conversionReviewVersions");
+    let client = conversion.at("webhook.clientConfig");
+    let versions = conversion.items_at("webhook.conversionReviewVersions");
+    if strategy == "Webhook" {
+        match client {
+            None => {
+                let detail = "required when strategy is set to Webhook";
+                errors.push(FieldError::required(&client_path.field(), detail));
+            }
+            Some(client) => validate_client(client, &client_path, options, &mut errors),
+        }
+        validate_review_versions(versions, &versions_path, options, &mut errors);
+    } else {
+        let detail = "should not be set when strategy is not set to Webhook";
+        if client.is_some() {
+            errors.push(FieldError::forbidden(&client_path.field(), detail));
+        }
+        if !versions.is_empty() {
+            errors.push(FieldError::forbidden(&versions_path.field(), detail));
+        }
+    }
+    errors
+}
+
+fn validate_client(client: &Value, path: &Path<'_>, options: &ValidationOptions, errors: &mut ErrorList) {
+    match (client.at("url").and_then(Value::as_str), client.at("service")) {
+        (Some(url), None) => validate_url(url, &path.child("url"), errors),
+        (None, Some(service)) => validate_service(service, &path.child("service"), errors),
+        _ => errors.push(FieldError::required(&path.field(), "exactly one of url or service is required")),
+    }
+    let bundle = client.str_at("caBundle");
+    if !bundle.is_empty() && !options.allow_invalid_ca_bundle {
+        if let Err(error) = check_ca_bundle(bundle) {
+            let detail = format!("unable to load root certificates: {error}");
+            errors.push(FieldError::invalid(&path.child("caBundle").field(), bundle, detail));
+        }
+    }
+}
+
+fn validate_url(url: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let url = match go_url::parse(url) {
+        Ok(url) => url,
+        Err(error) => {
+            let detail = format!("url must be a valid URL: {error}{FORM}");
+            errors.push(FieldError::required(&path.field(), detail));
+            return;
+        }
+    };
+    let mut wrong = |value: &str, detail: String| {
+        errors.push(FieldError::invalid(&path.field(), value, detail));
+    };
+    if url.scheme != "https" {
+        wrong(&url.scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    if url.host.is_empty() {
+        wrong("", format!("host must be specified{FORM}"));
+    }
+    if let Some(user) = &url.user {
+        wrong(user, "user information is not permitted in the URL".to_owned());
+    }
+    if !url.fragment.is_empty() {
+        wrong(&url.fragment, "fragments are not permitted in the URL".to_owned());
+    }
+    if !url.query.is_empty() {
+        wrong(&url.query, "query parameters are not permitted in the URL".to_owned());
+    }
+}
+
+fn validate_service(service: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    // The reference takes the one for the other.
+    for (name, shown) in [("namespace", "name"), ("name", "namespace")] {
+        if service.str_at(name).is_empty() {
+            errors.push(FieldError::required(&path.child(shown).field(), ""));
+        }
+    }
+    let port = service.i64_at("port").unwrap_or_default();
+    let wrong = is_valid_port_num(port);
+    if !wrong.is_empty() {
+        let detail = format!("port is not valid: {}", wrong.join(", "));
+        errors.push(FieldError::invalid(&path.child("port").field(), port, detail));
+    }
+    validate_service_path(service.str_at("path"), &path.child("path"), errors);
+}
+
+fn validate_service_path(url_path: &str, path: &Path<'_>, errors: &mut ErrorList) {
+    if matches!(url_path, "" | "/") {
+        return;
+    }
+    let mut wrong = |detail: String| errors.push(FieldError::invalid(&path.field(), url_path, detail));
+    if url_path == "//" {
+        return wrong("segment[0] may not be empty".to_owned());
+    }
+    if !url_path.starts_with('/') {
+        wrong("must start with a '/'".to_owned());
+    }
+    let mut rest = url_path.chars();
+    rest.next();
+    let rest = rest.as_str();
+    for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if segment.is_empty() {
+            wrong(format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for failure in is_dns1123_subdomain(segment) {
+            wrong(format!("segment[{index}]: {failure}"));
+        }
+    }
+}
+
+fn validate_review_versions(
+    versions: &[Value],
+    path: &Path<'_>,
+    options: &ValidationOptions,
+    errors: &mut ErrorList,
+) {
+    if versions.is_empty() {
+        errors.push(FieldError::required(&path.field(), ""));
+        return;
+    }
+    for (index, value) in versions.iter().enumerate() {
+        let version = value.as_str().unwrap_or_default();
+        if versions.iter().take(index).any(|other| other == value) {
+            errors.push(FieldError::invalid(&path.index(index).field(), version, "duplicate version"));
+            continue;
+        }
+        for failure in is_dns1035_label(version) {
+            errors.push(FieldError::invalid(&path.index(index).field(), version, failure));
+        }
+    }
+    if options.require_recognized_review_version && !versions.iter().any(is_recognized) {
+        let detail = format!("must include at least one of {}", RECOGNIZED.join(", "));
+        errors.push(FieldError::invalid(&path.field(), versions, detail));
+    }
+}
+
+fn is_recognized(version: &Value) -> bool {
+    version.as_str().is_some_and(|version| RECOGNIZED.contains(&version))
+}
+
+/// Whether a stored conversion names a version of reviews that is known, or none at all.
+pub(super) fn has_recognized_review_version(conversion: &Value) -> bool {
+    let versions = conversion.items_at("webhook.conversionReviewVersions");
+    versions.is_empty() || versions.iter().any(is_recognized)
+}
+
+/// Whether a stored conversion has certificates that cannot be read.
+pub(super) fn is_invalid_ca_bundle(conversion: &Value) -> bool {
+    let bundle = conversion.str_at("webhook.clientConfig.caBundle");
+    !bundle.is_empty() && check_ca_bundle(bundle).is_err()
+}
+
+/// Whether a bundle has a certificate that can be used.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn check_ca_bundle(bundle: &str) -> Result<(), String> {
+    let pem = STANDARD.decode(bundle).unwrap_or_default();
+    if pem.is_empty() {
+        // The system's are meant.
+        return Ok(());
+    }
+    let mut found = false;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let Ok(certificate) = certificate else { break };
+        found = true;
+        if webpki_accepts(&certificate) {
+            return Ok(());
+        }
+    }
+    Err(match found {
+        true => "failed to parse certificate: x509: malformed certificate".to_owned(),
+        false => "unable to parse bytes as PEM block".to_owned(),
+    })
+}
+
+fn webpki_accepts(certificate: &CertificateDer<'_>) -> bool {
+    x509_parser::parse_x509_certificate(certificate).is_ok_and(|(rest, _)| rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(conversion: Value, expected: &[&str]) {
+        let options = ValidationOptions::for_create();
+        let errors: Vec<String> = validate_conversion(&conversion, &Path::new("c"), &options)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors, expected, "{conversion}");
+    }
+
+    #[test]
+    fn webhooks_are_reached_by_url_or_service() {
+        let webhook = |client: Value| json!({"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}});
+        check(json!({"strategy": "None"}), &[]);
+        check(webhook(json!({"url": "https://host/path"})), &[]);
+        check(
+            webhook(json!({"service": {"name": "n", "namespace": "m", "port": 443}, "url": "https://h"})),
+            &["c.webhookClientConfig: Required value: exactly one of url or service is required"],
+        );
+        check(
+            webhook(json!({"service": {"name": "n", "port": 443, "path": "/a//B"}})),
+            &[
+                "c.webhookClientConfig.service.name: Required value",
+                r#"c.webhookClientConfig.service.path: Invalid value: "/a//B": segment[1] may not be empty"#,
+                "c.webhookClientConfig.service.path: Invalid value: \"/a//B\": segment[2]: a lowercase RFC 1123 \
+                 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end \
+                 with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+                 '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+            ],
+        );
+        check(
+            json!({"strategy": "Webhook"}),
+            &[
+                "c.webhookClientConfig: Required value: required when strategy is set to Webhook",
+                "c.conversionReviewVersions: Required value",
+            ],
+        );
+    }
+
+    #[test]
+    fn bundles_have_certificates() {
+        assert_eq!(check_ca_bundle("QUJD").unwrap_err(), "unable to parse bytes as PEM block");
+    }
+}

@@ -1,0 +1,268 @@
+//! Defaults must be valid where they are, and say nothing that the schema does not know
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting>).
+//!
+//! A default is looked at as it stands: defaults inside of it are not put in first.
+
+use super::json_schema_props::JsonSchemaProps;
+use super::path::Path;
+use crate::structural::{Place, StructuralSchema};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+
+/// What is wrong with the defaults of a structural schema, whose root is `schema` and which was read as `structural`.
+pub(super) fn validate_defaults(
+    schema: &JsonSchemaProps<'_>,
+    structural: &StructuralSchema,
+    path: &Path<'_>,
+    require_pruned: bool,
+) -> ErrorList {
+    let mut walk = Walk { require_pruned, errors: ErrorList::new() };
+    let root = structural.place();
+    let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
+    walk.place(schema, root, surroundings, path);
+    walk.errors
+}
+
+/// Whether a default says what the schema does not know, which older servers accepted.
+pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
+    if !schema.has(&mut |schema| schema.default.is_some())
+        || super::structural_rules::is_non_structural(schema)
+    {
+        return false;
+    }
+    let Some(structural) = schema.tree.and_then(|schema| StructuralSchema::new(schema).ok()) else {
+        return false;
+    };
+    any_unpruned(schema, structural.place())
+}
+
+fn any_unpruned(schema: &JsonSchemaProps<'_>, place: Place<'_>) -> bool {
+    schema.default.is_some_and(|default| !place.is_pruned(default))
+        || below(schema, place).any(|(_, schema, place)| any_unpruned(schema, place))
+        || schema
+            .additional()
+            .zip(place.additional())
+            .is_some_and(|(schema, place)| any_unpruned(schema, place))
+}
+
+/// The items and properties of a schema; `None` is for the items.
+fn below<'s, 'a, 'p>(
+    schema: &'s JsonSchemaProps<'a>,
+    place: Place<'p>,
+) -> impl Iterator<Item = (Option<&'a str>, &'s JsonSchemaProps<'a>, Place<'p>)> {
+    let items = schema.item().zip(place.items()).map(|(schema, place)| (None, schema, place));
+    let properties = schema.properties.iter();
+    let properties =
+        properties.filter_map(move |(name, schema)| Some((Some(*name), schema, place.property(name)?)));
+    items.into_iter().chain(properties)
+}
+
+/// The resource that a place is in, and the way to it from there.
+#[derive(Clone, Copy)]
+struct Surroundings<'w, 'p> {
+    resource: Place<'p>,
+    steps: Option<&'w Steps<'w>>,
+    /// Whether the way leads through the resource's metadata, apiVersion or kind.
+    in_metadata: bool,
+}
+
+struct Steps<'w> {
+    before: Option<&'w Steps<'w>>,
+    /// A property, or an item.
+    step: Option<&'w str>,
+}
+
+impl Surroundings<'_, '_> {
+    /// The smallest resource that has the value at this place.
+    fn object_with(&self, value: &Value) -> Value {
+        let mut object = value.clone();
+        let mut at = self.steps;
+        while let Some(steps) = at {
+            object = match steps.step {
+                Some(name) => Value::Object([(name.to_owned(), object)].into_iter().collect()),
+                None => Value::Array(vec![object]),
+            };
+            at = steps.before;
+        }
+        if object.is_object() {
+            object.set_default("kind", "Validation");
+            object.set_default("apiVersion", "validation/v1");
+        }
+        object
+    }
+}
+
+struct Walk {
+    require_pruned: bool,
+    errors: ErrorList,
+}
+
+impl Walk {
+    fn place(
+        &mut self,
+        schema: &JsonSchemaProps<'_>,
+        place: Place<'_>,
+        surroundings: Surroundings<'_, '_>,
+        path: &Path<'_>,
+    ) {
+        let surroundings = match place.is_resource() {
+            true => Surroundings { resource: place, steps: None, in_metadata: false },
+            false => surroundings,
+        };
+        if let Some(default) = schema.default {
+            let errors = self.check(default, place, &surroundings, &path.child("default").field());
+            self.errors.extend(errors);
+        }
+        let (items_path, properties_path) = (path.child("items"), path.child("properties"));
+        for (name, schema, below) in below(schema, place) {
+            let steps = Steps { before: surroundings.steps, step: name };
+            let is_metadata = matches!(name, Some("metadata" | "apiVersion" | "kind"));
+            let surroundings = Surroundings {
+                steps: Some(&steps),
+                in_metadata: surroundings.in_metadata || (place.is_resource() && is_metadata),
+                ..surroundings
+            };
+            match name {
+                Some(name) => self.place(schema, below, surroundings, &properties_path.key(name)),
+                None => self.place(schema, below, surroundings, &items_path),
+            }
+        }
+    }
+
+    fn check(
+        &self,
+        default: &Value,
+        place: Place<'_>,
+        surroundings: &Surroundings<'_, '_>,
+        path: &FieldPath,
+    ) -> ErrorList {
+        let mut errors = ErrorList::new();
+        if !surroundings.in_metadata && self.require_pruned && !place.is_pruned(default) {
+            errors.push(FieldError::invalid(path, default.clone(), "must not have unknown fields"));
+        }
+        let wrong = match surroundings.in_metadata {
+            true => wrong_metadata(default, surroundings, path),
+            false => place.check_resources(default, path).unwrap_or_else(|error| vec![error]),
+        };
+        match wrong.is_empty() {
+            true => errors.extend(place.check_values(default, path)),
+            false => errors.extend(wrong),
+        }
+        errors
+    }
+}
+
+/// A default in metadata is judged by the metadata that it leads to.
+fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &FieldPath) -> ErrorList {
+    let object = surroundings.object_with(default);
+    let found = match surroundings.resource.check_resources(&object, &FieldPath::default()) {
+        Ok(errors) if errors.is_empty() => return ErrorList::new(),
+        Ok(errors) => {
+            let mut texts: Vec<String> = Vec::new();
+            for text in errors.iter().map(ToString::to_string) {
+                if !texts.contains(&text) {
+                    texts.push(text);
+                }
+            }
+            match texts.as_slice() {
+                [text] => text.clone(),
+                texts => format!("[{}]", texts.join(", ")),
+            }
+        }
+        Err(error) => error.to_string(),
+    };
+    vec![FieldError::invalid(path, default.clone(), format!("must result in valid metadata: {found}"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(schema: Value, expected: &[&str]) {
+        let structural = StructuralSchema::new(&schema).unwrap();
+        let props = JsonSchemaProps::read(&schema);
+        let errors: Vec<String> = validate_defaults(&props, &structural, &Path::new("s"), true)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors, expected, "{schema}");
+        let is_unpruned = expected.iter().any(|error| error.ends_with("must not have unknown fields"));
+        assert_eq!(has_unpruned_defaults(&props), is_unpruned, "{schema}");
+    }
+
+    fn check_field(field: Value, expected: &[&str]) {
+        check(json!({"type": "object", "properties": {"f": field}}), expected);
+    }
+
+    #[test]
+    fn defaults_are_valid_as_they_stand() {
+        check_field(json!({"type": "integer", "default": 3}), &[]);
+        check_field(
+            json!({"type": "integer", "default": "x"}),
+            &[
+                r#"s.properties[f].default: Invalid value: "string":  in body must be of type integer: "string""#,
+            ],
+        );
+        check_field(
+            json!({
+                "type": "object",
+                "required": ["a"],
+                "properties": {"a": {"type": "string", "default": "x"}},
+                "default": {},
+            }),
+            &["s.properties[f].default.a: Required value"],
+        );
+        check_field(
+            json!({"type": "array", "items": {"type": "string", "maxLength": 1, "default": "ab"}}),
+            &["s.properties[f].items.default: Too long: may not be more than 1 byte"],
+        );
+    }
+
+    #[test]
+    fn defaults_say_nothing_unknown() {
+        check_field(
+            json!({"type": "object", "properties": {"a": {"type": "object"}}, "default": {"a": {"b": 1}}}),
+            &[r#"s.properties[f].default: Invalid value: {"a":{"b":1}}: must not have unknown fields"#],
+        );
+        check_field(
+            json!({"type": "object", "default": {"metadata": {}}}),
+            &[r#"s.properties[f].default: Invalid value: {"metadata":{}}: must not have unknown fields"#],
+        );
+        check_field(
+            json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "default": {"b": 1}}),
+            &[],
+        );
+    }
+
+    #[test]
+    fn defaults_of_resources_are_resources() {
+        let embedded = |more: Value| {
+            let mut schema = json!({
+                "type": "object",
+                "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
+            });
+            schema.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            schema
+        };
+        check_field(embedded(json!({"default": {"apiVersion": "v1", "kind": "Pod"}})), &[]);
+        check_field(
+            embedded(json!({"default": {}})),
+            &[
+                "s.properties[f].default.apiVersion: Required value",
+                "s.properties[f].default.kind: Required value",
+            ],
+        );
+        let metadata = json!({"properties": {"metadata": {
+            "type": "object",
+            "properties": {"name": {"type": "string", "default": "a/b"}},
+        }}});
+        check_field(
+            embedded(metadata),
+            &[
+                "s.properties[f].properties[metadata].properties[name].default: Invalid value: \"a/b\": must result in \
+               valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'",
+            ],
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! Which rules apply to a write.
+//!
+//! Rules have become stricter over the years. A definition that an older server accepted may keep what would be refused
+//! today, so on update a rule applies only if the stored definition meets it.
+
+use super::conversion_rules::{has_recognized_review_version, is_invalid_ca_bundle};
+use super::path::Path;
+use super::spec::Spec;
+use super::{default_rules, schema_rules, selectable_fields, structural_rules};
+use pintle_machinery::{Value, ValueExt};
+
+/// The rules that depend on what is stored. The names say what is required or allowed.
+#[derive(Debug)]
+pub(super) struct ValidationOptions {
+    pub(super) require_recognized_review_version: bool,
+    pub(super) require_immutable_names: bool,
+    pub(super) require_schemas: bool,
+    pub(super) require_valid_types: bool,
+    pub(super) require_structural_schemas: bool,
+    pub(super) require_pruned_defaults: bool,
+    pub(super) require_atomic_set_items: bool,
+    pub(super) require_map_list_keys: bool,
+    /// An invalid bundle keeps a definition from being established, and is refused once it is.
+    pub(super) allow_invalid_ca_bundle: bool,
+    /// In which versions; "" is for the definition as a whole.
+    pub(super) allow_too_many_selectable_fields: Vec<String>,
+}
+
+impl ValidationOptions {
+    /// What applies to a new definition.
+    pub(super) fn for_create() -> ValidationOptions {
+        ValidationOptions {
+            require_recognized_review_version: true,
+            require_immutable_names: false,
+            require_schemas: true,
+            require_valid_types: true,
+            require_structural_schemas: true,
+            require_pruned_defaults: true,
+            require_atomic_set_items: true,
+            require_map_list_keys: true,
+            allow_invalid_ca_bundle: true,
+            allow_too_many_selectable_fields: Vec::new(),
+        }
+    }
+
+    /// What applies to a change of a definition.
+    pub(super) fn for_update(definition: &Value, old_definition: &Value) -> ValidationOptions {
+        let (new, old) = (Spec::of(definition), Spec::of(old_definition));
+        let nowhere = Path::new("");
+        let conversion = old.tree.at("conversion");
+        let established = is_established(old_definition);
+        ValidationOptions {
+            require_recognized_review_version: conversion.is_none_or(has_recognized_review_version),
+            require_immutable_names: established,
+            require_schemas: has_all_schemas(&old),
+            require_valid_types: !old.any_schema(schema_rules::has_invalid_type),
+            // Schemas are required to be structural anyway, but where unknown fields are kept.
+            require_structural_schemas: !new.preserves_unknown_fields()
+                || !old.schemas().any(structural_rules::is_non_structural),
+            require_pruned_defaults: !old.schemas().any(default_rules::has_unpruned_defaults),
+            require_atomic_set_items: !old
+                .any_schema(|schema| schema_rules::non_atomic_set_items(schema, &nowhere).is_some()),
+            require_map_list_keys: !old
+                .any_schema(|schema| !schema_rules::map_or_set_items(schema, &nowhere).is_empty()),
+            allow_invalid_ca_bundle: !established || conversion.is_some_and(is_invalid_ca_bundle),
+            allow_too_many_selectable_fields: selectable_fields::too_many_unchanged(&new, &old),
+        }
+    }
+}
+
+fn is_established(definition: &Value) -> bool {
+    let is =
+        |condition: &Value| condition.str_at("type") == "Established" && condition.str_at("status") == "True";
+    definition.items_at("status.conditions").iter().any(is)
+}
+
+fn has_all_schemas(spec: &Spec<'_>) -> bool {
+    spec.common.schema().is_some() || spec.versions.iter().all(|version| version.own.schema().is_some())
+}

@@ -1,0 +1,139 @@
+//! The schema of a version, or of all: its root, its structure, and each schema in it.
+
+use super::json_schema_props::JsonSchemaProps;
+use super::path::Path;
+use super::spec::Validation;
+use super::validation::Check;
+use super::{default_rules, go_json, schema_rules, structural_rules};
+use crate::structural::StructuralSchema;
+use pintle_machinery::{ErrorList, FieldError, Value};
+
+/// The fields of a schema in the order in which the rules see them, by the names they have there, with whether a root
+/// may have them when there is a status subresource: the status is validated by `properties.status` alone, so nothing
+/// beside it may restrict it.
+const FIELDS: [(&str, &str, bool); 43] = [
+    ("ID", "id", false),
+    ("Schema", "$schema", false),
+    ("Ref", "$ref", false),
+    ("Description", "description", true),
+    ("Type", "type", true),
+    ("Nullable", "nullable", false),
+    ("Format", "format", true),
+    ("Title", "title", true),
+    ("Default", "default", false),
+    ("Maximum", "maximum", true),
+    ("ExclusiveMaximum", "exclusiveMaximum", true),
+    ("Minimum", "minimum", true),
+    ("ExclusiveMinimum", "exclusiveMinimum", true),
+    ("MaxLength", "maxLength", true),
+    ("MinLength", "minLength", true),
+    ("Pattern", "pattern", true),
+    ("MaxItems", "maxItems", true),
+    ("MinItems", "minItems", true),
+    ("UniqueItems", "uniqueItems", true),
+    ("MultipleOf", "multipleOf", true),
+    ("Enum", "enum", false),
+    ("MaxProperties", "maxProperties", false),
+    ("MinProperties", "minProperties", false),
+    ("Required", "required", true),
+    ("Items", "items", true),
+    ("AllOf", "allOf", false),
+    ("OneOf", "oneOf", false),
+    ("AnyOf", "anyOf", false),
+    ("Not", "not", false),
+    ("Properties", "properties", true),
+    ("AdditionalProperties", "additionalProperties", false),
+    ("PatternProperties", "patternProperties", false),
+    ("Dependencies", "dependencies", false),
+    ("AdditionalItems", "additionalItems", false),
+    ("Definitions", "definitions", false),
+    ("ExternalDocs", "externalDocs", true),
+    ("Example", "example", true),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields", true),
+    ("XEmbeddedResource", "x-kubernetes-embedded-resource", false),
+    ("XIntOrString", "x-kubernetes-int-or-string", false),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", false),
+    ("XListType", "x-kubernetes-list-type", false),
+    ("XMapType", "x-kubernetes-map-type", false),
+];
+
+/// The allowed ones, in the order in which messages list them.
+const ALLOWED_AT_ROOT: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
+     MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
+     XPreserveUnknownFields XValidations]";
+
+/// What is wrong with the schema of the version `version`, or with that of all, which go by the name of the first.
+pub(super) fn validate_validation(
+    validation: &Validation<'_>,
+    has_status: bool,
+    _version: &str,
+    check: &Check<'_>,
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
+    let Some(schema) = &validation.schema else { return };
+    let path = path.child("openAPIV3Schema");
+    let before = errors.len();
+    if has_status {
+        errors.extend(root_beside_status(schema, &path));
+    }
+    if schema.nullable {
+        let detail = "nullable cannot be true at the root";
+        errors.push(FieldError::forbidden(&path.child("nullable").field(), detail));
+    }
+    let unreadable = structural_rules::unreadable(schema).filter(|_| check.needs_structure);
+    if check.needs_structure && unreadable.is_none() {
+        errors.extend(validate_structure(schema, check, &path));
+    }
+    errors.extend(schema_rules::validate_schema(schema, &path, check.options));
+    // What makes a schema unreadable has mostly been said already, and then with its place.
+    if let Some(error) = unreadable.filter(|_| errors.len() == before) {
+        errors.push(FieldError::invalid(&path.field(), "", error));
+    }
+}
+
+/// The structure, and if there is nothing wrong with it, the defaults in it.
+fn validate_structure(schema: &JsonSchemaProps<'_>, check: &Check<'_>, path: &Path<'_>) -> ErrorList {
+    let errors = structural_rules::validate_structural(schema, path);
+    let has_defaults = || schema.has(&mut |schema| schema.default.is_some());
+    let Some(tree) = schema.tree.filter(|_| errors.is_empty() && has_defaults()) else { return errors };
+    match StructuralSchema::new(tree) {
+        Ok(structural) => {
+            let require_pruned = check.options.require_pruned_defaults;
+            default_rules::validate_defaults(schema, &structural, path, require_pruned)
+        }
+        Err(error) => vec![FieldError::invalid(&path.field(), "", error)],
+    }
+}
+
+fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<FieldError> {
+    let is_set = |name: &str| match schema.get(name) {
+        None => false,
+        // These are not flags, and say something also by `false`.
+        Some(Value::Bool(false)) => {
+            matches!(
+                name,
+                "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields"
+            )
+        }
+        Some(Value::String(text)) => !text.is_empty() || matches!(name, "$ref"),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    };
+    for (field, name, is_allowed) in FIELDS {
+        if field == "Type" && is_set(name) && schema.ty != "object" {
+            let detail = "only \"object\" is allowed as the type at the root of the schema if the status \
+                          subresource is enabled";
+            return Some(FieldError::invalid(&path.child("type").field(), schema.ty, detail));
+        }
+        if !is_allowed && is_set(name) {
+            let detail = format!(
+                "only {ALLOWED_AT_ROOT} fields are allowed at the root of the schema if the status subresource is \
+                 enabled"
+            );
+            let error = FieldError::invalid(&path.field(), Value::Null, detail);
+            return Some(go_json::shown(error, go_json::bounded_schema(schema)));
+        }
+    }
+    None
+}

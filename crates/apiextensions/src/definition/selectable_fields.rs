@@ -1,0 +1,84 @@
+//! Which fields lists and watches may select by
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#crd-selectable-fields>).
+
+use super::json_schema_props::JsonSchemaProps;
+use super::options::ValidationOptions;
+use super::path::Path;
+use super::spec::{Spec, same};
+use super::{structural_rules, valid_path};
+use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
+
+/// How many there may be, since the server computes each for each object.
+const MAX_SELECTABLE_FIELDS: usize = 8;
+
+/// What is wrong with the fields of a version, or (`version` is "") of all.
+pub(super) fn validate_selectable_fields(
+    fields: &[Value],
+    schema: &JsonSchemaProps<'_>,
+    path: &Path<'_>,
+    version: &str,
+    options: &ValidationOptions,
+) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let is_readable = structural_rules::unreadable(schema).is_none();
+    let mut unique: Vec<String> = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let path = path.index(index);
+        let path = path.child("jsonPath");
+        let json_path = field.str_at("jsonPath");
+        if json_path.is_empty() {
+            errors.push(FieldError::required(&path.field(), ""));
+            continue;
+        }
+        let found = match valid_path::follow(json_path, schema, false) {
+            Ok(found) if is_readable => found,
+            Ok(_) => continue,
+            Err(error) => {
+                let detail = format!("is an invalid path: {error}");
+                errors.push(FieldError::invalid(&path.field(), json_path, detail));
+                continue;
+            }
+        };
+        if found.root == "metadata" {
+            let detail = "must not point to fields in metadata";
+            errors.push(FieldError::invalid(&path.field(), json_path, detail));
+        }
+        if !found.schema.is_some_and(|schema| matches!(schema.ty, "string" | "boolean" | "integer")) {
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings \
+                          with formats are allowed.";
+            errors.push(FieldError::invalid(&path.field(), json_path, detail));
+        }
+        if unique.contains(&found.text) {
+            errors.push(FieldError::duplicate(&path.field(), json_path));
+        } else if unique.len() <= fields.len().min(MAX_TOLD_APART) {
+            unique.push(found.text);
+        }
+    }
+    let may_be_more = options.allow_too_many_selectable_fields.iter().any(|allowed| allowed == version);
+    if unique.len() > MAX_SELECTABLE_FIELDS && !may_be_more {
+        errors.push(FieldError::too_many(&path.field(), unique.len(), MAX_SELECTABLE_FIELDS));
+    }
+    errors
+}
+
+/// Beyond so many, duplicates are not looked for: there are too many anyway, and looking takes time.
+const MAX_TOLD_APART: usize = 4096;
+
+/// Where there are more than there may be, but no others than before: the versions, and "" for the definition.
+pub(super) fn too_many_unchanged(new: &Spec<'_>, old: &Spec<'_>) -> Vec<String> {
+    let list = |fields: &[Value]| Value::from(fields);
+    let is_kept = |new: &[Value], old: &[Value]| {
+        old.len() > MAX_SELECTABLE_FIELDS && same(Some(&list(new)), Some(&list(old)))
+    };
+    let mut kept = Vec::new();
+    if is_kept(new.common.selectable_fields, old.common.selectable_fields) {
+        kept.push(String::new());
+    }
+    for version in &new.versions {
+        let old = old.versions.iter().rfind(|old| old.name == version.name);
+        if old.is_some_and(|old| is_kept(version.own.selectable_fields, old.own.selectable_fields)) {
+            kept.push(version.name.to_owned());
+        }
+    }
+    kept
+}

@@ -1,0 +1,167 @@
+//! A definition's spec as its rules see it.
+//!
+//! The rules were made for a form that says once, for the whole definition, what all versions have alike; where
+//! something is wrong there, the error's path says so (`spec.validation.openAPIV3Schema` instead of
+//! `spec.versions[0].schema.openAPIV3Schema`). Clients match these paths.
+
+use super::json_schema_props::JsonSchemaProps;
+use pintle_machinery::{Value, ValueExt};
+
+/// The spec, with what all versions have in common taken out of them.
+#[derive(Debug)]
+pub(super) struct Spec<'a> {
+    pub(super) tree: &'a Value,
+    pub(super) common: Parts<'a>,
+    pub(super) versions: Vec<Version<'a>>,
+}
+
+/// One version.
+#[derive(Debug)]
+pub(super) struct Version<'a> {
+    pub(super) tree: &'a Value,
+    pub(super) name: &'a str,
+    pub(super) own: Parts<'a>,
+}
+
+/// What is said for a version, or once for all.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'a> {
+    pub(super) validation: Option<Validation<'a>>,
+    pub(super) subresources: Option<&'a Value>,
+    pub(super) columns: &'a [Value],
+    pub(super) selectable_fields: &'a [Value],
+}
+
+/// A schema's place, which may be empty.
+#[derive(Debug)]
+pub(super) struct Validation<'a> {
+    pub(super) schema: Option<JsonSchemaProps<'a>>,
+}
+
+impl<'a> Spec<'a> {
+    /// The spec of a definition.
+    pub(super) fn of(definition: &'a Value) -> Spec<'a> {
+        static NOTHING: Value = Value::Null;
+        let tree = definition.at("spec").unwrap_or(&NOTHING);
+        let versions = tree.items_at("versions");
+        let first = versions.first();
+        let is_common = |name: &str| {
+            let value = first.and_then(|version| version.field(name));
+            first.is_some() && versions.iter().all(|version| same(version.field(name), value))
+        };
+        let names = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+        let common = names.map(is_common);
+        let parts = |version: Option<&'a Value>, wanted: [bool; 4]| {
+            let [validation, subresources, columns, fields] = std::array::from_fn(|at| {
+                let wanted = wanted.get(at).is_some_and(|wanted| *wanted);
+                names.get(at).filter(|_| wanted).and_then(|name| version?.field(name))
+            });
+            Parts {
+                validation: validation.map(|validation| Validation {
+                    schema: validation.field("openAPIV3Schema").map(JsonSchemaProps::read),
+                }),
+                subresources,
+                columns: columns.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default(),
+                selectable_fields: fields.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default(),
+            }
+        };
+        Spec {
+            tree,
+            common: parts(first, common),
+            versions: versions
+                .iter()
+                .map(|version| Version {
+                    tree: version,
+                    name: version.str_at("name"),
+                    own: parts(Some(version), common.map(|common| !common)),
+                })
+                .collect(),
+        }
+    }
+
+    /// All schemas.
+    pub(super) fn schemas(&self) -> impl Iterator<Item = &JsonSchemaProps<'a>> {
+        let parts = std::iter::once(&self.common).chain(self.versions.iter().map(|version| &version.own));
+        parts.filter_map(Parts::schema)
+    }
+
+    /// Whether one of the schemas has a schema that meets a condition.
+    pub(super) fn any_schema(&self, mut condition: impl FnMut(&JsonSchemaProps<'a>) -> bool) -> bool {
+        self.schemas().any(|schema| schema.has(&mut condition))
+    }
+
+    /// Whether unknown fields of all objects are kept, which only older servers accepted.
+    pub(super) fn preserves_unknown_fields(&self) -> bool {
+        self.tree.bool_at("preserveUnknownFields")
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// The schema.
+    pub(super) fn schema(&self) -> Option<&JsonSchemaProps<'a>> {
+        self.validation.as_ref()?.schema.as_ref()
+    }
+
+    /// Whether there is a status subresource.
+    pub(super) fn has_status(&self) -> bool {
+        self.subresources.is_some_and(|subresources| subresources.field("status").is_some())
+    }
+}
+
+/// Equal, where `null` and absent are the same. An empty object is something: it says that a part is there.
+pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let (Some(one), Some(other)) = (something(one), something(other)) else {
+        return something(one).is_none() && something(other).is_none();
+    };
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            one.iter().all(|(name, value)| same(Some(value), other.get(name)))
+                && other.iter().all(|(name, value)| value.is_null() || one.contains_key(name))
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(Some(one), Some(other)))
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn something(value: Option<&Value>) -> Option<&Value> {
+    value.filter(|value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_versions_have_alike_is_common() {
+        let definition = json!({"spec": {"versions": [
+            {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object"}}, "subresources": {}},
+            {"name": "v2", "schema": {"openAPIV3Schema": {"type": "object"}}},
+        ]}});
+        let spec = Spec::of(&definition);
+        assert!(spec.common.schema().is_some() && spec.common.subresources.is_none());
+        let own = spec
+            .versions
+            .iter()
+            .map(|version| (version.own.schema().is_some(), version.own.subresources.is_some()));
+        assert_eq!(own.collect::<Vec<_>>(), [(false, true), (false, false)]);
+    }
+
+    #[test]
+    fn empty_objects_differ_from_absent_ones() {
+        let check = |one: Value, other: Value, expected: bool| {
+            assert_eq!(same(Some(&one), Some(&other)), expected, "{one} {other}");
+            assert_eq!(same(Some(&other), Some(&one)), expected, "{other} {one}");
+        };
+        check(json!({"a": {}}), json!({}), false);
+        check(json!({"a": null, "b": []}), json!({"b": null}), true);
+        check(json!({"a": 1}), json!({"a": 1.0}), false);
+        check(json!({"a": [{"b": null}]}), json!({"a": [{}]}), true);
+    }
+}

@@ -1,0 +1,183 @@
+//! What happens to a definition when it is written.
+
+use super::spec::same;
+use super::{formats, validation};
+use crate::controllers::{condition, finalizer::FINALIZER};
+use pintle_machinery::{ErrorList, Value, ValueExt, meta::ObjectMeta};
+use pintle_registry::{RequestContext, Strategy};
+use serde_json::json;
+
+/// The rules of definitions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DefinitionStrategy;
+
+impl Strategy for DefinitionStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["status"]
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        set_defaults(object);
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.set("status", json!({}));
+        object.set_generation(1);
+        add_stored_version(object);
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validation::validate(object)
+    }
+
+    fn warnings_on_create(&self, _context: &RequestContext<'_>, object: &Value) -> Vec<String> {
+        formats::warnings(object, None)
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "status");
+        let is_changed = !same(object.at("spec"), old.at("spec"));
+        object.set_generation(old.generation() + i64::from(is_changed));
+        add_stored_version(object);
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_update(object, old)
+    }
+
+    fn warnings_on_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> Vec<String> {
+        formats::warnings(object, Some(old))
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn prepare_for_deletion(&self, object: &mut Value) {
+        if condition::find(object, "Terminating").is_some() {
+            // It has been asked for before.
+            return;
+        }
+        // Unlike other kinds, it is not thereby another, and has no grace period.
+        object.remove_at("metadata.deletionGracePeriodSeconds");
+        object.set_generation(object.generation().saturating_sub(1));
+        let mut finalizers = object.items_at("metadata.finalizers").to_vec();
+        if !finalizers.iter().any(|own| own == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+        object.set("metadata.finalizers", finalizers);
+        let says = condition::Says {
+            condition_type: "Terminating",
+            status: "True",
+            reason: "InstanceDeletionPending",
+            message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        };
+        condition::set(object, says);
+    }
+
+    /// A definition never goes with the request to delete it: its objects go first.
+    fn may_be_removed(&self, object: &Value) -> bool {
+        object.is_terminating()
+    }
+}
+
+/// The rules of a definition's status, whose writer keeps the spec.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatusStrategy;
+
+impl Strategy for StatusStrategy {
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        set_defaults(object);
+    }
+
+    fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
+        keep(object, old, "spec");
+        object.set_generation(old.generation());
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        validation::validate_status_update(object, old)
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+fn set_defaults(object: &mut Value) {
+    let kind = object.str_at("spec.names.kind").to_owned();
+    if !kind.is_empty() {
+        if object.str_at("spec.names.singular").is_empty() {
+            object.set("spec.names.singular", kind.to_lowercase());
+        }
+        if object.str_at("spec.names.listKind").is_empty() {
+            object.set("spec.names.listKind", format!("{kind}List"));
+        }
+    }
+    if object.items_at("status.storedVersions").is_empty() {
+        add_stored_version(object);
+    }
+    object.set_default("spec.conversion", json!({"strategy": "None"}));
+    if let Some(service) = object.at_mut("spec.conversion.webhook.clientConfig.service") {
+        service.set_default("port", 443);
+    }
+}
+
+/// Notes the storage version among those in which objects may be found.
+fn add_stored_version(object: &mut Value) {
+    let versions = object.items_at("spec.versions");
+    let Some(storage) = versions.iter().find(|version| version.bool_at("storage")) else { return };
+    let name = Value::from(storage.str_at("name"));
+    let mut stored = object.items_at("status.storedVersions").to_vec();
+    if !stored.contains(&name) {
+        stored.push(name);
+        object.set("status.storedVersions", stored);
+    }
+}
+
+/// Takes a part back to what it was.
+fn keep(object: &mut Value, old: &Value, name: &str) {
+    match old.at(name) {
+        Some(value) => object.set(name, value.clone()),
+        None => {
+            object.remove_at(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_conversion_and_stored_versions_have_defaults() {
+        let mut definition = json!({"spec": {
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1"}, {"name": "v2", "storage": true}],
+            "conversion": {"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"name": "s"}}}},
+        }});
+        set_defaults(&mut definition);
+        assert_eq!(definition.str_at("spec.names.singular"), "thing");
+        assert_eq!(definition.str_at("spec.names.listKind"), "ThingList");
+        assert_eq!(definition.i64_at("spec.conversion.webhook.clientConfig.service.port"), Some(443));
+        assert_eq!(definition.at("status"), Some(&json!({"storedVersions": ["v2"]})));
+        let once = definition.clone();
+        set_defaults(&mut definition);
+        assert_eq!(definition, once);
+    }
+
+    #[test]
+    fn a_new_storage_version_is_added_to_those_before() {
+        let mut definition = json!({
+            "spec": {"versions": [{"name": "v1"}, {"name": "v2", "storage": true}]},
+            "status": {"storedVersions": ["v1"]},
+        });
+        add_stored_version(&mut definition);
+        add_stored_version(&mut definition);
+        assert_eq!(definition.at("status.storedVersions"), Some(&json!(["v1", "v2"])));
+    }
+}

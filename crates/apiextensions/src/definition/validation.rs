@@ -1,0 +1,345 @@
+//! What is wrong with a definition, in the order in which the reference finds it.
+
+use super::columns::validate_column;
+use super::conversion_rules::validate_conversion;
+use super::names::validate_names;
+use super::options::ValidationOptions;
+use super::path::Path;
+use super::schema_validation::validate_validation;
+use super::selectable_fields::validate_selectable_fields;
+use super::spec::{Parts, Spec, Version};
+use super::subresources::validate_subresources;
+use super::{api_approval, deprecation, go_json, structural_rules};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, Value, ValueExt,
+    validation::{
+        is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain, validate_immutable_field,
+        validate_object_meta_accessor, validate_object_meta_accessor_update,
+    },
+};
+
+const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
+
+/// What is wrong with a new definition.
+pub(super) fn validate(definition: &Value) -> ErrorList {
+    let name = |name: &str, prefix: bool| {
+        let mut wrong = name_is_dns_subdomain(name, prefix);
+        let required =
+            format!("{}.{}", definition.str_at("spec.names.plural"), definition.str_at("spec.group"));
+        if name != required {
+            wrong.push("must be spec.names.plural+\".\"+spec.group".to_owned());
+        }
+        wrong
+    };
+    let options = ValidationOptions::for_create();
+    let spec = Spec::of(definition);
+    let mut errors = validate_object_meta_accessor(definition, false, name, &FieldPath::new("metadata"));
+    validate_spec(&spec, &options, &mut errors);
+    validate_rest(definition, &spec, None, &mut errors);
+    errors
+}
+
+/// What is wrong with a change of a definition.
+pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
+    let options = ValidationOptions::for_update(definition, old);
+    let spec = Spec::of(definition);
+    let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
+    validate_spec(&spec, &options, &mut errors);
+    let mut immutable = |path: &str| {
+        let (new, old) = (Value::from(definition.str_at(path)), Value::from(old.str_at(path)));
+        errors.extend(validate_immutable_field(&new, &old, &FieldPath::new(path)));
+    };
+    if options.require_immutable_names {
+        // What is stored depends on them.
+        immutable("spec.scope");
+        immutable("spec.names.kind");
+    }
+    immutable("spec.group");
+    immutable("spec.names.plural");
+    validate_rest(definition, &spec, Some(old), &mut errors);
+    errors
+}
+
+/// What is wrong with a change of a definition's status.
+pub(super) fn validate_status_update(definition: &Value, old: &Value) -> ErrorList {
+    let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
+    validate_status(definition, &mut errors);
+    errors
+}
+
+/// All but metadata and spec.
+fn validate_rest(definition: &Value, spec: &Spec<'_>, old: Option<&Value>, errors: &mut ErrorList) {
+    validate_status(definition, errors);
+    validate_stored_versions(definition, spec, errors);
+    validate_approval(definition, old, errors);
+    let did_preserve = old.is_some_and(|old| old.bool_at("spec.preserveUnknownFields"));
+    if spec.preserves_unknown_fields() && !did_preserve {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
+                      spec.versions[*].schema instead";
+        errors.push(FieldError::invalid(&FieldPath::new("spec.preserveUnknownFields"), true, detail));
+    }
+}
+
+fn validate_status(definition: &Value, errors: &mut ErrorList) {
+    let status = Path::new("status");
+    if let Some(names) = definition.at("status.acceptedNames") {
+        validate_names(names, &status.child("acceptedNames"), errors);
+    }
+}
+
+/// Objects in a version that was stored can be anywhere in the store until somebody says that there are none any more.
+fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut ErrorList) {
+    let path = FieldPath::new("status.storedVersions");
+    let stored = definition.items_at("status.storedVersions");
+    if stored.is_empty() {
+        let value = definition.at("status.storedVersions").cloned().unwrap_or_default();
+        errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
+        return;
+    }
+    let is_stored = |name: &str| stored.iter().any(|stored| stored == name);
+    for (index, version) in spec.versions.iter().enumerate() {
+        let is_taken = spec.versions.iter().take(index).any(|earlier| earlier.name == version.name);
+        if version.tree.bool_at("storage") && (is_taken || !is_stored(version.name)) {
+            let detail = format!("must have the storage version {}", version.name);
+            errors.push(FieldError::invalid(&path, stored, detail));
+        }
+    }
+    for (index, name) in stored.iter().enumerate() {
+        let is_last = !stored.iter().skip(index + 1).any(|later| later == name);
+        let name = name.as_str().unwrap_or_default();
+        if is_last && !spec.versions.iter().any(|version| version.name == name) {
+            let detail = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in \
+                 spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
+                 {name} from status.storedVersions"
+            );
+            errors.push(FieldError::invalid(&path.index(index), name, detail));
+        }
+    }
+}
+
+fn validate_approval(definition: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+    use api_approval::{ANNOTATION, ApprovalState, approval};
+    if !api_approval::is_protected_group(definition.str_at("spec.group")) {
+        return;
+    }
+    let (state, reason) = approval(definition);
+    if old.is_some_and(|old| approval(old).0 == state) {
+        // Who does not touch the annotation need not know of it.
+        return;
+    }
+    let path = FieldPath::new("metadata.annotations").key(ANNOTATION);
+    match state {
+        ApprovalState::Approved | ApprovalState::Bypassed => {}
+        ApprovalState::Missing => errors.push(FieldError::required(&path, reason)),
+        ApprovalState::Invalid => {
+            errors.push(FieldError::invalid(&path, api_approval::annotation(definition), reason));
+        }
+    }
+}
+
+fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut ErrorList) {
+    let path = Path::new("spec");
+    validate_group_and_scope(spec, &path, errors);
+    validate_presence_of_schemas(spec, options, &path, errors);
+    let preserves = spec.preserves_unknown_fields();
+    let has_defaults = spec.any_schema(|schema| schema.default.is_some());
+    if has_defaults && preserves {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid(&path.child("preserveUnknownFields").field(), true, detail));
+    }
+    let needs_structure = !preserves
+        || has_defaults
+        || options.require_structural_schemas
+        || spec.any_schema(|schema| {
+            schema.embedded_resource
+                || schema.preserve_unknown_fields.is_some()
+                || schema.int_or_string
+                || !schema.list_map_keys.is_empty()
+                || schema.list_type.is_some()
+                || !schema.validations.is_empty()
+        });
+    let check = Check { options, needs_structure };
+    let has_own_subresources = spec.versions.iter().any(|version| version.own.subresources.is_some());
+    let versions_path = path.child("versions");
+    for (index, version) in spec.versions.iter().enumerate() {
+        let path = versions_path.index(index);
+        let wrong = is_dns1035_label(version.name);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid(&path.child("name").field(), version.name, wrong.join(",")));
+        }
+        let has_status = match has_own_subresources {
+            false => spec.common.has_status(),
+            true => {
+                let named = spec.versions.iter().find(|other| other.name == version.name);
+                named.is_some_and(|version| version.own.has_status())
+            }
+        };
+        validate_version(version, has_status, &check, &path, errors);
+    }
+    validate_set_of_versions(spec, &path, errors);
+    validate_presence_of_names(spec, &path, errors);
+    let first = spec.versions.first().map_or("", |version| version.name);
+    let has_status = spec.common.has_status() || spec.versions.iter().any(|version| version.own.has_status());
+    if let Some(validation) = &spec.common.validation {
+        validate_validation(validation, has_status, first, &check, &path.child("validation"), errors);
+    }
+    validate_parts(&spec.common, &path, errors);
+    validate_common_selectable_fields(spec, options, &path, errors);
+    if let Some(conversion) = spec.tree.at("conversion") {
+        let path = path.child("conversion");
+        let strategy = conversion.str_at("strategy");
+        if strategy != "None" && preserves {
+            let detail = "must be None if spec.preserveUnknownFields is true";
+            let error = FieldError::invalid(&path.child("strategy").field(), strategy, detail);
+            errors.push(go_json::as_json(error));
+        }
+        errors.extend(validate_conversion(conversion, &path, options));
+    }
+}
+
+/// What all checks of schemas in one definition go by.
+pub(super) struct Check<'o> {
+    pub(super) options: &'o ValidationOptions,
+    /// Whether schemas have to be structural.
+    pub(super) needs_structure: bool,
+}
+
+fn validate_group_and_scope(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let group = spec.tree.str_at("group");
+    let group_path = path.child("group");
+    let wrong = is_dns1123_subdomain(group);
+    if group.is_empty() {
+        errors.push(FieldError::required(&group_path.field(), ""));
+    } else if !wrong.is_empty() {
+        errors.push(FieldError::invalid(&group_path.field(), group, wrong.join(",")));
+    } else if !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(FieldError::invalid(&group_path.field(), group, detail));
+    }
+    match spec.tree.str_at("scope") {
+        "" => errors.push(FieldError::required(&path.child("scope").field(), "")),
+        scope if SCOPES.contains(&scope) => {}
+        other => errors.push(FieldError::not_supported(&path.child("scope").field(), other, &SCOPES)),
+    }
+}
+
+fn validate_presence_of_schemas(
+    spec: &Spec<'_>,
+    options: &ValidationOptions,
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
+    if spec.common.schema().is_some() || !options.require_schemas && spec.preserves_unknown_fields() {
+        return;
+    }
+    let path = path.child("versions");
+    for (index, version) in spec.versions.iter().enumerate() {
+        if version.own.schema().is_some() || !options.require_schemas && !version.tree.bool_at("served") {
+            continue;
+        }
+        let path = path.index(index);
+        let path = path.child("schema");
+        let detail = if options.require_schemas { "" } else { "because otherwise all fields are pruned" };
+        errors.push(FieldError::required(&path.child("openAPIV3Schema").field(), detail));
+    }
+}
+
+fn validate_version(
+    version: &Version<'_>,
+    has_status: bool,
+    check: &Check<'_>,
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
+    deprecation::validate_deprecation(version.tree, path, errors);
+    if let Some(validation) = &version.own.validation {
+        validate_validation(validation, has_status, version.name, check, &path.child("schema"), errors);
+    }
+    validate_parts(&version.own, path, errors);
+    let fields = version.own.selectable_fields;
+    if fields.is_empty() {
+        return;
+    }
+    let fields_path = path.child("selectableFields");
+    match version.own.schema() {
+        None => {
+            let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            errors.push(FieldError::invalid(&fields_path.field(), "", detail));
+        }
+        Some(schema) => {
+            if let Some(error) = structural_rules::unreadable(schema) {
+                errors.push(FieldError::invalid(&path.child("schema.openAPIV3Schema").field(), "", error));
+            }
+            let fields =
+                validate_selectable_fields(fields, schema, &fields_path, version.name, check.options);
+            errors.extend(fields);
+        }
+    }
+}
+
+fn validate_common_selectable_fields(
+    spec: &Spec<'_>,
+    options: &ValidationOptions,
+    path: &Path<'_>,
+    errors: &mut ErrorList,
+) {
+    let fields = spec.common.selectable_fields;
+    if fields.is_empty() {
+        return;
+    }
+    let fields_path = path.child("selectableFields");
+    if spec.common.validation.is_none() {
+        let detail = "may only be set when validations.schema is included";
+        errors.push(FieldError::invalid(&fields_path.field(), "", detail));
+    } else if let Some(schema) = spec.common.schema() {
+        if let Some(error) = structural_rules::unreadable(schema) {
+            errors.push(FieldError::invalid(&path.child("schema.openAPIV3Schema").field(), "", error));
+        }
+        errors.extend(validate_selectable_fields(fields, schema, &fields_path, "", options));
+    }
+}
+
+/// Subresources and columns.
+fn validate_parts(parts: &Parts<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    if let Some(subresources) = parts.subresources {
+        validate_subresources(subresources, &path.child("subresources"), errors);
+    }
+    let path = path.child("additionalPrinterColumns");
+    for (index, column) in parts.columns.iter().enumerate() {
+        validate_column(column, &path.index(index), errors);
+    }
+}
+
+fn validate_set_of_versions(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    let mut names: Vec<&str> = spec.versions.iter().map(|version| version.name).collect();
+    names.sort_unstable();
+    let mut wrong = |detail: &str| {
+        let error = FieldError::invalid(&path.child("versions").field(), Value::Null, detail);
+        errors.push(go_json::shown(error, go_json::bounded_versions(spec)));
+    };
+    if names.windows(2).any(|pair| matches!(pair, [one, other] if one == other)) {
+        wrong("must contain unique version names");
+    }
+    if spec.versions.iter().filter(|version| version.tree.bool_at("storage")).count() != 1 {
+        wrong("must have exactly one version marked as storage version");
+    }
+    let first = spec.versions.first().map_or("", |version| version.name);
+    let wrong = is_dns1035_label(first);
+    if !first.is_empty() && !wrong.is_empty() {
+        errors.push(FieldError::invalid(&path.child("version").field(), first, wrong.join(",")));
+    }
+}
+
+/// Some names are required in the spec, not in the status.
+fn validate_presence_of_names(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {
+    static NOTHING: Value = Value::Null;
+    let names = spec.tree.at("names").unwrap_or(&NOTHING);
+    let path = path.child("names");
+    for name in ["plural", "singular", "kind", "listKind"] {
+        if names.str_at(name).is_empty() {
+            errors.push(FieldError::required(&path.child(name).field(), ""));
+        }
+    }
+    validate_names(names, &path, errors);
+}

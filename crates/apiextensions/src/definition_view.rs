@@ -1,0 +1,166 @@
+//! What serving and the controllers need to know of a definition, read from its JSON without its schemas.
+
+use pintle_cacher::CachedObject;
+use pintle_machinery::Value;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A definition as of one revision. Its schemas stay in the JSON that the cache holds until somebody needs them.
+pub(crate) struct Definition {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: Spec,
+    pub(crate) status: DefinitionStatus,
+    object: Arc<CachedObject>,
+}
+
+#[derive(Deserialize)]
+struct Parsed {
+    metadata: Metadata,
+    spec: Spec,
+    #[serde(default)]
+    status: DefinitionStatus,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+    pub(crate) deletion_timestamp: Option<String>,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Spec {
+    pub(crate) group: String,
+    pub(crate) names: Names,
+    pub(crate) scope: String,
+    pub(crate) versions: Vec<Version>,
+    pub(crate) conversion: Option<Conversion>,
+    pub(crate) preserve_unknown_fields: bool,
+}
+
+/// Names, as asked for and as accepted.
+#[derive(Debug, Deserialize, Default, Clone, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Names {
+    pub(crate) plural: String,
+    pub(crate) singular: String,
+    pub(crate) short_names: Vec<String>,
+    pub(crate) kind: String,
+    pub(crate) list_kind: String,
+    pub(crate) categories: Vec<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Version {
+    pub(crate) name: String,
+    pub(crate) served: bool,
+    pub(crate) storage: bool,
+    pub(crate) deprecated: bool,
+    pub(crate) deprecation_warning: Option<String>,
+    pub(crate) subresources: Option<Subresources>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Subresources {
+    pub(crate) status: Option<Present>,
+    pub(crate) scale: Option<Scale>,
+}
+
+/// An object of which nothing matters but that it is there.
+#[derive(Deserialize, Default)]
+pub(crate) struct Present {}
+
+#[derive(Deserialize, Default, Clone)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas_path: String,
+    pub(crate) status_replicas_path: String,
+    pub(crate) label_selector_path: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Conversion {
+    pub(crate) strategy: String,
+    pub(crate) webhook: Option<Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DefinitionStatus {
+    pub(crate) conditions: Option<Vec<Condition>>,
+    pub(crate) accepted_names: Names,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Condition {
+    #[serde(rename = "type")]
+    pub(crate) condition_type: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+impl Definition {
+    /// Reads a cached definition.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn read(object: &Arc<CachedObject>) -> Result<Definition, String> {
+        let parsed: Parsed = serde_json::from_slice(object.json()).map_err(|error| error.to_string())?;
+        let Parsed { metadata, spec, status } = parsed;
+        Ok(Definition { metadata, spec, status, object: object.clone() })
+    }
+
+    /// The cached object that this was read from.
+    pub(crate) fn object(&self) -> &Arc<CachedObject> {
+        &self.object
+    }
+
+    /// Of each version, what it shows and can be selected by.
+    pub(crate) fn shown(&self) -> Vec<Value> {
+        #[derive(Deserialize)]
+        struct Whole {
+            spec: Versions,
+        }
+        #[derive(Deserialize)]
+        struct Versions {
+            versions: Vec<Shown>,
+        }
+        #[derive(Deserialize, Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shown {
+            #[serde(default)]
+            additional_printer_columns: Value,
+            #[serde(default)]
+            selectable_fields: Value,
+        }
+        let read: Result<Whole, _> = serde_json::from_slice(self.object.json());
+        let versions = read.map(|whole| whole.spec.versions).unwrap_or_default();
+        versions.into_iter().map(|shown| serde_json::to_value(shown).unwrap_or_default()).collect()
+    }
+
+    /// A condition by its type.
+    pub(crate) fn condition(&self, condition_type: &str) -> Option<&Condition> {
+        let conditions = self.status.conditions.as_deref().unwrap_or_default();
+        conditions.iter().find(|condition| condition.condition_type == condition_type)
+    }
+
+    /// Whether a condition is there and true.
+    pub(crate) fn is_true(&self, condition_type: &str) -> bool {
+        self.condition(condition_type).is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Whether it is being deleted.
+    pub(crate) fn is_terminating(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+}

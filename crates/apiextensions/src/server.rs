@@ -1,0 +1,96 @@
+//! The tasks of the server.
+
+use crate::{
+    controllers::{
+        ApiApproval, Context, Controller, Establishing, Finalizer, Naming, NonStructural, Worker, resource,
+    },
+    conversion::{ConversionMetrics, Webhooks},
+    informer::{Definitions, Handler, Informer},
+    serving::Serving,
+};
+use pintle_apiserver::registry::{StorageFactory, Stores};
+use pintle_machinery::Status;
+use pintle_openapi::CustomDefinitions;
+use pintle_webhook::ClusterIpResolver;
+use prometheus::core::Collector;
+use std::sync::Arc;
+use tokio::{runtime::Handle as Runtime, sync::watch, task::JoinHandle};
+
+/// A running server: what serves custom resources, and its controllers.
+pub struct ApiExtensions {
+    definitions: Arc<Definitions>,
+    synced: watch::Receiver<bool>,
+    tasks: Vec<JoinHandle<()>>,
+    metrics: ConversionMetrics,
+}
+
+impl ApiExtensions {
+    /// Starts to serve what the definitions in `stores` define, until `stopping` turns true.
+    ///
+    /// # Errors
+    /// When `stores` has no definitions.
+    pub fn start(
+        stores: &Arc<Stores>,
+        storage: &Arc<StorageFactory>,
+        runtime: &Runtime,
+        stopping: &watch::Receiver<bool>,
+    ) -> Result<ApiExtensions, Status> {
+        let definitions = Arc::new(Definitions::default());
+        let context = Context { stores: stores.clone(), definitions: definitions.clone() };
+        // First come those who serve, so that what a controller says is true when it says so.
+        let metrics = ConversionMetrics::new().map_err(Status::internal_error)?;
+        let services = Arc::new(ClusterIpResolver::new(stores.clone()));
+        let webhooks = Webhooks { services, metrics: metrics.clone() };
+        let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone(), webhooks);
+        let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving)];
+        let mut tasks = Vec::new();
+        run(Naming::new(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
+        run(Establishing(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
+        run(NonStructural(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
+        run(ApiApproval(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
+        run(Finalizer(context), &mut handlers, &mut tasks, runtime, stopping);
+        let (synced, is_synced) = watch::channel(false);
+        let store = stores.store(&resource())?;
+        let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
+        tasks.push(runtime.spawn(informer.run(stopping.clone())));
+        Ok(ApiExtensions { definitions, synced: is_synced, tasks, metrics })
+    }
+
+    /// The definitions, for the documents about what they define.
+    pub fn definitions(&self) -> Arc<dyn CustomDefinitions> {
+        self.definitions.clone()
+    }
+
+    /// What is counted, for the server's metrics.
+    pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
+        vec![Box::new(self.metrics.clone())]
+    }
+
+    /// Tells whether every definition that was there at the start has been looked at.
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.clone()
+    }
+
+    /// Waits until every definition that was there at the start is served, if it is to be.
+    pub async fn wait_synced(&self) {
+        // Who has ended will serve nothing more.
+        drop(self.synced.clone().wait_for(|synced| *synced).await);
+    }
+
+    /// The tasks, which end when the server stops.
+    pub fn into_tasks(self) -> Vec<JoinHandle<()>> {
+        self.tasks
+    }
+}
+
+fn run<C: Controller + 'static>(
+    controller: C,
+    handlers: &mut Vec<Arc<dyn Handler>>,
+    tasks: &mut Vec<JoinHandle<()>>,
+    runtime: &Runtime,
+    stopping: &watch::Receiver<bool>,
+) {
+    let worker = Worker::new(controller);
+    handlers.push(worker.clone());
+    tasks.push(runtime.spawn(worker.run(stopping.clone())));
+}

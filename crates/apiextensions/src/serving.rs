@@ -1,0 +1,106 @@
+//! Serves what definitions define, as they come, change and go.
+
+use crate::{
+    conversion::Webhooks,
+    definition_view::{Definition, Names},
+    informer::{Change, Handler},
+    resource::{Source, declare},
+};
+use parking_lot::Mutex;
+use pintle_apiserver::registry::{CustomResource, StorageFactory, Stores};
+use pintle_machinery::GroupResource;
+use std::{collections::HashMap, sync::Arc};
+use tokio::runtime::Handle as Runtime;
+
+/// The part of the server that keeps the served resources as the definitions say.
+pub(crate) struct Serving {
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) storage: Arc<StorageFactory>,
+    pub(crate) runtime: Runtime,
+    webhooks: Webhooks,
+    served: Mutex<HashMap<String, Served>>,
+}
+
+/// What is served of one definition, and by what of it.
+struct Served {
+    uid: String,
+    generation: i64,
+    names: Names,
+    resource: GroupResource,
+    source: Source,
+}
+
+impl Served {
+    /// Whether the definition still says what it said when this began.
+    fn is_current(&self, definition: &Definition) -> bool {
+        self.uid == definition.metadata.uid
+            && self.generation == definition.metadata.generation
+            && self.names == definition.status.accepted_names
+    }
+}
+
+impl Serving {
+    pub(crate) fn new(
+        stores: Arc<Stores>,
+        storage: Arc<StorageFactory>,
+        runtime: Runtime,
+        webhooks: Webhooks,
+    ) -> Serving {
+        Serving { stores, storage, runtime, webhooks, served: Mutex::default() }
+    }
+
+    fn serve(&self, definition: &Arc<Definition>) {
+        let mut all = self.served.lock();
+        let name = &definition.metadata.name;
+        if let Some(served) = all.get(name).filter(|served| served.is_current(definition)) {
+            self.stores.set_terminating(&served.resource, definition.is_true("Terminating"));
+            served.source.store(definition.object().clone());
+            return;
+        }
+        let declared = declare(definition, &self.webhooks);
+        let is_served =
+            |version: &str| definition.spec.versions.iter().any(|own| own.name == version && own.served);
+        let custom = CustomResource::start(
+            declared.versions,
+            |resource| is_served(&resource.resource.version),
+            declared.terminating,
+            &self.storage,
+            &self.runtime,
+        );
+        let custom = match custom {
+            Ok(custom) => custom,
+            Err(error) => {
+                tracing::error!(%name, %error, "a definition cannot be served");
+                return;
+            }
+        };
+        let resource = custom.store().group_resource().clone();
+        let served = Served {
+            uid: definition.metadata.uid.clone(),
+            generation: definition.metadata.generation,
+            names: definition.status.accepted_names.clone(),
+            resource: resource.clone(),
+            source: declared.source,
+        };
+        let before = all.insert(name.clone(), served);
+        if let Some(before) = before.filter(|before| before.resource != resource) {
+            self.stores.remove_custom(&before.resource);
+        }
+        self.stores.serve_custom(custom);
+    }
+
+    fn remove(&self, name: &str) {
+        if let Some(served) = self.served.lock().remove(name) {
+            self.stores.remove_custom(&served.resource);
+        }
+    }
+}
+
+impl Handler for Serving {
+    fn changed(&self, change: &Change) {
+        match &change.now {
+            Some(now) if now.is_true("NamesAccepted") || now.is_true("Established") => self.serve(now),
+            _ => self.remove(change.name()),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether defaults are what the schema would have them be, asked when a definition is written.
+
+use super::node::{Flags, Node};
+use super::prune::prune_value;
+use super::{StructuralSchema, object_meta, values};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
+
+/// A place in a schema that may have a default.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'s> {
+    schema: &'s StructuralSchema,
+    node: &'s Node,
+    /// Objects here have apiVersion, kind and metadata: the root, and embedded resources.
+    is_resource: bool,
+}
+
+impl StructuralSchema {
+    /// The root, which is a resource.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { schema: self, node: self.root_node(), is_resource: true }
+    }
+}
+
+impl<'s> Place<'s> {
+    fn at(self, node: &'s Node) -> Place<'s> {
+        Place { schema: self.schema, node, is_resource: node.flags.has(Flags::EMBEDDED_RESOURCE) }
+    }
+
+    /// The place of a property.
+    pub(crate) fn property(self, name: &str) -> Option<Place<'s>> {
+        self.schema.property(self.node, name).map(|node| self.at(node))
+    }
+
+    /// The place of items.
+    pub(crate) fn items(self) -> Option<Place<'s>> {
+        self.schema.items(self.node).map(|node| self.at(node))
+    }
+
+    /// The place of additional properties.
+    pub(crate) fn additional(self) -> Option<Place<'s>> {
+        self.schema.additional(self.node).map(|node| self.at(node))
+    }
+
+    /// Whether objects here have apiVersion, kind and metadata of their own.
+    pub(crate) fn is_resource(self) -> bool {
+        self.is_resource
+    }
+
+    /// Whether the schema knows all of the value's fields.
+    pub(crate) fn is_pruned(self, value: &Value) -> bool {
+        let mut pruned = value.clone();
+        prune_value(self.schema, self.node, &mut pruned, self.is_resource);
+        pruned == *value
+    }
+
+    /// Type and metadata of the resources in a value, itself being one included.
+    ///
+    /// # Errors
+    /// What keeps metadata from being decoded.
+    pub(crate) fn check_resources(self, value: &Value, path: &FieldPath) -> Result<ErrorList, FieldError> {
+        let mut coerced = value.clone();
+        let prefixed = |error: FieldError| FieldError { field: below(path, &error.field), ..error };
+        object_meta::coerce_resources(self.schema, self.node, &mut coerced, self.is_resource)
+            .map_err(prefixed)?;
+        let errors = object_meta::validate_resources(self.schema, self.node, &coerced, self.is_resource);
+        Ok(errors.into_iter().map(prefixed).collect())
+    }
+
+    /// What else is wrong with a value.
+    pub(crate) fn check_values(self, value: &Value, path: &FieldPath) -> ErrorList {
+        values::validate_default(self.schema, self.node, value, path)
+    }
+}
+
+fn below(path: &FieldPath, field: &FieldPath) -> FieldPath {
+    match field.as_str() {
+        "" => path.clone(),
+        index if index.starts_with('[') || path.as_str().is_empty() => {
+            FieldPath::new(&format!("{}{index}", path.as_str()))
+        }
+        member => path.child(member),
+    }
+}

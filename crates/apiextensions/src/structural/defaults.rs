@@ -1,0 +1,92 @@
+//! Putting in what is missing
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting>).
+
+use pintle_machinery::{Map, Value};
+
+use super::StructuralSchema;
+use super::node::{Flags, Node};
+
+/// Puts defaults in, and into what was put in.
+pub(super) fn set_defaults(schema: &StructuralSchema, object: &mut Value) {
+    default_value(schema, schema.root_node(), object);
+}
+
+fn default_value(schema: &StructuralSchema, node: &Node, value: &mut Value) {
+    if !node.flags.has(Flags::BELOW_DEFAULTS) {
+        return;
+    }
+    match value {
+        Value::Object(members) => default_members(schema, node, members),
+        Value::Array(items) => {
+            let Some(node) = schema.items(node) else { return };
+            for item in items {
+                replace_null(schema, node, item);
+                default_value(schema, node, item);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn default_members(schema: &StructuralSchema, node: &Node, members: &mut Map) {
+    for (name, property) in schema.properties(node) {
+        let Some(default) = schema.default(property) else { continue };
+        match members.get_mut(name) {
+            None => {
+                members.insert(name.to_owned(), default.clone());
+            }
+            Some(value) if is_forbidden_null(value, property) => *value = default.clone(),
+            Some(_) => {}
+        }
+    }
+    for (name, value) in members {
+        if let Some(property) = schema.property(node, name) {
+            default_value(schema, property, value);
+        } else if let Some(additional) = schema.additional(node) {
+            replace_null(schema, additional, value);
+            default_value(schema, additional, value);
+        }
+    }
+}
+
+/// Removes nulls that are not allowed and have no default from objects. Those in lists stay, for validation to refuse them:
+/// a list's items are counted.
+pub(super) fn drop_nulls(schema: &StructuralSchema, object: &mut Value) {
+    drop_nulls_below(schema, Some(schema.root_node()), object);
+}
+
+fn drop_nulls_below(schema: &StructuralSchema, node: Option<&Node>, value: &mut Value) {
+    let Some(node) = node else { return };
+    match value {
+        Value::Object(members) => members.retain(|name, value| {
+            let Some(member) = schema.member(node, name) else { return true };
+            if is_forbidden_null(value, member) && schema.default(member).is_none() {
+                return false;
+            }
+            drop_nulls_below(schema, Some(member), value);
+            true
+        }),
+        Value::Array(items) => {
+            for item in items {
+                drop_nulls_below(schema, schema.items(node), item);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_forbidden_null(value: &Value, node: &Node) -> bool {
+    value.is_null() && !node.flags.has(Flags::NULLABLE)
+}
+
+/// Where there is no default, null stays null.
+fn replace_null(schema: &StructuralSchema, node: &Node, value: &mut Value) {
+    if is_forbidden_null(value, node)
+        && let Some(default) = schema.default(node)
+    {
+        *value = default.clone();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Lists of type set and map have no duplicates
+//! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>).
+
+use std::collections::HashMap;
+
+use pintle_machinery::codec::json;
+use pintle_machinery::{ErrorList, FieldError, Map, Value};
+
+use super::StructuralSchema;
+use super::node::{Flags, ListType, Node};
+use super::path::Path;
+
+/// What is there more than once, told once each.
+pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
+    let mut errors = ErrorList::new();
+    value(schema, schema.root_node(), object, &Path::ROOT, &mut errors);
+    errors
+}
+
+fn value(schema: &StructuralSchema, node: &Node, found: &Value, path: &Path<'_>, errors: &mut ErrorList) {
+    if !node.flags.has(Flags::BELOW_LIST_TYPES) {
+        return;
+    }
+    match found {
+        Value::Array(items) => {
+            match node.list_type {
+                ListType::Atomic => {}
+                ListType::Set => {
+                    for index in repeated(items.iter().map(Key::of)) {
+                        let item = items.get(index).cloned().unwrap_or_default();
+                        errors.push(FieldError::duplicate(&path.index(index).to_field_path(), item));
+                    }
+                }
+                ListType::Map => map(schema, node, items, path, errors),
+            }
+            if let Some(node) = schema.items(node) {
+                for (index, item) in items.iter().enumerate() {
+                    value(schema, node, item, &path.index(index), errors);
+                }
+            }
+        }
+        Value::Object(members) => {
+            if let Some(node) = schema.additional(node) {
+                for (name, member) in members {
+                    value(schema, node, member, &path.key(name), errors);
+                }
+            }
+            if node.properties.len > 0 {
+                for (name, member) in members {
+                    if let Some(node) = schema.property(node, name) {
+                        value(schema, node, member, &path.child(name), errors);
+                    }
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn map(schema: &StructuralSchema, node: &Node, items: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
+    let wrong = items.iter().position(|item| !item.is_object() && !item.is_null());
+    if let Some((index, item)) = wrong.and_then(|index| Some((index, items.get(index)?))) {
+        let detail = "must be an object for an array of list-type map";
+        errors.push(FieldError::invalid(&path.index(index).to_field_path(), item.clone(), detail));
+        return;
+    }
+    let keys: Vec<Vec<Option<&Value>>> = items
+        .iter()
+        .map(|item| schema.strs(node.list_map_keys).map(|name| item.as_object()?.get(name)).collect())
+        .collect();
+    let composed = keys.iter().map(|keys| keys.iter().map(|key| key.map(Key::of)).collect::<Vec<_>>());
+    for index in repeated(composed) {
+        let values = keys.get(index).into_iter().flatten();
+        let names = schema.strs(node.list_map_keys);
+        let shown: Map =
+            names.zip(values).filter_map(|(name, key)| Some((name.to_owned(), (*key)?.clone()))).collect();
+        errors.push(FieldError::duplicate(&path.index(index).to_field_path(), Value::Object(shown)));
+    }
+}
+
+/// What items are compared by: scalars with their types, others by their JSON.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'v> {
+    Scalar(&'v Value),
+    Compound(Vec<u8>),
+}
+
+impl<'v> Key<'v> {
+    fn of(value: &'v Value) -> Key<'v> {
+        match value {
+            Value::Array(_) | Value::Object(_) => Key::Compound(json::encode_any(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Key::Scalar(value),
+        }
+    }
+}
+
+/// Where something comes for the second time.
+fn repeated<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> Vec<usize> {
+    let mut times: HashMap<K, usize> = HashMap::new();
+    let second = keys.enumerate().filter_map(|(index, key)| {
+        let times = times.entry(key).or_default();
+        *times += 1;
+        (*times == 2).then_some(index)
+    });
+    second.collect()
+}
+
+#[cfg(test)]
+mod tests;

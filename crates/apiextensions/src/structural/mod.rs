@@ -1,0 +1,245 @@
+//! Structural schemas: what a version's `openAPIV3Schema` means for the objects of a custom resource
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>).
+//!
+//! A [`StructuralSchema`] is read once from the definition's tree and shared. It is an arena: nodes that point to each
+//! other by index, names that are pieces of one text, rare facts in side tables; prose is left out. A node below another is
+//! never above it, so every walk along a schema ends, and [`StructuralSchema::new`] refuses schemas too deep for the
+//! stack. Walks are guided by schema and object at once and are as long as the object at most.
+//!
+//! What an object goes through, in this order: [`StructuralSchema::coerce`] (unknown fields, nulls, metadata of embedded
+//! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`],
+//! [`StructuralSchema::validate_rules`].
+
+mod convert;
+mod correlated;
+mod default_checks;
+mod defaults;
+mod formats;
+mod list_types;
+mod node;
+mod object_meta;
+mod path;
+mod pattern;
+mod prune;
+mod read;
+pub mod rules;
+mod values;
+
+use std::sync::{Arc, OnceLock};
+
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
+use pintle_schema::Schema;
+
+pub(crate) use default_checks::Place;
+pub use node::{JsonType, ListType, Rule};
+pub use object_meta::InvalidMetadata;
+pub use pattern::Pattern;
+
+use correlated::Correlated;
+use node::{Additional, Constraint, Flags, Name, Node, NodeId, Property, Run};
+use rules::{CompiledRules, RuleFindings};
+
+/// The schema of one version of a custom resource.
+#[derive(Debug)]
+pub struct StructuralSchema {
+    /// All names, as pieces of one text.
+    text: Box<str>,
+    nodes: Box<[Node]>,
+    properties: Box<[Property]>,
+    constraints: Box<[Constraint]>,
+    names: Box<[Name]>,
+    values: Box<[Value]>,
+    defaults: Box<[Value]>,
+    alternatives: Box<[NodeId]>,
+    rules: Box<[Rule]>,
+    root: NodeId,
+    schema: OnceLock<Arc<Schema>>,
+    compiled_rules: OnceLock<CompiledRules>,
+}
+
+impl StructuralSchema {
+    /// Reads `openAPIV3Schema`. Definitions are checked when they are written, so an error here is about one that was
+    /// stored before it was checked: it has something that structural schemas may not have, or is too deep.
+    ///
+    /// Defaults are pruned by the schema itself, as they would be in an object.
+    pub fn new(open_api_v3_schema: &Value) -> Result<StructuralSchema, String> {
+        read::read(open_api_v3_schema)
+    }
+
+    /// The schema in the form that built-in kinds have theirs in, for codecs, patches, apply and OpenAPI. Made when first asked
+    /// for, then shared.
+    ///
+    /// The root and embedded resources have `apiVersion`, `kind` and the built-in `metadata`, whatever the definition says
+    /// of them.
+    pub fn schema(&self) -> Arc<Schema> {
+        self.schema.get_or_init(|| Arc::new(convert::convert(self))).clone()
+    }
+
+    /// Removes fields that the schema does not know and returns their paths, sorted, as field validation reports them.
+    /// `apiVersion`, `kind` and `metadata` of the object and of embedded resources are left as they are.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        prune::prune(self, object)
+    }
+
+    /// Brings an object that was read or converted into shape: [`StructuralSchema::prune`], then `null` is removed where
+    /// it is neither allowed nor replaced by a default, then the metadata of embedded resources becomes what `ObjectMeta`
+    /// can hold. The object's own metadata is not touched.
+    ///
+    /// Returns the paths of unknown fields: those of embedded metadata after the others.
+    pub fn coerce(&self, object: &mut Value, invalid: InvalidMetadata) -> Result<Vec<String>, FieldError> {
+        let mut unknown = self.prune(object);
+        defaults::drop_nulls(self, object);
+        unknown.extend(object_meta::coerce(self, object, invalid)?);
+        Ok(unknown)
+    }
+
+    /// Puts in what is missing and has a default, recursively. A `null` counts as missing where it is not allowed.
+    pub fn set_defaults(&self, object: &mut Value) {
+        defaults::set_defaults(self, object);
+    }
+
+    /// Checks an object: values, then embedded resources, then lists of type set and map. The object's own metadata and
+    /// `scale` paths are checked by the resource's strategy; one that has to put its errors between these calls the three
+    /// parts itself.
+    ///
+    /// `old` is the object that is to be replaced: what is wrong with an unchanged part is then not told.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let mut errors = self.validate_values(object, old);
+        errors.extend(self.validate_embedded_resources(object));
+        errors.extend(self.validate_list_types(object, old));
+        errors
+    }
+
+    /// Checks types, limits, formats, patterns and what else the schema says of values.
+    pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let root = self.root_node();
+        let old = old.map(|old| Correlated::new(self, root, object, old));
+        values::validate(self, root, object, old.as_ref(), &FieldPath::default())
+    }
+
+    /// As [`StructuralSchema::validate_values`], of an update through the `status` subresource: only the status is looked
+    /// at, and messages take it for the whole.
+    pub fn validate_status_values(&self, object: &Value, old: &Value) -> ErrorList {
+        let members =
+            |object: &'_ Value| object.as_object().and_then(|members| members.get("status")).cloned();
+        let (Some(status), Some(node)) = (members(object), self.property(self.root_node(), "status")) else {
+            return ErrorList::new();
+        };
+        let old = members(old).unwrap_or_default();
+        let old = Correlated::new(self, node, &status, &old);
+        values::validate(self, node, &status, Some(&old), &FieldPath::new("status"))
+    }
+
+    /// Checks type and metadata of embedded resources, on create and update alike.
+    pub fn validate_embedded_resources(&self, object: &Value) -> ErrorList {
+        object_meta::validate(self, object)
+    }
+
+    /// Checks that lists of type set and map have no duplicates, unless the old object had some.
+    pub fn validate_list_types(&self, object: &Value, old: Option<&Value>) -> ErrorList {
+        let errors = list_types::validate(self, object);
+        match old {
+            Some(old) if !errors.is_empty() && !list_types::validate(self, old).is_empty() => {
+                ErrorList::new()
+            }
+            _ => errors,
+        }
+    }
+
+    /// Runs the schema's validation rules (`x-kubernetes-validations`), which are compiled when first needed. `preceding` is
+    /// everything else that is wrong with the object, its metadata included: rules are only run on objects that are in
+    /// shape.
+    pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self));
+        rules.validate(self, object, old, preceding)
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        static NOTHING: Node = Node {
+            ty: None,
+            list_type: ListType::Atomic,
+            flags: Flags::NONE,
+            properties: Run { start: 0, len: 0 },
+            items: None,
+            additional: Additional::Absent,
+            constraints: Run { start: 0, len: 0 },
+            default: 0,
+            list_map_keys: Run { start: 0, len: 0 },
+            rules: Run { start: 0, len: 0 },
+        };
+        self.nodes.get(id.index()).unwrap_or(&NOTHING)
+    }
+
+    fn root_node(&self) -> &Node {
+        self.node(self.root)
+    }
+
+    fn str(&self, name: Name) -> &str {
+        let start = name.start as usize;
+        self.text.get(start..start + name.len as usize).unwrap_or_default()
+    }
+
+    fn strs(&self, run: Run) -> impl ExactSizeIterator<Item = &str> + Clone {
+        run.of(&self.names).iter().map(|&name| self.str(name))
+    }
+
+    /// The properties of a node, sorted by name.
+    fn properties(&self, node: &Node) -> impl ExactSizeIterator<Item = (&str, &Node)> + Clone {
+        let properties = node.properties.of(&self.properties).iter();
+        properties.map(|property| (self.str(property.name), self.node(property.node)))
+    }
+
+    fn property(&self, node: &Node, name: &str) -> Option<&Node> {
+        self.property_id(node, name).map(|id| self.node(id))
+    }
+
+    fn property_id(&self, node: &Node, name: &str) -> Option<NodeId> {
+        let properties = node.properties.of(&self.properties);
+        let at = properties.binary_search_by(|property| self.str(property.name).cmp(name)).ok()?;
+        properties.get(at).map(|property| property.node)
+    }
+
+    fn enum_values(&self, node: &Node) -> Option<&[Value]> {
+        self.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Enum(values) => Some(values.of(&self.values)),
+            _ => None,
+        })
+    }
+
+    /// The names of required members.
+    fn required(&self, node: &Node) -> Option<&[Name]> {
+        self.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Required(names) => Some(names.of(&self.names)),
+            _ => None,
+        })
+    }
+
+    fn items(&self, node: &Node) -> Option<&Node> {
+        node.items.map(|items| self.node(items))
+    }
+
+    fn additional(&self, node: &Node) -> Option<&Node> {
+        match node.additional {
+            Additional::Schema(id) => Some(self.node(id)),
+            Additional::Absent | Additional::Forbidden | Additional::Anything => None,
+        }
+    }
+
+    /// The schema of a member, by property or else by `additionalProperties`.
+    fn member(&self, node: &Node, name: &str) -> Option<&Node> {
+        self.property(node, name).or_else(|| self.additional(node))
+    }
+
+    fn default(&self, node: &Node) -> Option<&Value> {
+        (node.default as usize).checked_sub(1).and_then(|index| self.defaults.get(index))
+    }
+
+    fn constraints(&self, node: &Node) -> &[Constraint] {
+        node.constraints.of(&self.constraints)
+    }
+}
+
+/// The fields that every object has, and every embedded resource.
+fn is_meta_field(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}

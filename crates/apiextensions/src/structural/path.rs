@@ -1,0 +1,73 @@
+//! Where in an object a walk is, without a string until one is needed.
+
+use std::fmt::{self, Write};
+
+use pintle_machinery::FieldPath;
+
+/// A place in an object, as a chain of steps that live on the walker's stack.
+#[derive(Clone, Copy)]
+pub(super) struct Path<'a> {
+    step: Step<'a>,
+    parent: Option<&'a Path<'a>>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    /// A member: `.name`, without the dot at the start.
+    Child(&'a str),
+    /// A member with a dot before it even at the start.
+    Member(&'a str),
+    /// A member of a map: `[key]` in field paths.
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    pub(super) const ROOT: Path<'static> = Path { step: Step::Root, parent: None };
+
+    pub(super) fn child(&'a self, name: &'a str) -> Path<'a> {
+        Path { step: Step::Child(name), parent: Some(self) }
+    }
+
+    pub(super) fn member(&'a self, name: &'a str) -> Path<'a> {
+        Path { step: Step::Member(name), parent: Some(self) }
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Path<'a> {
+        Path { step: Step::Key(key), parent: Some(self) }
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Path<'a> {
+        Path { step: Step::Index(index), parent: Some(self) }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self.step, Step::Root)
+    }
+
+    pub(super) fn to_field_path(self) -> FieldPath {
+        FieldPath::new(&self.to_string())
+    }
+
+    fn write(&self, out: &mut impl Write) -> fmt::Result {
+        let mut empty = true;
+        if let Some(parent) = self.parent {
+            parent.write(out)?;
+            empty = parent.is_root();
+        }
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Child(name) if empty => out.write_str(name),
+            Step::Child(name) | Step::Member(name) => write!(out, ".{name}"),
+            Step::Key(key) => write!(out, "[{key}]"),
+            Step::Index(index) => write!(out, "[{index}]"),
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f)
+    }
+}

@@ -1,0 +1,144 @@
+//! Removing what the schema does not know
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning>).
+
+use pintle_machinery::{Map, Value};
+
+use super::node::{Additional, Flags, Node, NodeId};
+use super::path::Path;
+use super::{InvalidMetadata, StructuralSchema, is_meta_field, object_meta};
+
+pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String> {
+    let mut pruner = Pruner { schema, unknown: Vec::new() };
+    let root = schema.root_node();
+    pruner.value(object, Some(root), true, &Path::ROOT);
+    pruner.unknown.sort_unstable();
+    pruner.unknown
+}
+
+/// Removes what is unknown of a value of some node; `is_resource` says that it has apiVersion, kind and metadata.
+pub(super) fn prune_value(schema: &StructuralSchema, node: &Node, value: &mut Value, is_resource: bool) {
+    let mut pruner = Pruner { schema, unknown: Vec::new() };
+    pruner.value(value, Some(node), is_resource, &Path::ROOT);
+}
+
+/// Brings every default into the form that an object would have it in, so that putting it in needs no second look.
+pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
+    if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {
+        return;
+    }
+    let mut pending = vec![(schema.root, false)];
+    while let Some((id, is_metadata)) = pending.pop() {
+        let node = schema.node(id);
+        if let Some(default) = schema.default(node) {
+            let index = node.default as usize - 1;
+            let mut default = default.clone();
+            if is_metadata {
+                object_meta::coerce_metadata(&mut default);
+            } else {
+                let mut pruner = Pruner { schema, unknown: Vec::new() };
+                pruner.value(&mut default, Some(node), false, &Path::ROOT);
+                // Whatever is wrong with embedded metadata is dropped, so there is nothing to report.
+                let _ = object_meta::coerce_below(schema, node, &mut default, InvalidMetadata::Drop);
+            }
+            if let Some(slot) = schema.defaults.get_mut(index) {
+                *slot = default;
+            }
+        }
+        let node = schema.node(id);
+        let embedded = node.flags.has(Flags::EMBEDDED_RESOURCE);
+        let mut below: Vec<(NodeId, bool)> = Vec::new();
+        for property in node.properties.of(&schema.properties) {
+            below.push((property.node, embedded && schema.str(property.name) == "metadata"));
+        }
+        below.extend(node.items.map(|items| (items, false)));
+        if let Additional::Schema(id) = node.additional {
+            below.push((id, false));
+        }
+        pending.extend(below.into_iter().filter(|(id, _)| schema.node(*id).flags.has(Flags::BELOW_DEFAULTS)));
+    }
+}
+
+struct Pruner<'s> {
+    schema: &'s StructuralSchema,
+    unknown: Vec<String>,
+}
+
+impl Pruner<'_> {
+    /// `resource` says that the value is an object with metadata whether or not its schema says so. Where there is no
+    /// schema, no field is known.
+    fn value(&mut self, value: &mut Value, node: Option<&Node>, resource: bool, path: &Path<'_>) {
+        match (value, node) {
+            (value, Some(node)) if node.flags.has(Flags::PRESERVE_UNKNOWN) => {
+                self.preserved(value, node, resource, path);
+            }
+            (Value::Object(members), None) => {
+                for (name, _) in std::mem::take(members) {
+                    self.unknown.push(path.child(&name).to_string());
+                }
+            }
+            (Value::Object(members), Some(node)) => self.members(members, node, resource, path),
+            (Value::Array(items), node) => {
+                let node = node.and_then(|node| self.schema.items(node));
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.value(item, node, false, &path.index(index));
+                }
+            }
+            (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => {}
+        }
+    }
+
+    fn members(&mut self, members: &mut Map, node: &Node, resource: bool, path: &Path<'_>) {
+        let resource = resource || node.flags.has(Flags::EMBEDDED_RESOURCE);
+        let schema = self.schema;
+        members.retain(|name, value| {
+            if resource && is_meta_field(name) {
+                return true;
+            }
+            if let Some(property) = schema.property(node, name) {
+                self.value(value, Some(property), false, &path.child(name));
+                return true;
+            }
+            match node.additional {
+                Additional::Absent => {
+                    self.unknown.push(path.child(name).to_string());
+                    false
+                }
+                Additional::Schema(_) | Additional::Forbidden | Additional::Anything => {
+                    self.value(value, schema.additional(node), false, &path.child(name));
+                    true
+                }
+            }
+        });
+    }
+
+    /// Unknown fields stay; what is known is pruned by its own schema. Items of lists stay so too, whatever their schema says
+    /// of unknown fields.
+    fn preserved(&mut self, value: &mut Value, node: &Node, resource: bool, path: &Path<'_>) {
+        let schema = self.schema;
+        match value {
+            Value::Object(members) => {
+                let resource = resource || node.flags.has(Flags::EMBEDDED_RESOURCE);
+                for (name, value) in members {
+                    if resource && is_meta_field(name) {
+                        continue;
+                    }
+                    let known = schema.property(node, name);
+                    if known.is_some() || node.additional != Additional::Absent {
+                        let known = known.or_else(|| schema.additional(node));
+                        self.value(value, known, false, &path.child(name));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(node) = schema.items(node) else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.preserved(item, node, false, &path.index(index));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

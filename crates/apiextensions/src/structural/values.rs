@@ -1,0 +1,547 @@
+//! Checking values against a schema, in the reference's order and words.
+//!
+//! What is checked, and what is said about it, is that of an OpenAPI validator that Kubernetes has had from the beginning
+//! (<https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/validate>), oddities included: integers are compared with the
+//! integer part of a limit, a list passes as text with a format, and of several alternatives the one that matched most
+//! is told about.
+//!
+//! Most objects are valid. So a first walk only finds out whether anything is wrong, without a string or a path; only if
+//! so, a second one collects errors.
+//!
+//! On update, what is wrong with a part that has not changed is ratcheted: not told
+//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting>). Parts are those
+//! that properties, list items with keys and map values lead to; alternatives are judged as a whole.
+
+mod number;
+mod problem;
+
+use std::collections::HashSet;
+
+use pintle_machinery::{ErrorList, FieldPath, Map, Value};
+
+use super::StructuralSchema;
+use super::correlated::Correlated;
+use super::formats::StringFormat;
+use super::node::{Additional, Constraint, Flags, JsonType, Node, Run};
+use super::path::Path;
+
+use problem::Problem;
+
+/// Checks a value; `prefix` is where in the object it is, which messages leave out.
+pub(super) fn validate(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &Value,
+    old: Option<&Correlated<'_>>,
+    prefix: &FieldPath,
+) -> ErrorList {
+    collect(Walk { schema, knows_int_or_string: true }, node, value, old, prefix)
+}
+
+/// Checks a default in a definition, for which `x-kubernetes-int-or-string` is no type.
+pub(super) fn validate_default(
+    schema: &StructuralSchema,
+    node: &Node,
+    value: &Value,
+    prefix: &FieldPath,
+) -> ErrorList {
+    collect(Walk { schema, knows_int_or_string: false }, node, value, None, prefix)
+}
+
+fn collect(
+    walk: Walk<'_>,
+    node: &Node,
+    value: &Value,
+    old: Option<&Correlated<'_>>,
+    prefix: &FieldPath,
+) -> ErrorList {
+    let mut quick = Quick::default();
+    walk.value(node, value, &Path::ROOT, None, &mut quick);
+    if !quick.failed() {
+        return ErrorList::new();
+    }
+    let mut thorough = Thorough::default();
+    walk.value(node, value, &Path::ROOT, old, &mut thorough);
+    let mut seen = HashSet::new();
+    let problems = thorough.problems.into_iter();
+    problems
+        .filter_map(|problem| seen.insert(problem.message.clone()).then(|| problem.into_error(prefix)))
+        .collect()
+}
+
+/// What a walk does with what is wrong.
+trait Sink: Default {
+    fn problem(&mut self, problem: impl FnOnce() -> Problem);
+    fn failed(&self) -> bool;
+    /// Takes over another's problems.
+    fn merge(&mut self, other: Self);
+    /// Nothing more is of interest.
+    fn is_done(&self) -> bool;
+}
+
+/// Whether anything is wrong.
+#[derive(Default)]
+struct Quick(bool);
+
+impl Sink for Quick {
+    fn problem(&mut self, _: impl FnOnce() -> Problem) {
+        self.0 = true;
+    }
+
+    fn failed(&self) -> bool {
+        self.0
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    fn is_done(&self) -> bool {
+        self.0
+    }
+}
+
+/// Everything that is wrong.
+#[derive(Default)]
+struct Thorough {
+    problems: Vec<Problem>,
+}
+
+impl Sink for Thorough {
+    fn problem(&mut self, problem: impl FnOnce() -> Problem) {
+        self.problems.push(problem());
+    }
+
+    fn failed(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
+    fn merge(&mut self, mut other: Self) {
+        self.problems.append(&mut other.problems);
+    }
+
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+struct Walk<'s> {
+    schema: &'s StructuralSchema,
+    knows_int_or_string: bool,
+}
+
+impl<'s> Walk<'s> {
+    /// Returns how many checks matched, by which the best of several alternatives is chosen.
+    fn value<S: Sink>(
+        &self,
+        node: &'s Node,
+        value: &Value,
+        path: &Path<'_>,
+        old: Option<&Correlated<'_>>,
+        sink: &mut S,
+    ) -> usize {
+        if sink.is_done() {
+            return 0;
+        }
+        let Some(old) = old else { return self.checks(node, value, path, None, sink) };
+        let mut own = S::default();
+        let matched = self.checks(node, value, path, Some(old), &mut own);
+        if own.failed() && !old.is_unchanged() {
+            sink.merge(own);
+        }
+        matched
+    }
+
+    fn checks<S: Sink>(
+        &self,
+        node: &'s Node,
+        value: &Value,
+        path: &Path<'_>,
+        old: Option<&Correlated<'_>>,
+        sink: &mut S,
+    ) -> usize {
+        let mut matched = 0;
+        let format = self.format(node);
+        let typed = node.ty.is_some() || self.is_int_or_string(node);
+        if value.is_null() {
+            if typed && !node.flags.has(Flags::NULLABLE) {
+                sink.problem(|| Problem::wrong_type(path, &self.type_name(node), "null"));
+            } else {
+                matched += 1;
+            }
+            self.one_of_enum(node, value, path, sink);
+            return matched;
+        }
+        if typed || format.is_some() {
+            matched += self.ty(node, value, format, path, sink) + 1;
+        }
+        matched += self.junctors(node, value, path, sink) + 1;
+        match value {
+            Value::String(text) => {
+                self.text(node, text, path, sink);
+                matched += 1;
+                if let Some(format) = format.filter(|_| !sink.is_done())
+                    && let Some(parsed) = StringFormat::parse(format)
+                {
+                    if !parsed.accepts(text) {
+                        sink.problem(|| Problem::wrong_format(path, format, text));
+                    }
+                    matched += 1;
+                }
+            }
+            Value::Number(number) => {
+                let constraints = self.schema.constraints(node);
+                number::check(constraints, self.number_type(node), format, number, path, sink);
+                matched += 2;
+            }
+            Value::Array(items) => matched += self.list(node, items, path, old, sink) + 1,
+            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+        }
+        self.one_of_enum(node, value, path, sink);
+        matched += 1;
+        if let Value::Object(members) = value {
+            matched += self.object(node, members, path, old, sink) + 1;
+        }
+        matched + 1
+    }
+
+    fn format(&self, node: &Node) -> Option<&'s str> {
+        self.schema.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Format(name) => Some(self.schema.str(*name)),
+            _ => None,
+        })
+    }
+
+    fn ty<S: Sink>(
+        &self,
+        node: &Node,
+        value: &Value,
+        format: Option<&str>,
+        path: &Path<'_>,
+        sink: &mut S,
+    ) -> usize {
+        let (found, found_format) = match value {
+            Value::Null => ("null", ""),
+            Value::Bool(_) => ("boolean", ""),
+            Value::Number(number) if number.is_f64() => ("number", "float64"),
+            Value::Number(_) => ("integer", "int64"),
+            Value::String(_) => ("string", ""),
+            Value::Array(_) => ("array", ""),
+            Value::Object(_) => ("object", ""),
+        };
+        let (integer, number) =
+            (self.has_type(node, JsonType::Integer), self.has_type(node, JsonType::Number));
+        let fits = match value {
+            Value::Null => false,
+            Value::Bool(_) => self.has_type(node, JsonType::Boolean),
+            Value::Number(value) if value.is_f64() => {
+                number || (integer && value.as_f64().is_some_and(number::is_integral))
+            }
+            Value::Number(_) => integer || number,
+            Value::String(_) => self.has_type(node, JsonType::String),
+            Value::Array(_) => self.has_type(node, JsonType::Array),
+            Value::Object(_) => self.has_type(node, JsonType::Object),
+        };
+        if let Some(format) = format {
+            let text_like = matches!(value, Value::String(_) | Value::Array(_));
+            if !text_like && !fits && format != found_format {
+                sink.problem(|| Problem::wrong_type(path, format, found_format));
+                return 0;
+            }
+            if text_like && !number && !integer {
+                return 1;
+            }
+        }
+        if !fits {
+            sink.problem(|| Problem::wrong_type(path, &self.type_name(node), found));
+            return 0;
+        }
+        1
+    }
+
+    fn junctors<S: Sink>(&self, node: &'s Node, value: &Value, path: &Path<'_>, sink: &mut S) -> usize {
+        let mut matched = 1;
+        let (mut all_of, mut any_of, mut one_of, mut not) = (None, None, None, None);
+        for constraint in self.schema.constraints(node) {
+            match constraint {
+                Constraint::AllOf(run) => all_of = Some(*run),
+                Constraint::AnyOf(run) => any_of = Some(*run),
+                Constraint::OneOf(run) => one_of = Some(*run),
+                Constraint::Not(id) => not = Some(*id),
+                _ => {}
+            }
+        }
+        if let Some(run) = any_of {
+            matched += self.any_of(run, value, path, sink);
+        }
+        if let Some(run) = one_of.filter(|_| !sink.is_done()) {
+            matched += self.one_of(run, value, path, sink);
+        }
+        if let Some(run) = all_of.filter(|_| !sink.is_done()) {
+            matched += self.all_of(run, value, path, sink);
+        }
+        if let Some(id) = not.filter(|_| !sink.is_done()) {
+            let mut own = Quick::default();
+            self.value(self.schema.node(id), value, path, None, &mut own);
+            if !own.failed() {
+                sink.problem(|| Problem::alternatives(path, "must not validate the schema (not)"));
+            }
+        }
+        matched
+    }
+
+    fn alternatives(&self, run: Run) -> impl ExactSizeIterator<Item = &'s Node> + use<'s> {
+        let schema = self.schema;
+        run.of(&schema.alternatives).iter().map(move |&id| schema.node(id))
+    }
+
+    fn any_of<S: Sink>(&self, run: Run, value: &Value, path: &Path<'_>, sink: &mut S) -> usize {
+        let mut best: Option<(usize, S)> = None;
+        for node in self.alternatives(run) {
+            let mut own = S::default();
+            let matched = self.value(node, value, path, None, &mut own);
+            if !own.failed() {
+                return matched;
+            }
+            if best.as_ref().is_none_or(|(most, _)| matched > *most) {
+                best = Some((matched, own));
+            }
+        }
+        sink.problem(|| Problem::alternatives(path, "must validate at least one schema (anyOf)"));
+        take(best, sink)
+    }
+
+    fn one_of<S: Sink>(&self, run: Run, value: &Value, path: &Path<'_>, sink: &mut S) -> usize {
+        let mut best: Option<(usize, S)> = None;
+        let mut first = 0;
+        let mut valid = 0;
+        for node in self.alternatives(run) {
+            let mut own = S::default();
+            let matched = self.value(node, value, path, None, &mut own);
+            if !own.failed() {
+                if valid == 0 {
+                    first = matched;
+                }
+                valid += 1;
+                best = None;
+            } else if valid == 0 && best.as_ref().is_none_or(|(most, _)| matched > *most) {
+                best = Some((matched, own));
+            }
+        }
+        if valid == 1 {
+            return first;
+        }
+        sink.problem(|| {
+            let found = match valid {
+                0 => "Found none valid".to_owned(),
+                valid => format!("Found {valid} valid alternatives"),
+            };
+            Problem::alternatives(path, &format!("must validate one and only one schema (oneOf). {found}"))
+        });
+        take(best, sink)
+    }
+
+    fn all_of<S: Sink>(&self, run: Run, value: &Value, path: &Path<'_>, sink: &mut S) -> usize {
+        let mut matched = 0;
+        let mut valid = 0;
+        let alternatives = self.alternatives(run);
+        let all = alternatives.len();
+        for node in alternatives {
+            let mut own = S::default();
+            matched += self.value(node, value, path, None, &mut own);
+            if !own.failed() {
+                valid += 1;
+            }
+            sink.merge(own);
+        }
+        if valid < all {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            sink.problem(|| {
+                Problem::alternatives(path, &format!("must validate all the schemas (allOf){none}"))
+            });
+        }
+        matched
+    }
+
+    /// Only the first of the three is told.
+    fn text<S: Sink>(&self, node: &Node, text: &str, path: &Path<'_>, sink: &mut S) {
+        let (mut max, mut min, mut pattern) = (None, None, None);
+        for constraint in self.schema.constraints(node) {
+            match constraint {
+                Constraint::MaxLength(limit) => max = Some(*limit),
+                Constraint::MinLength(limit) => min = Some(*limit),
+                Constraint::Pattern(found) => pattern = Some(found),
+                _ => {}
+            }
+        }
+        if max.is_some() || min.is_some() {
+            let length = text.chars().count() as i64;
+            if let Some(max) = max.filter(|max| length > *max) {
+                return sink.problem(|| Problem::too_long(path, max));
+            }
+            if let Some(min) = min.filter(|min| length < *min) {
+                return sink.problem(|| Problem::too_short(path, min, text));
+            }
+        }
+        let Some(pattern) = pattern else { return };
+        match pattern.is_match(text) {
+            Ok(true) => {}
+            Ok(false) => sink.problem(|| Problem::no_match(path, pattern.source(), text)),
+            Err(error) => sink.problem(|| {
+                let pattern = format!("{}, but pattern is invalid: {error}", pattern.source());
+                Problem::no_match(path, &pattern, text)
+            }),
+        }
+    }
+
+    fn list<S: Sink>(
+        &self,
+        node: &Node,
+        items: &[Value],
+        path: &Path<'_>,
+        old: Option<&Correlated<'_>>,
+        sink: &mut S,
+    ) -> usize {
+        let mut matched = 1;
+        if let Some(node) = self.schema.items(node) {
+            for (index, item) in items.iter().enumerate() {
+                let old = old.and_then(|old| old.index(index));
+                matched += self.value(node, item, &path.index(index), old, sink);
+            }
+        }
+        let size = items.len() as i64;
+        let mut min_max = (None, None);
+        for constraint in self.schema.constraints(node) {
+            match constraint {
+                Constraint::MinItems(limit) => min_max.0 = Some(*limit),
+                Constraint::MaxItems(limit) => min_max.1 = Some(*limit),
+                _ => {}
+            }
+        }
+        if let Some(min) = min_max.0.filter(|min| size < *min) {
+            sink.problem(|| Problem::too_few(path, size, min, "items"));
+        }
+        if let Some(max) = min_max.1.filter(|max| size > *max) {
+            sink.problem(|| Problem::too_many(path, size, max, "items"));
+        }
+        if node.flags.has(Flags::UNIQUE_ITEMS) && !sink.is_done() {
+            let mut seen = HashSet::with_capacity(items.len());
+            if !items.iter().all(|item| seen.insert(item)) {
+                sink.problem(|| Problem::not_unique(path));
+            }
+        }
+        matched
+    }
+
+    fn one_of_enum<S: Sink>(&self, node: &Node, value: &Value, path: &Path<'_>, sink: &mut S) {
+        if sink.is_done() {
+            return;
+        }
+        let values = self.schema.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Enum(run) => Some(run.of(&self.schema.values)),
+            _ => None,
+        });
+        let Some(values) = values else { return };
+        if !values.iter().any(|allowed| number::converts_to(value, allowed)) {
+            sink.problem(|| Problem::not_in_enum(path, value, values));
+        }
+    }
+
+    fn object<S: Sink>(
+        &self,
+        node: &'s Node,
+        members: &Map,
+        path: &Path<'_>,
+        old: Option<&Correlated<'_>>,
+        sink: &mut S,
+    ) -> usize {
+        let schema = self.schema;
+        let mut matched = 0;
+        let size = members.len() as i64;
+        let (mut min, mut max, mut required) = (None, None, None);
+        for constraint in schema.constraints(node) {
+            match constraint {
+                Constraint::MinProperties(limit) => min = Some(*limit),
+                Constraint::MaxProperties(limit) => max = Some(*limit),
+                Constraint::Required(names) => required = Some(*names),
+                _ => {}
+            }
+        }
+        if let Some(min) = min.filter(|min| size < *min) {
+            sink.problem(|| Problem::too_few(path, size, min, "properties"));
+        }
+        if let Some(max) = max.filter(|max| size > *max) {
+            sink.problem(|| Problem::too_many(path, size, max, "properties"));
+        }
+        match node.additional {
+            Additional::Absent | Additional::Anything => {}
+            Additional::Forbidden => {
+                for name in members.keys().filter(|name| schema.property(node, name).is_none()) {
+                    sink.problem(|| Problem::forbidden(path, name));
+                }
+            }
+            Additional::Schema(id) => {
+                for (name, value) in members {
+                    if schema.property(node, name).is_none() {
+                        let old = old.and_then(|old| old.key(name));
+                        // The messages' paths have a dot before keys, even at the root.
+                        matched += self.value(schema.node(id), value, &path.member(name), old, sink);
+                    }
+                }
+            }
+        }
+        if node.properties.len > 0 {
+            for (name, value) in members {
+                let Some(property) = schema.property(node, name) else { continue };
+                let old = match old {
+                    // Both versions were converted to one type, so a change of these is not seen.
+                    Some(_) if path.is_root() && matches!(name.as_str(), "apiVersion" | "kind") => None,
+                    old => old.and_then(|old| old.key(name)),
+                };
+                matched += self.value(property, value, &path.child(name), old, sink);
+            }
+        }
+        if let Some(required) = required {
+            for name in schema.strs(required).filter(|name| !members.contains_key(*name)) {
+                sink.problem(|| Problem::required(&path.member(name)));
+            }
+        }
+        matched
+    }
+}
+
+/// Tells what is wrong with the best of several alternatives.
+fn take<S: Sink>(best: Option<(usize, S)>, sink: &mut S) -> usize {
+    let Some((matched, own)) = best else { return 0 };
+    sink.merge(own);
+    matched
+}
+
+impl Walk<'_> {
+    fn is_int_or_string(&self, node: &Node) -> bool {
+        self.knows_int_or_string && node.flags.has(Flags::INT_OR_STRING)
+    }
+
+    fn has_type(&self, node: &Node, ty: JsonType) -> bool {
+        match self.is_int_or_string(node) {
+            true => matches!(ty, JsonType::Integer | JsonType::String),
+            false => node.ty == Some(ty),
+        }
+    }
+
+    /// The type that numbers are checked as; `None` where more than one will do.
+    fn number_type(&self, node: &Node) -> Option<JsonType> {
+        let ty = node.ty.filter(|_| !self.is_int_or_string(node));
+        ty.filter(|ty| matches!(ty, JsonType::Integer | JsonType::Number))
+    }
+
+    fn type_name(&self, node: &Node) -> String {
+        match self.is_int_or_string(node) {
+            true => "integer,string".to_owned(),
+            false => node.ty.map_or("", JsonType::name).to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Resources that come and go at run time.
+
+use super::{StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
+use imbl::OrdMap;
+use pintle_machinery::{GroupResource, GroupVersionResource};
+use pintle_registry::Resource;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use tokio::runtime::Handle;
+
+/// A custom resource that is served: all of its versions, and its store.
+pub struct CustomResource {
+    versions: Vec<Arc<VersionedResource>>,
+    all_versions: Vec<Arc<VersionedResource>>,
+    store: Arc<Store>,
+    terminating: Arc<AtomicBool>,
+}
+
+impl CustomResource {
+    /// Starts the store of a custom resource. `versions` are its declarations, that of the storage version among them,
+    /// which [`Resource::storage`] names; `is_served` tells which of them have paths. `terminating` is what the strategies
+    /// ask before they create anything.
+    ///
+    /// # Errors
+    /// When the storage version is not among them, or there is no way between versions.
+    pub fn start(
+        versions: Vec<Resource>,
+        is_served: impl Fn(&Resource) -> bool,
+        terminating: Arc<AtomicBool>,
+        storage: &Arc<StorageFactory>,
+        runtime: &Handle,
+    ) -> Result<CustomResource, String> {
+        let versions: Vec<Arc<Resource>> = versions.into_iter().map(Arc::new).collect();
+        let is_stored = |resource: &Resource| resource.group_version_kind() == resource.storage.kind;
+        let stored = versions.iter().find(|resource| is_stored(resource)).ok_or("no version is stored")?;
+        let config =
+            StoreConfig { resource: stored.clone(), versions: versions.clone(), storage: storage.clone() };
+        let store = Store::start(config, runtime)?;
+        let mut all_versions = Vec::with_capacity(versions.len());
+        for (at, resource) in versions.into_iter().enumerate() {
+            let schema = TypeSchema::of(&resource).ok_or("a version without a schema")?;
+            let (slot, own) = match is_stored(&resource) {
+                true => (0, store.clone()),
+                false => {
+                    let own = store.in_version(resource.clone()).ok_or("no way from version to version")?;
+                    (at as u32 + 1, own)
+                }
+            };
+            all_versions.push(Arc::new(VersionedResource { resource, schema, slot, store: Some(own) }));
+        }
+        let versions = all_versions.iter().filter(|version| is_served(&version.resource)).cloned().collect();
+        Ok(CustomResource { versions, all_versions, store, terminating })
+    }
+
+    /// The versions that have paths.
+    pub fn versions(&self) -> &[Arc<VersionedResource>] {
+        &self.versions
+    }
+
+    /// The versions that objects, and what is noted in them, may be of.
+    pub fn all_versions(&self) -> &[Arc<VersionedResource>] {
+        &self.all_versions
+    }
+
+    /// The group.
+    pub fn group(&self) -> &str {
+        &self.store.group_resource().group
+    }
+
+    /// Whether the definition is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.terminating.load(Ordering::Acquire)
+    }
+
+    /// Whether that is news.
+    pub(super) fn set_terminating(&self, is_terminating: bool) -> bool {
+        self.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
+    }
+
+    /// The store, in the storage version.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+/// The custom resources of a server: an immutable map, sorted by group. A resource more or less costs the same however
+/// many there are.
+#[derive(Clone, Default)]
+pub(super) struct CustomResources(OrdMap<GroupResource, Arc<CustomResource>>);
+
+impl CustomResources {
+    pub(super) fn get(&self, resource: &GroupResource) -> Option<&Arc<CustomResource>> {
+        self.0.get(resource)
+    }
+
+    pub(super) fn find(&self, resource: &GroupVersionResource) -> Option<Arc<VersionedResource>> {
+        let custom = self.0.get(&resource.group_resource())?;
+        custom.versions.iter().find(|own| own.resource.resource.version == resource.version).cloned()
+    }
+
+    pub(super) fn set(
+        &mut self,
+        resource: GroupResource,
+        custom: Arc<CustomResource>,
+    ) -> Option<Arc<CustomResource>> {
+        self.0.insert(resource, custom)
+    }
+
+    pub(super) fn remove(&mut self, resource: &GroupResource) -> Option<Arc<CustomResource>> {
+        self.0.remove(resource)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<CustomResource>> {
+        self.0.values()
+    }
+
+    /// Those of one group, by name.
+    pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<CustomResource>> {
+        let first = GroupResource::new(group, "");
+        let in_group =
+            move |(resource, _): &(&GroupResource, &Arc<CustomResource>)| resource.group == first.group;
+        self.0.range(GroupResource::new(group, "")..).take_while(in_group).map(|(_, custom)| custom)
+    }
+}

@@ -1,0 +1,285 @@
+//! The tree of an expression.
+//!
+//! Each node has an id; what is known of a node beside its shape (position in the source, type, resolved overload) is
+//! in tables by id, so that a tree is the same before and after checking. Macros are gone after parsing: what they
+//! stand for is in the tree (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros>).
+//!
+//! The depth of a tree is bounded by the parser, so recursion over one needs no limit of its own.
+
+use crate::types::Type;
+
+/// Identifies a node within its tree. Ids are small and dense, and start at 1.
+pub type ExprId = u32;
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// The node's id.
+    pub id: ExprId,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ExprKind {
+    /// Stands where the source has an error. No checked tree has one.
+    Unspecified,
+    /// A constant.
+    Literal(Literal),
+    /// A variable, or the name of a type. In a checked tree it may be qualified (`google.protobuf.Timestamp`).
+    Ident(Box<str>),
+    /// `operand.field`, or `has(operand.field)`.
+    Select(Select),
+    /// A function, method or operator (see [`operators`]). In a checked tree a call of a namespaced function
+    /// (`ip.isCanonical('::1')`) has no target and the whole name.
+    Call(Call),
+    /// `[1, 2]`
+    List(List),
+    /// `{'key': 'value'}`
+    Map(Vec<MapEntry>),
+    /// `TypeName{field: value}`
+    Struct(Struct),
+    /// A fold, which is what most macros are.
+    Comprehension(Box<Comprehension>),
+}
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Literal {
+    /// `null`
+    Null,
+    /// `true`
+    Bool(bool),
+    /// `1`
+    Int(i64),
+    /// `1u`
+    Uint(u64),
+    /// `1.0`
+    Double(f64),
+    /// `'text'`
+    String(Box<str>),
+    /// `b'text'`
+    Bytes(Box<[u8]>),
+}
+
+/// A field of an operand, or the question whether it is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    /// Whose field it is.
+    pub operand: Box<Expr>,
+    /// The field's name as written.
+    pub field: Box<str>,
+    /// `has(operand.field)`: is it there?
+    pub test_only: bool,
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The function's name.
+    pub function: Box<str>,
+    /// What the method is called on.
+    pub target: Option<Box<Expr>>,
+    /// The arguments.
+    pub args: Vec<Expr>,
+}
+
+/// A list literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct List {
+    /// The elements.
+    pub elements: Vec<Expr>,
+    /// Which of them are optional (`[?x]`), by index, ascending.
+    pub optional_indices: Vec<u32>,
+}
+
+/// A member of a map literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapEntry {
+    /// The entry's id.
+    pub id: ExprId,
+    /// The key.
+    pub key: Expr,
+    /// The value.
+    pub value: Expr,
+    /// `{?key: value}`: the value is an optional, and no entry is made if it has none.
+    pub optional: bool,
+}
+
+/// A message literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Struct {
+    /// The name of the type.
+    pub type_name: Box<str>,
+    /// The fields.
+    pub fields: Vec<StructField>,
+}
+
+/// A member of a message literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StructField {
+    /// The field's id.
+    pub id: ExprId,
+    /// The field's name.
+    pub name: Box<str>,
+    /// The value.
+    pub value: Expr,
+    /// `Type{?field: value}`.
+    pub optional: bool,
+}
+
+/// A fold over a list or a map:
+///
+/// ```text
+/// accumulator := initial
+/// for variable[, second_variable] in range { if !condition { break }; accumulator = step }
+/// result
+/// ```
+///
+/// `condition` and `step` see the variables and the accumulator, `result` only the accumulator. With one variable it is
+/// a list's element or a map's key; with two they are index and element, or key and value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comprehension {
+    /// What is iterated over.
+    pub range: Expr,
+    /// The variable.
+    pub variable: Box<str>,
+    /// The second variable of a fold with two.
+    pub second_variable: Option<Box<str>>,
+    /// The name of the accumulator: [`ACCUMULATOR`], or the variable of `optMap`.
+    pub accumulator: Box<str>,
+    /// Its first value.
+    pub initial: Expr,
+    /// Whether to go on.
+    pub condition: Expr,
+    /// Its next value.
+    pub step: Expr,
+    /// The value of the whole.
+    pub result: Expr,
+}
+
+/// The accumulator's name in the folds macros make; no source can name it.
+pub const ACCUMULATOR: &str = "@result";
+
+/// The names of the functions that operators stand for.
+pub mod operators {
+    /// `c ? a : b`
+    pub const CONDITIONAL: &str = "_?_:_";
+    /// `a && b`
+    pub const LOGICAL_AND: &str = "_&&_";
+    /// `a || b`
+    pub const LOGICAL_OR: &str = "_||_";
+    /// `!a`
+    pub const LOGICAL_NOT: &str = "!_";
+    /// `a == b`
+    pub const EQUALS: &str = "_==_";
+    /// `a != b`
+    pub const NOT_EQUALS: &str = "_!=_";
+    /// `a < b`
+    pub const LESS: &str = "_<_";
+    /// `a <= b`
+    pub const LESS_EQUALS: &str = "_<=_";
+    /// `a > b`
+    pub const GREATER: &str = "_>_";
+    /// `a >= b`
+    pub const GREATER_EQUALS: &str = "_>=_";
+    /// `a + b`
+    pub const ADD: &str = "_+_";
+    /// `a - b`
+    pub const SUBTRACT: &str = "_-_";
+    /// `a * b`
+    pub const MULTIPLY: &str = "_*_";
+    /// `a / b`
+    pub const DIVIDE: &str = "_/_";
+    /// `a % b`
+    pub const MODULO: &str = "_%_";
+    /// `-a`
+    pub const NEGATE: &str = "-_";
+    /// `a[b]`
+    pub const INDEX: &str = "_[_]";
+    /// `a[?b]`
+    pub const OPTIONAL_INDEX: &str = "_[?_]";
+    /// `a.?b`; the second argument is the field's name as a string literal.
+    pub const OPTIONAL_SELECT: &str = "_?._";
+    /// `a in b`
+    pub const IN: &str = "@in";
+    /// True unless the argument is `false`: errors are true. Only macros make it.
+    pub const NOT_STRICTLY_FALSE: &str = "@not_strictly_false";
+}
+
+/// What an identifier or a call means, found by the checker.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reference {
+    /// A declared variable (or the fold's own).
+    Variable(Box<str>),
+    /// The value is a type: `int`, `google.protobuf.Timestamp`.
+    Type(Type),
+    /// The overloads a call may mean, at least one; several where an argument is `dyn`. Ids are those of
+    /// [`declarations`](crate::declarations).
+    Function(Box<[&'static str]>),
+}
+
+/// A tree as the parser makes it.
+#[derive(Clone, Debug)]
+pub struct Ast {
+    /// The tree.
+    pub expr: Expr,
+    /// Where each node starts, in code points, by id (`positions[0]` is unused).
+    pub positions: Vec<u32>,
+}
+
+/// A tree the checker has accepted.
+#[derive(Clone, Debug)]
+pub struct CheckedAst {
+    expr: Expr,
+    types: Box<[Type]>,
+    references: Box<[Option<Reference>]>,
+}
+
+impl CheckedAst {
+    pub(crate) fn new(expr: Expr, types: Box<[Type]>, references: Box<[Option<Reference>]>) -> CheckedAst {
+        CheckedAst { expr, types, references }
+    }
+
+    /// The tree.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// The type of the value of the whole.
+    pub fn result_type(&self) -> &Type {
+        self.type_of(self.expr.id)
+    }
+
+    /// The type of a node's value; `dyn` if it is known only at run time.
+    pub fn type_of(&self, id: ExprId) -> &Type {
+        self.types.get(id as usize).unwrap_or(&Type::Dyn)
+    }
+
+    /// What a node refers to, for identifiers and calls.
+    pub fn reference(&self, id: ExprId) -> Option<&Reference> {
+        self.references.get(id as usize)?.as_ref()
+    }
+
+    /// Whether a variable is used, be it the environment's or a fold's of the same name.
+    pub fn uses_variable(&self, name: &str) -> bool {
+        let is_used =
+            |reference: &Reference| matches!(reference, Reference::Variable(used) if **used == *name);
+        self.references.iter().flatten().any(is_used)
+    }
+
+    /// The one overload a call means; none if that shows only at run time.
+    pub fn overload(&self, id: ExprId) -> Option<&'static str> {
+        match self.reference(id)? {
+            Reference::Function(overloads) => match overloads.as_ref() {
+                [overload] => Some(overload),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Which functions there are: names, overloads, signatures.
+//!
+//! The tables are facts: overload ids and signatures are those of cel-go's standard library and extensions
+//! (<https://github.com/google/cel-go>) and of Kubernetes' libraries
+//! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-cel-libraries>). Ids decide cost and are what a
+//! checked tree refers to, and the order of a function's overloads decides types where an argument is `dyn`.
+
+mod extensions;
+mod kubernetes;
+mod standard;
+
+use crate::types::{Type, split_arguments};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// A function's overloads as tables have them: an id and a signature, `(arguments) -> result` or, of a method,
+/// `target.(arguments) -> result`.
+type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
+
+/// A group of functions and macros that is switched on as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Library {
+    /// What the language itself has.
+    Standard,
+    /// Kubernetes' `url()` and its kind.
+    Urls,
+    /// Kubernetes' `find` and `findAll`.
+    Regex,
+    /// Kubernetes' `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
+    KubernetesLists,
+    /// `authorizer` and what can be asked of it. The variable is an environment's own to declare.
+    Authorizer,
+    /// Optionals and their syntax (version 2 of the library).
+    Optionals,
+    /// Kubernetes' `quantity()` and its kind.
+    Quantity,
+    /// String functions (version 2 of the library).
+    Strings,
+    /// `sets.contains` and its kind.
+    Sets,
+    /// `ip()` and its kind.
+    Ip,
+    /// `cidr()` and its kind.
+    Cidr,
+    /// Named formats.
+    Format,
+    /// Selectors on the authorizer.
+    AuthorizerSelectors,
+    /// Macros with two variables.
+    TwoVariableComprehensions,
+    /// `semver()` and its kind (version 1 of the library).
+    Semver,
+    /// List functions (version 3 of the library).
+    Lists,
+}
+
+impl Library {
+    /// Every library, in the order in which Kubernetes v1.36 switches them on; the minor version each came with is in
+    /// <https://kubernetes.io/docs/reference/using-api/cel/>. All of them are older than the oldest version that a
+    /// v1.36 server must be able to be rolled back to, so new and stored expressions see the same ones.
+    pub const ALL: &[Library] = &[
+        Library::Standard,
+        Library::Urls,
+        Library::Regex,
+        Library::KubernetesLists,
+        Library::Authorizer,
+        Library::Optionals,
+        Library::Quantity,
+        Library::Strings,
+        Library::Sets,
+        Library::Ip,
+        Library::Cidr,
+        Library::Format,
+        Library::AuthorizerSelectors,
+        Library::TwoVariableComprehensions,
+        Library::Semver,
+        Library::Lists,
+    ];
+
+    fn table(self) -> Table {
+        match self {
+            Library::Standard => standard::FUNCTIONS,
+            Library::Optionals => extensions::OPTIONALS,
+            Library::Strings => extensions::STRINGS,
+            Library::Sets => extensions::SETS,
+            Library::TwoVariableComprehensions => extensions::TWO_VARIABLE_COMPREHENSIONS,
+            Library::Lists => extensions::LISTS,
+            Library::Urls => kubernetes::URLS,
+            Library::Regex => kubernetes::REGEX,
+            Library::KubernetesLists => kubernetes::LISTS,
+            Library::Authorizer => kubernetes::AUTHORIZER,
+            Library::AuthorizerSelectors => kubernetes::AUTHORIZER_SELECTORS,
+            Library::Quantity => kubernetes::QUANTITY,
+            Library::Ip => kubernetes::IP,
+            Library::Cidr => kubernetes::CIDR,
+            Library::Format => kubernetes::FORMAT,
+            Library::Semver => kubernetes::SEMVER,
+        }
+    }
+}
+
+/// A signature of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overload {
+    /// Which it is among all functions' overloads.
+    pub id: &'static str,
+    /// Whether it is called on a target, which is then the first argument.
+    pub member: bool,
+    /// The types of the arguments.
+    pub arguments: Vec<Type>,
+    /// The type of the result.
+    pub result: Type,
+    /// The names of the type parameters in the signature.
+    pub type_parameters: Vec<Arc<str>>,
+}
+
+impl Overload {
+    fn parse(id: &'static str, signature: &str) -> Option<Overload> {
+        let (call, result) = signature.split_once(" -> ")?;
+        // A method's target ends where `.(` begins; no type has that in its name.
+        let (target, rest) = match call.split_once(".(") {
+            Some((target, rest)) => (Some(Type::parse(target)?), rest),
+            None => (None, call.strip_prefix('(')?),
+        };
+        let member = target.is_some();
+        let rest = split_arguments(rest.strip_suffix(')')?);
+        let arguments: Vec<_> =
+            target.into_iter().map(Some).chain(rest.into_iter().map(Type::parse)).collect::<Option<_>>()?;
+        let result = Type::parse(result)?;
+        let mut type_parameters = Vec::new();
+        arguments
+            .iter()
+            .chain([&result])
+            .for_each(|argument| collect_parameters(argument, &mut type_parameters));
+        Some(Overload { id, member, arguments, result, type_parameters })
+    }
+}
+
+fn collect_parameters(argument: &Type, into: &mut Vec<Arc<str>>) {
+    match argument {
+        Type::Parameter(name) if !into.contains(name) => into.push(Arc::clone(name)),
+        _ => argument.parameters().into_iter().for_each(|inner| collect_parameters(inner, into)),
+    }
+}
+
+/// Functions by name.
+#[derive(Clone, Debug)]
+pub struct Declarations {
+    functions: HashMap<&'static str, Vec<Overload>>,
+}
+
+impl Declarations {
+    /// Those of some libraries; where a function is in several, its overloads come in the libraries' order.
+    pub fn new(libraries: &[Library]) -> Declarations {
+        let mut functions: HashMap<&'static str, Vec<Overload>> = HashMap::new();
+        for (name, overloads) in libraries.iter().flat_map(|library| library.table()) {
+            let known = functions.entry(name).or_default();
+            for (id, signature) in *overloads {
+                known.push(
+                    Overload::parse(id, signature).expect("a test reads every signature of the tables"),
+                );
+            }
+        }
+        Declarations { functions }
+    }
+
+    /// Those of all of Kubernetes' libraries, made once.
+    pub fn kubernetes() -> &'static Arc<Declarations> {
+        static KUBERNETES: LazyLock<Arc<Declarations>> =
+            LazyLock::new(|| Arc::new(Declarations::new(Library::ALL)));
+        &KUBERNETES
+    }
+
+    /// The overloads of a function; none if there is no such function.
+    pub fn function(&self, name: &str) -> Option<(&'static str, &[Overload])> {
+        self.functions.get_key_value(name).map(|(name, overloads)| (*name, overloads.as_slice()))
+    }
+
+    /// Every function.
+    pub fn functions(&self) -> impl Iterator<Item = (&'static str, &[Overload])> {
+        self.functions.iter().map(|(name, overloads)| (*name, overloads.as_slice()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_signature_is_read_and_every_id_is_unique() {
+        let declarations = Declarations::new(Library::ALL);
+        let mut ids = HashSet::new();
+        for (name, overloads) in declarations.functions() {
+            for overload in overloads {
+                assert!(ids.insert(overload.id), "{name}: {} is there twice", overload.id);
+            }
+        }
+        for table in Library::ALL.iter().map(|library| library.table()) {
+            for (id, signature) in table.iter().flat_map(|(_, overloads)| *overloads) {
+                assert!(Overload::parse(id, signature).is_some(), "{id}: {signature}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_is_read_with_its_target_and_parameters() {
+        let overload = Overload::parse("x", "list(T).(map(K, T), int) -> optional(K)").unwrap();
+        assert!(overload.member);
+        assert_eq!(overload.arguments.len(), 3);
+        assert_eq!(overload.result.to_string(), "optional_type(K)");
+        assert_eq!(overload.type_parameters.iter().map(|name| &**name).collect::<Vec<_>>(), ["T", "K"]);
+    }
+
+    #[test]
+    fn overloads_come_in_the_order_of_the_libraries() {
+        let ids = |name| {
+            Declarations::kubernetes().function(name).unwrap().1.iter().map(|o| o.id).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            ids("indexOf"),
+            ["list_a_index_of_int", "string_index_of_string", "string_index_of_string_int"]
+        );
+        assert_eq!(ids("ip"), ["string_to_ip", "cidr_ip"]);
+        assert_eq!(ids("isGreaterThan"), ["quantity_is_greater_than", "semver_is_greater_than"]);
+    }
+}

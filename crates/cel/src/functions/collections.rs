@@ -1,0 +1,74 @@
+//! `in`, `size`, and what two-variable macros build maps with.
+
+use super::{Function, no_such_overload};
+use crate::EvaluationError;
+use crate::value::{Map, Value};
+
+pub(super) fn lookup(name: &str) -> Option<Function> {
+    Some(match name {
+        "@in" => |args| match args {
+            [item, container] => contains(container, item).map(Value::Bool),
+            _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+        },
+        "size" => size,
+        "cel.@mapInsert" => map_insert,
+        _ => return None,
+    })
+}
+
+/// Whether a list has an item or a map a key.
+pub(crate) fn contains(container: &Value<'_>, wanted: &Value<'_>) -> Result<bool, EvaluationError> {
+    match container {
+        Value::List(list) => {
+            // Of objects' lists, an item that cannot be compared is an error, unless another one is equal.
+            let own = list.has_schema();
+            let mut error = None;
+            for item in list.iter() {
+                let equal = match own {
+                    true => item.and_then(|item| item.equal(wanted)),
+                    false => item.and_then(|item| wanted.equal(&item)),
+                };
+                match equal {
+                    Ok(true) => return Ok(true),
+                    Ok(false) => {}
+                    Err(problem) if problem.ends_evaluation() => return Err(problem),
+                    Err(problem) if own => error = error.or(Some(problem)),
+                    Err(_) => {}
+                }
+            }
+            error.map_or(Ok(false), Err)
+        }
+        Value::Map(map) => Ok(map.find(wanted)?.is_some()),
+        _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+    }
+}
+
+fn size<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
+    match args {
+        [value @ (Value::String(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))] => {
+            Ok(Value::Int(i64::try_from(value.size()).unwrap_or(i64::MAX)))
+        }
+        [Value::Timestamp(_) | Value::Duration(_)] => Err(EvaluationError::NO_SUCH_OVERLOAD),
+        _ => Err("no such overload: size".into()),
+    }
+}
+
+fn map_insert<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
+    match args {
+        [Value::Map(map), key, value] => {
+            let mut map = std::mem::replace(map, Map::from(indexmap::IndexMap::new()));
+            map.insert(key, std::mem::replace(value, Value::Null))?;
+            Ok(Value::Map(map))
+        }
+        [Value::Map(map), Value::Map(update)] => {
+            let mut map = std::mem::replace(map, Map::from(indexmap::IndexMap::new()));
+            for key in update.keys() {
+                if let Some(value) = update.find(&key)? {
+                    map.insert(&key, value)?;
+                }
+            }
+            Ok(Value::Map(map))
+        }
+        args => Err(no_such_overload("cel.@mapInsert", args)),
+    }
+}

@@ -1,0 +1,414 @@
+//! URLs as Go's `net/url` reads them, with its messages, since `url()` and format `uri` show them to clients.
+
+use super::ip::is_v4_address;
+use crate::EvaluationError;
+use pintle_machinery::text::quote;
+use std::fmt;
+
+/// A URL: absolute, or a path that begins with a slash.
+///
+/// Components that may be escaped are kept as bytes: escapes can make bytes that are no UTF-8.
+#[derive(Clone, Debug, Default)]
+pub struct Url {
+    scheme: String,
+    opaque: String,
+    user: Option<String>,
+    host: Vec<u8>,
+    path: Vec<u8>,
+    /// The path as written, where that is not how it would be escaped.
+    raw_path: Option<String>,
+    omit_host: bool,
+    force_query: bool,
+    query: String,
+    fragment: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    User,
+    Host,
+    Zone,
+    Path,
+    Query,
+    Fragment,
+}
+
+impl Url {
+    /// Reads a URL as `url()` does: it must be one that can be requested, and then a fragment is told apart.
+    pub(super) fn new(text: &str) -> Result<Url, EvaluationError> {
+        let failed = |error: String| {
+            EvaluationError::failed(format!("URL parse error during conversion from string: {error}"))
+        };
+        Url::parse_request(text).map_err(failed)?;
+        let (url, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let mut parsed = parse(url, false).map_err(|error| failed(wrap(url, &error)))?;
+        unescape(fragment, Part::Fragment).map_err(|error| failed(wrap(text, &error)))?;
+        parsed.fragment = fragment.to_owned();
+        Ok(parsed)
+    }
+
+    /// Reads a URL that can be requested: absolute, or a path that begins with a slash, and no fragment.
+    pub(super) fn parse_request(text: &str) -> Result<Url, String> {
+        parse(text, true).map_err(|error| wrap(text, &error))
+    }
+
+    pub(super) fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// Host and port.
+    pub(super) fn host(&self) -> String {
+        String::from_utf8_lossy(&self.host).into_owned()
+    }
+
+    /// The host without its port and brackets.
+    pub(super) fn hostname(&self) -> String {
+        let host = self.host();
+        let name = split_port(&host).0;
+        name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned()
+    }
+
+    pub(super) fn port(&self) -> String {
+        split_port(&self.host()).1.to_owned()
+    }
+
+    pub(super) fn escaped_path(&self) -> String {
+        if let Some(raw) = &self.raw_path
+            && raw.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, Part::Path))
+            && unescape(raw, Part::Path).as_ref() == Ok(&self.path)
+        {
+            return raw.clone();
+        }
+        if self.path == b"*" { "*".to_owned() } else { escape(&self.path, Part::Path) }
+    }
+
+    /// The parameters, each with its values in the order written. Malformed ones are left out.
+    pub(super) fn query(&self) -> Vec<(String, Vec<String>)> {
+        let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
+        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Ok(name), Ok(value)) = (unescape(name, Part::Query), unescape(value, Part::Query)) else {
+                continue;
+            };
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let value = String::from_utf8_lossy(&value).into_owned();
+            match parameters.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.push(value),
+                None => parameters.push((name, vec![value])),
+            }
+        }
+        parameters
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scheme.is_empty() {
+            write!(f, "{}:", self.scheme)?;
+        }
+        if !self.opaque.is_empty() {
+            f.write_str(&self.opaque)?;
+        } else {
+            let named = !self.host.is_empty() || self.user.is_some();
+            if named || (!self.scheme.is_empty() && !self.omit_host && !self.path.is_empty()) {
+                f.write_str("//")?;
+            }
+            if let Some(user) = &self.user {
+                write!(f, "{user}@")?;
+            }
+            f.write_str(&escape(&self.host, Part::Host))?;
+            let path = self.escaped_path();
+            if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
+                f.write_str("/")?;
+            }
+            f.write_str(&path)?;
+        }
+        if self.force_query || !self.query.is_empty() {
+            write!(f, "?{}", self.query)?;
+        }
+        if !self.fragment.is_empty() {
+            write!(f, "#{}", self.fragment)?;
+        }
+        Ok(())
+    }
+}
+
+fn wrap(text: &str, error: &str) -> String {
+    format!("parse {}: {error}", quote(text))
+}
+
+fn parse(text: &str, request: bool) -> Result<Url, String> {
+    if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        return Err("net/url: invalid control character in URL".to_owned());
+    }
+    if text.is_empty() && request {
+        return Err("empty url".to_owned());
+    }
+    let mut url = Url::default();
+    if text == "*" {
+        url.path = b"*".to_vec();
+        return Ok(url);
+    }
+    let (scheme, rest) = split_scheme(text)?;
+    url.scheme = scheme.to_lowercase();
+    let (mut rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    url.force_query = query.is_empty() && text.ends_with('?');
+    url.query = query.to_owned();
+    if !rest.starts_with('/') {
+        if !url.scheme.is_empty() {
+            url.opaque = rest.to_owned();
+            return Ok(url);
+        }
+        if request {
+            return Err("invalid URI for request".to_owned());
+        }
+        if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+            return Err("first path segment in URL cannot contain colon".to_owned());
+        }
+    }
+    match rest.strip_prefix("//") {
+        Some(after) if !url.scheme.is_empty() || (!request && !rest.starts_with("///")) => {
+            let slash = after.find('/').unwrap_or(after.len());
+            let (authority, path) = after.split_at_checked(slash).unwrap_or((after, ""));
+            parse_authority(authority, &mut url)?;
+            rest = path;
+        }
+        _ => url.omit_host = !url.scheme.is_empty() && rest.starts_with('/'),
+    }
+    url.path = unescape(rest, Part::Path)?;
+    url.raw_path = (escape(&url.path, Part::Path) != rest).then(|| rest.to_owned());
+    Ok(url)
+}
+
+fn split_scheme(text: &str) -> Result<(&str, &str), String> {
+    for (position, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => {}
+            b'0'..=b'9' | b'+' | b'-' | b'.' if position > 0 => {}
+            b':' if position == 0 => return Err("missing protocol scheme".to_owned()),
+            b':' => return Ok(text.split_once(':').unwrap_or(("", text))),
+            _ => break,
+        }
+    }
+    Ok(("", text))
+}
+
+fn parse_authority(authority: &str, url: &mut Url) -> Result<(), String> {
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    url.host = parse_host(host)?;
+    let Some(user) = user else { return Ok(()) };
+    if !user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte)) {
+        return Err("net/url: invalid userinfo".to_owned());
+    }
+    let (name, password) = match user.split_once(':') {
+        Some((name, password)) => (name, Some(password)),
+        None => (user, None),
+    };
+    let mut printed = escape(&unescape(name, Part::User)?, Part::User);
+    if let Some(password) = password {
+        printed.push(':');
+        printed.push_str(&escape(&unescape(password, Part::User)?, Part::User));
+    }
+    url.user = Some(printed);
+    Ok(())
+}
+
+fn parse_host(host: &str) -> Result<Vec<u8>, String> {
+    let check_port = |port: &str| match is_optional_port(port) {
+        true => Ok(()),
+        false => Err(format!("invalid port {} after host", quote(port))),
+    };
+    match host.rfind('[') {
+        Some(0) => {
+            let Some(end) = host.rfind(']') else { return Err("missing ']' in host".to_owned()) };
+            let address = host.get(1..end).unwrap_or_default();
+            let port = host.get(end + 1..).unwrap_or_default();
+            check_port(port)?;
+            let zone = address.find("%25").unwrap_or(address.len());
+            let (address, zone) = address.split_at_checked(zone).unwrap_or((address, ""));
+            let mut name = unescape(address, Part::Host)?;
+            name.extend(unescape(zone, Part::Zone)?);
+            let is_v4 = is_v4_address(&String::from_utf8_lossy(&name))
+                .map_err(|error| format!("invalid host: {error}"))?;
+            if is_v4 {
+                return Err("invalid IP-literal".to_owned());
+            }
+            return Ok([b"[", name.as_slice(), b"]", port.as_bytes()].concat());
+        }
+        Some(_) => return Err("invalid IP-literal".to_owned()),
+        None => {}
+    }
+    if let Some(colon) = host.find(':') {
+        check_port(host.get(colon..).unwrap_or_default())?;
+    }
+    unescape(host, Part::Host)
+}
+
+fn is_optional_port(port: &str) -> bool {
+    match port.strip_prefix(':') {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => port.is_empty(),
+    }
+}
+
+fn split_port(host: &str) -> (&str, &str) {
+    match host.rfind(':').and_then(|colon| host.split_at_checked(colon)) {
+        Some((name, port)) if is_optional_port(port) => (name, port.trim_start_matches(':')),
+        _ => (host, ""),
+    }
+}
+
+fn must_escape(byte: u8, part: Part) -> bool {
+    if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+        return false;
+    }
+    match part {
+        Part::Host | Part::Zone => !b"!$&'()*+,;=:[]<>\"".contains(&byte),
+        Part::Path => !b"$&+,/:;=@".contains(&byte),
+        Part::User => !b"$&+,;=".contains(&byte),
+        Part::Query => true,
+        Part::Fragment => !b"$&+,/:;=?@!()*".contains(&byte),
+    }
+}
+
+fn escape(bytes: &[u8], part: Part) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match must_escape(*byte, part) {
+            true => out.push_str(&format!("%{byte:02X}")),
+            false => out.push(char::from(*byte)),
+        }
+    }
+    out
+}
+
+fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+    let in_host = matches!(part, Part::Host | Part::Zone);
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        match first {
+            b'%' => {
+                let invalid = |escape: &[u8]| {
+                    let escape = String::from_utf8_lossy(escape);
+                    format!("invalid URL escape {}", quote(&format!("%{escape}")))
+                };
+                let [high, low, after @ ..] = tail else { return Err(invalid(tail)) };
+                let digit =
+                    |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                let (Some(high_digit), Some(low_digit)) = (digit(high), digit(low)) else {
+                    return Err(invalid(&[*high, *low]));
+                };
+                let byte = high_digit << 4 | low_digit;
+                let percent = (*high, *low) == (b'2', b'5');
+                // Hosts are escaped only beyond ASCII, zones only where they have to be.
+                let forbidden = match part {
+                    Part::Host => high_digit < 8 && !percent,
+                    Part::Zone => !percent && byte != b' ' && must_escape(byte, Part::Host),
+                    _ => false,
+                };
+                if forbidden {
+                    return Err(invalid(&[*high, *low]));
+                }
+                out.push(byte);
+                rest = after;
+            }
+            b'+' if part == Part::Query => out.push(b' '),
+            byte if in_host && byte.is_ascii() && must_escape(*byte, part) => {
+                let c = quote(&char::from(*byte).to_string());
+                return Err(format!("invalid character {c} in host name"));
+            }
+            byte => out.push(*byte),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_apart() {
+        // url, scheme, host, hostname, port, escaped path
+        let rows = [
+            (
+                "https://user:pass@example.com:80/path?query=val#fragment",
+                "https",
+                "example.com:80",
+                "example.com",
+                "80",
+                "/path",
+            ),
+            ("/absolute-path", "", "", "", "", "/absolute-path"),
+            ("https://[::1]:80/", "https", "[::1]:80", "::1", "80", "/"),
+            ("https://[::1]/", "https", "[::1]", "::1", "", "/"),
+            (
+                "https://example.com/path with spaces/",
+                "https",
+                "example.com",
+                "example.com",
+                "",
+                "/path%20with%20spaces/",
+            ),
+            ("https://example.com", "https", "example.com", "example.com", "", ""),
+            ("HTTP://Example.com/a%2Fb", "http", "Example.com", "Example.com", "", "/a%2Fb"),
+            ("mailto:someone", "mailto", "", "", "", ""),
+        ];
+        for (text, scheme, host, hostname, port, path) in rows {
+            let url = Url::new(text).unwrap();
+            let parts = (url.scheme(), url.host(), url.hostname(), url.port(), url.escaped_path());
+            let (host, hostname, port, path) =
+                (host.to_owned(), hostname.to_owned(), port.to_owned(), path.to_owned());
+            assert_eq!(parts, (scheme, host, hostname, port, path), "{text}");
+        }
+    }
+
+    #[test]
+    fn queries_are_unescaped() {
+        let query =
+            Url::new("https://example.com/path?k1=a&k2=b&k2=c+d%21&bad=%zz&semi;colon").unwrap().query();
+        let values = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>();
+        assert_eq!(query, [("k1".to_owned(), values(&["a"])), ("k2".to_owned(), values(&["b", "c d!"]))]);
+        assert!(Url::new("https://example.com/path?").unwrap().query().is_empty());
+    }
+
+    #[test]
+    fn errors_are_those_of_the_reference() {
+        let rows = [
+            ("../relative-path", "parse \"../relative-path\": invalid URI for request"),
+            ("https://a:b:c/", "parse \"https://a:b:c/\": invalid port \":b:c\" after host"),
+            ("", "parse \"\": empty url"),
+            (":foo", "parse \":foo\": missing protocol scheme"),
+            ("https://a b/", "parse \"https://a b/\": invalid character \" \" in host name"),
+            ("/%zz", "parse \"/%zz\": invalid URL escape \"%zz\""),
+            ("/%z", "parse \"/%z\": invalid URL escape \"%z\""),
+            ("https://[zz]/", "parse \"https://[zz]/\": invalid host: ParseAddr(\"zz\"): unable to parse IP"),
+            ("https://[1.2.3.4]/", "parse \"https://[1.2.3.4]/\": invalid IP-literal"),
+            ("https://a[::1]/", "parse \"https://a[::1]/\": invalid IP-literal"),
+            ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
+            ("/a\n", "parse \"/a\\n\": net/url: invalid control character in URL"),
+            ("not a url", "parse \"not a url\": invalid URI for request"),
+        ];
+        for (text, error) in rows {
+            assert_eq!(Url::parse_request(text).unwrap_err(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn urls_are_printed_as_they_were_written() {
+        for text in [
+            "https://u:p@example.com:80/a?b=c#d",
+            "/a",
+            "https://example.com",
+            "mailto:x",
+            "file:///etc/hosts",
+        ] {
+            assert_eq!(Url::new(text).unwrap().to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What calls cost: by function and overload, from the sizes of arguments and result.
+//!
+//! Three tables apply, the first that knows the call decides: those of the list and set extensions, that of Kubernetes'
+//! libraries, that of the language. Anything they do not know costs 1.
+
+use crate::value::{Opaque, Value};
+
+/// The cost of an access to a variable, a field or an index.
+pub(super) const SELECT: u64 = 1;
+/// The cost of making a list.
+pub(super) const CREATE_LIST: u64 = 10;
+/// The cost of making a map.
+pub(super) const CREATE_MAP: u64 = 30;
+
+/// How the cost of a call follows from its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallCost {
+    /// Always this.
+    Fixed(u64),
+    /// That many readings of the first argument as a text.
+    Read(u64),
+    /// Reading the shorter of two arguments.
+    ReadShorter,
+    /// Reading both arguments.
+    ReadBoth,
+    /// Reading the second argument for each part of the first.
+    ReadProduct,
+    /// Matching a pattern, the second argument.
+    Match,
+    /// Matching the pattern of a format, the first argument.
+    Validate,
+    /// Writing the result, twice.
+    WriteResult,
+    /// The number of items of the second argument.
+    SecondSize,
+    /// Looking at everything in the first argument.
+    Traverse,
+    /// Comparing the bytes of ranges and addresses.
+    Range { cidr: bool, text: bool },
+    /// Making a list as long as the result.
+    MakeResult,
+    /// Making a list as long as the first argument, for each level.
+    Flatten,
+    /// Comparing every item of an argument with every other one.
+    CompareAll { arg: usize },
+    /// Comparing every item of one set with every one of the other, that many times.
+    CompareSets(u64),
+}
+
+impl CallCost {
+    /// The rule for a function. `overload` is empty when more than one may apply at run time.
+    pub(super) fn new(function: &str, overload: &str) -> CallCost {
+        by_extension(overload)
+            .or_else(|| by_function(function, overload))
+            .unwrap_or_else(|| by_overload(overload))
+    }
+
+    /// Whether the result decides, so that the cost is known only after the call.
+    pub(super) fn needs_result(self) -> bool {
+        matches!(self, CallCost::WriteResult | CallCost::MakeResult)
+    }
+
+    /// The cost of a call. Arguments without a value stand as `null`.
+    pub(super) fn of(self, args: &[Value<'_>], result: Option<&Value<'_>>, limit: u64) -> u64 {
+        let size = |index: usize| args.get(index).map_or(1, Value::size);
+        match self {
+            CallCost::Fixed(cost) => cost,
+            CallCost::Read(times) => tenths(size(0).saturating_mul(times)),
+            CallCost::ReadShorter => tenths(size(0).min(size(1))),
+            CallCost::ReadBoth => tenths(size(0) + size(1)),
+            CallCost::ReadProduct => tenths(size(0)).saturating_mul(tenths(size(1))),
+            CallCost::Match => tenths(size(0) + 1).saturating_mul(size(1).div_ceil(4)),
+            CallCost::Validate => match args.first() {
+                Some(Value::Opaque(opaque)) => match &**opaque {
+                    Opaque::Format(format) => {
+                        tenths(size(1) + 1).saturating_mul(format.pattern_length().div_ceil(4))
+                    }
+                    _ => 1,
+                },
+                _ => 1,
+            },
+            CallCost::WriteResult => tenths(result.map_or(1, Value::size).saturating_mul(2)),
+            CallCost::SecondSize => size(1),
+            CallCost::Traverse => args.first().map_or(0, |value| {
+                let mut steps = limit;
+                traverse(value, &mut steps).unwrap_or(u64::MAX)
+            }),
+            CallCost::Range { cidr, text } => {
+                let own = size(0);
+                let prefix = if cidr { tenths(own) + 1 } else { 0 };
+                tenths(own * 2) + prefix + if text { tenths(size(1)) } else { 0 }
+            }
+            CallCost::MakeResult => make_list(result.map_or(1, Value::size), 10),
+            CallCost::Flatten => match args.get(1) {
+                Some(Value::Int(depth)) => {
+                    make_list(size(0).saturating_mul(u64::try_from(*depth).unwrap_or(0)), 10)
+                }
+                _ => make_list(size(0), 10),
+            },
+            CallCost::CompareAll { arg } => {
+                let first = match args.get(arg) {
+                    Some(Value::List(list)) => list.get(0),
+                    _ => None,
+                };
+                // Texts are read as they are compared.
+                let factor =
+                    if matches!(first, Some(Ok(Value::String(_) | Value::Bytes(_)))) { 21 } else { 20 };
+                make_list(size(arg).saturating_mul(size(arg)), factor)
+            }
+            CallCost::CompareSets(times) => {
+                size(0).saturating_mul(size(1)).saturating_mul(times).saturating_add(1)
+            }
+        }
+    }
+}
+
+/// A tenth of a size, rounded up: what reading a text costs.
+fn tenths(size: u64) -> u64 {
+    size.div_ceil(10)
+}
+
+/// The call, the list, and tenths for each item.
+fn make_list(size: u64, factor: u64) -> u64 {
+    (size.saturating_mul(factor) / 10).saturating_add(1 + CREATE_LIST)
+}
+
+/// What looking at everything in a value costs; `None` when that takes too many steps.
+fn traverse(value: &Value<'_>, steps: &mut u64) -> Option<u64> {
+    *steps = steps.checked_sub(1)?;
+    Some(match value {
+        Value::String(text) => text.len() as u64 / 10,
+        Value::Bytes(bytes) => bytes.len() as u64 / 10,
+        Value::List(list) => {
+            let mut cost: u64 = 0;
+            for item in list.iter() {
+                cost = cost.saturating_add(match item {
+                    Ok(item) => traverse(&item, steps)?,
+                    Err(error) if error.ends_evaluation() => return None,
+                    Err(_) => 1,
+                });
+            }
+            cost
+        }
+        Value::Map(map) => {
+            let mut cost: u64 = 0;
+            for key in map.keys() {
+                let value = match map.find(&key) {
+                    Ok(Some(value)) => traverse(&value, steps)?,
+                    _ => 1,
+                };
+                cost = cost.saturating_add(traverse(&key, steps)?).saturating_add(value);
+            }
+            cost
+        }
+        _ => 1,
+    })
+}
+
+fn by_extension(overload: &str) -> Option<CallCost> {
+    Some(match overload {
+        "list_slice" | "lists_range" | "list_reverse" => CallCost::MakeResult,
+        "list_flatten" | "list_flatten_int" => CallCost::Flatten,
+        "list_distinct" => CallCost::CompareAll { arg: 0 },
+        "list_sets_contains_list" | "list_sets_intersects_list" => CallCost::CompareSets(1),
+        "list_sets_equivalent_list" => CallCost::CompareSets(2),
+        overload if overload.starts_with("list_") && overload.ends_with("_sort") => {
+            CallCost::CompareAll { arg: 0 }
+        }
+        overload if overload.starts_with("list_") && overload.ends_with("_sortByAssociatedKeys") => {
+            CallCost::CompareAll { arg: 1 }
+        }
+        _ => return None,
+    })
+}
+
+fn by_function(function: &str, overload: &str) -> Option<CallCost> {
+    Some(match function {
+        "check" => CallCost::Fixed(350_000),
+        "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
+        | "allowed" | "reason" | "error" | "errored" => CallCost::Fixed(1),
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => CallCost::Traverse,
+        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "jsonpatch.escapeKey" => {
+            CallCost::Read(1)
+        }
+        "replace" | "split" => CallCost::Read(2),
+        "join" => CallCost::WriteResult,
+        "find" | "findAll" => CallCost::Match,
+        "ip" if overload == "cidr_ip" => CallCost::Fixed(1),
+        "ip" | "cidr" | "isIP" | "isCIDR" => CallCost::Read(1),
+        "ip.isCanonical" => CallCost::Read(2),
+        "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast" => CallCost::Fixed(1),
+        "containsIP" => CallCost::Range { cidr: false, text: overload == "cidr_contains_ip_string" },
+        "containsCIDR" => CallCost::Range { cidr: true, text: overload == "cidr_contains_cidr_string" },
+        "quantity" | "isQuantity" | "semver" | "isSemver" => CallCost::Read(1),
+        "validate" => CallCost::Validate,
+        "format.named" => CallCost::Fixed(1),
+        "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan" | "isLessThan"
+        | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" => CallCost::Fixed(1),
+        "getScheme" | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => {
+            CallCost::Fixed(1)
+        }
+        _ => return None,
+    })
+}
+
+fn by_overload(overload: &str) -> CallCost {
+    match overload {
+        "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
+        | "strings_quote" | "string_format" => CallCost::Read(1),
+        "in_list" => CallCost::SecondSize,
+        "less_string"
+        | "greater_string"
+        | "less_equals_string"
+        | "greater_equals_string"
+        | "less_bytes"
+        | "greater_bytes"
+        | "less_equals_bytes"
+        | "greater_equals_bytes"
+        | "equals"
+        | "not_equals" => CallCost::ReadShorter,
+        "add_string" | "add_bytes" => CallCost::ReadBoth,
+        "matches_string" => CallCost::Match,
+        "contains_string" => CallCost::ReadProduct,
+        _ => CallCost::Fixed(1),
+    }
+}
+
+/// What `==` costs: values of Kubernetes' libraries are compared at once.
+pub(super) fn equality(left: &Value<'_>, right: &Value<'_>) -> u64 {
+    match left {
+        Value::Opaque(_) => 1,
+        left => inequality(left, right),
+    }
+}
+
+/// What `!=` costs.
+pub(super) fn inequality(left: &Value<'_>, right: &Value<'_>) -> u64 {
+    tenths(left.size().min(right.size()))
+}

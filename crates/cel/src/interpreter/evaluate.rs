@@ -1,0 +1,515 @@
+//! The evaluation of plans.
+//!
+//! The stack is bounded by the depth of the expression, which the parser bounds. Time and memory are bounded by the
+//! budget: calls whose cost is known from their arguments are paid before they are made.
+
+use super::Activation;
+use super::cost::{self, CREATE_LIST, CREATE_MAP, SELECT};
+use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Root};
+use crate::EvaluationError;
+use crate::functions::{find, find_all, matches};
+use crate::value::{Key, Map, Value};
+use crate::work;
+use indexmap::IndexMap;
+
+type Outcome<'a> = Result<Value<'a>, EvaluationError>;
+
+/// After how many iterations the caller is asked whether it still wants the result.
+const INTERRUPT_CHECK_FREQUENCY: u32 = 100;
+
+impl Plan {
+    /// The value of the expression. What the evaluation costs is taken off the budget, which is 0 afterwards if it was
+    /// not enough.
+    pub(crate) fn evaluate<'a>(&'a self, activation: &Activation<'a>, budget: &mut u64) -> Outcome<'a> {
+        let variables = self.variables.iter().map(|name| activation.get(name).cloned()).collect();
+        let mut evaluator = Evaluator {
+            plan: self,
+            activation,
+            variables,
+            locals: vec![Slot::Empty; self.slots],
+            limit: *budget,
+            cost: 0,
+            iterations: 0,
+        };
+        let _counted = work::begin();
+        let result = evaluator.evaluate(&self.root);
+        *budget = budget.saturating_sub(evaluator.cost);
+        result
+    }
+}
+
+struct Evaluator<'e, 'a> {
+    plan: &'a Plan,
+    activation: &'e Activation<'a>,
+    variables: Vec<Option<Value<'a>>>,
+    locals: Vec<Slot<'a>>,
+    limit: u64,
+    cost: u64,
+    iterations: u32,
+}
+
+/// A variable of a macro.
+#[derive(Clone, Debug)]
+enum Slot<'a> {
+    /// Not in the macro.
+    Empty,
+    /// Not yet looked at.
+    Initial(&'a Node),
+    Value(Value<'a>),
+    /// Looking at it is an error.
+    Failed(EvaluationError),
+}
+
+impl<'a> From<Outcome<'a>> for Slot<'a> {
+    fn from(outcome: Outcome<'a>) -> Slot<'a> {
+        match outcome {
+            Ok(value) => Slot::Value(value),
+            Err(error) => Slot::Failed(error),
+        }
+    }
+}
+
+impl<'a> Evaluator<'_, 'a> {
+    fn charge(&mut self, cost: u64) -> Result<(), EvaluationError> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
+    }
+
+    fn evaluate(&mut self, node: &'a Node) -> Outcome<'a> {
+        match node {
+            Node::Constant(value) => Ok(value.clone()),
+            Node::Attribute(attribute) => {
+                let value = self.resolve(attribute);
+                // A conditional costs what its parts cost.
+                if !matches!(attribute.root, Root::Conditional(_)) {
+                    self.charge(SELECT)?;
+                }
+                value
+            }
+            Node::Test(attribute) => self.test(attribute),
+            Node::TakeLocal(slot) => {
+                let value = self.local(*slot, true);
+                self.charge(SELECT)?;
+                value
+            }
+            Node::And(terms) => self.connect(terms, false),
+            Node::Or(terms) => self.connect(terms, true),
+            Node::Equal(sides) => {
+                let (left, right) = self.sides(sides, cost::equality)?;
+                left.equal(&right).map(Value::Bool)
+            }
+            Node::NotEqual(sides) => {
+                let (left, right) = self.sides(sides, cost::inequality)?;
+                match left.equal(&right) {
+                    Err(error) if error.ends_evaluation() => Err(error),
+                    equal => Ok(Value::Bool(equal != Ok(true))),
+                }
+            }
+            Node::InSet(item, set) => {
+                let item = self.evaluate(item)?;
+                Ok(Value::Bool(Key::new(&item).is_ok_and(|key| set.contains(&key))))
+            }
+            Node::OptionalOr(sides) => {
+                let [left, right] = &**sides;
+                match self.evaluate(left)? {
+                    Value::Optional(None) => self.evaluate(right),
+                    left => Ok(left),
+                }
+            }
+            Node::OptionalOrValue(sides) => {
+                let [left, right] = &**sides;
+                match self.evaluate(left)? {
+                    Value::Optional(None) => self.evaluate(right),
+                    Value::Optional(Some(value)) => Ok((*value).clone()),
+                    left => Ok(left),
+                }
+            }
+            Node::NotStrictlyFalse(operand) => {
+                let value = self.evaluate(operand);
+                self.charge(1)?;
+                match value {
+                    Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
+                    Err(error) if error.ends_evaluation() => Err(error),
+                    _ => Ok(Value::Bool(true)),
+                }
+            }
+            Node::Call(call) => self.call(call),
+            Node::List(items) => {
+                let list = self.list(items);
+                self.charge(CREATE_LIST)?;
+                list
+            }
+            Node::Map(entries) => {
+                let map = self.map(entries);
+                self.charge(CREATE_MAP)?;
+                map
+            }
+            Node::Fold(fold) => self.fold(fold),
+        }
+    }
+
+    /// A part of a path that is not looked at for itself: an attribute costs only its steps.
+    fn evaluate_within(&mut self, node: &'a Node) -> Outcome<'a> {
+        match node {
+            Node::Attribute(attribute) => self.resolve(attribute),
+            node => self.evaluate(node),
+        }
+    }
+
+    /// `&&`, or `||` if `decisive` is true: either side decides, and errors count only if neither does.
+    fn connect(&mut self, terms: &'a [Node; 2], decisive: bool) -> Outcome<'a> {
+        let mut error = None;
+        for term in terms {
+            match self.evaluate(term) {
+                Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
+                Ok(Value::Bool(_)) => {}
+                Ok(_) => error = error.or(Some(EvaluationError::NO_SUCH_OVERLOAD)),
+                Err(problem) if problem.ends_evaluation() => return Err(problem),
+                Err(problem) => error = error.or(Some(problem)),
+            }
+        }
+        error.map_or(Ok(Value::Bool(!decisive)), Err)
+    }
+
+    /// Both sides of a comparison, paid for.
+    fn sides(
+        &mut self,
+        sides: &'a [Node; 2],
+        cost: fn(&Value<'_>, &Value<'_>) -> u64,
+    ) -> Result<(Value<'a>, Value<'a>), EvaluationError> {
+        let [left, right] = sides;
+        let left = self.evaluate(left);
+        if let Err(error) = &left
+            && error.ends_evaluation()
+        {
+            return left.map(|left| (left, Value::Null));
+        }
+        let right = self.evaluate(right);
+        let sizes = (left.as_ref().unwrap_or(&Value::Null), right.as_ref().unwrap_or(&Value::Null));
+        self.charge(cost(sizes.0, sizes.1))?;
+        Ok((left?, right?))
+    }
+
+    fn variable(&self, index: usize) -> Outcome<'a> {
+        match self.variables.get(index) {
+            Some(Some(value)) => Ok(value.clone()),
+            _ => {
+                let name = self.plan.variables.get(index).map_or("", |name| name);
+                Err(EvaluationError::failed(format!("no such attribute(s): {name}")))
+            }
+        }
+    }
+
+    /// A variable of a macro, which is left without its value if that is taken.
+    fn local(&mut self, slot: usize, take: bool) -> Outcome<'a> {
+        let initial = match self.locals.get(slot) {
+            Some(Slot::Initial(node)) => Some(*node),
+            _ => None,
+        };
+        if let Some(node) = initial {
+            let value = self.evaluate(node);
+            if let Some(place) = self.locals.get_mut(slot) {
+                *place = Slot::from(value);
+            }
+        }
+        match self.locals.get_mut(slot) {
+            Some(place @ Slot::Value(_)) if take => match std::mem::replace(place, Slot::Empty) {
+                Slot::Value(value) => Ok(value),
+                _ => Ok(Value::Null),
+            },
+            Some(Slot::Value(value)) => Ok(value.clone()),
+            Some(Slot::Failed(error)) => Err(error.clone()),
+            Some(Slot::Empty | Slot::Initial(_)) | None => Err("no such attribute(s): @result".into()),
+        }
+    }
+
+    fn root(&mut self, root: &'a Root) -> Outcome<'a> {
+        match root {
+            Root::Variable(index) => self.variable(*index),
+            Root::Local(slot) => self.local(*slot, false),
+            Root::Conditional(parts) => {
+                let [condition, then, otherwise] = &**parts;
+                match self.evaluate(condition)? {
+                    Value::Bool(true) => self.evaluate_within(then),
+                    Value::Bool(false) => self.evaluate_within(otherwise),
+                    _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+                }
+            }
+            Root::Computed(node) => self.evaluate(node),
+        }
+    }
+
+    /// Where a path leads.
+    fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let mut value = self.root(&attribute.root)?;
+        if attribute.qualifiers.is_empty() {
+            return Ok(value);
+        }
+        // From an optional, a path leads to an optional.
+        let mut optional = false;
+        match value {
+            Value::Optional(None) => return Ok(value),
+            Value::Optional(Some(inner)) => (value, optional) = ((*inner).clone(), true),
+            _ => {}
+        }
+        for qualifier in &attribute.qualifiers {
+            optional |= qualifier.optional;
+            match self.qualify(&value, &qualifier.index) {
+                Ok((Some(found), _)) => {
+                    self.charge(SELECT)?;
+                    value = found;
+                }
+                Ok((None, _)) if optional => return Ok(Value::Optional(None)),
+                Ok((None, index)) => {
+                    self.charge(SELECT)?;
+                    return Err(missing(&value, &index));
+                }
+                Err(error) => {
+                    if !optional {
+                        self.charge(SELECT)?;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(if optional { Value::some(value) } else { value })
+    }
+
+    /// Whether the last step of a path leads anywhere. The steps before it must.
+    fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+        let Some((last, steps)) = attribute.qualifiers.split_last() else { return Ok(Value::Bool(true)) };
+        let mut value = self.root(&attribute.root)?;
+        let mut optional = false;
+        match value {
+            Value::Optional(None) => return Ok(Value::Bool(false)),
+            Value::Optional(Some(inner)) => (value, optional) = ((*inner).clone(), true),
+            _ => {}
+        }
+        for qualifier in steps {
+            optional |= qualifier.optional;
+            match self.qualify(&value, &qualifier.index) {
+                Ok((Some(found), _)) => {
+                    self.charge(SELECT)?;
+                    value = found;
+                }
+                Ok((None, _)) if optional => return Ok(Value::Bool(false)),
+                Ok((None, index)) => {
+                    self.charge(SELECT)?;
+                    return Err(missing(&value, &index));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let found = self.qualify(&value, &last.index).map(|(found, _)| found.is_some());
+        if !optional || found == Ok(true) {
+            self.charge(SELECT)?;
+        }
+        found.map(Value::Bool)
+    }
+
+    /// One step of a path, and the key or position that it was.
+    fn qualify(
+        &mut self,
+        value: &Value<'a>,
+        index: &'a Node,
+    ) -> Result<(Option<Value<'a>>, Value<'a>), EvaluationError> {
+        let index = self.evaluate_within(index)?;
+        let found = match value {
+            Value::Map(map) => map.find(&index)?,
+            Value::List(list) => {
+                let position = match &index {
+                    Value::Int(position) => Some(*position),
+                    Value::Uint(position) => i64::try_from(*position).ok(),
+                    Value::Double(position) => {
+                        let whole = position.trunc() == *position && position.abs() < 9.2e18;
+                        whole.then_some(*position as i64)
+                    }
+                    other => {
+                        let name = other.type_name();
+                        return Err(EvaluationError::failed(format!(
+                            "unsupported index type '{name}' in list"
+                        )));
+                    }
+                };
+                let Some(position) = position else {
+                    let index = index.display();
+                    return Err(EvaluationError::failed(format!("unsupported index value {index} in list")));
+                };
+                let found = usize::try_from(position).ok().and_then(|position| list.get(position));
+                if found.is_some() && list.has_schema() && !matches!(index, Value::Int(_)) {
+                    return Err(EvaluationError::failed(format!("unsupported index: {}", index.display())));
+                }
+                found.transpose()?
+            }
+            _ => None,
+        };
+        Ok((found, index))
+    }
+
+    fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+        let mut args: Vec<Value<'a>> = Vec::with_capacity(call.args.len());
+        let mut failure = None;
+        for (position, arg) in call.args.iter().enumerate() {
+            match self.evaluate(arg) {
+                Ok(value) => args.push(value),
+                Err(error) if error.ends_evaluation() => return Err(error),
+                Err(error) => {
+                    failure = failure.or(Some(error));
+                    if !call.eager && position + 1 < call.args.len() {
+                        break;
+                    }
+                    args.push(Value::Null);
+                }
+            }
+        }
+        if let Some(error) = failure {
+            // Calls that did not get to their last argument are free.
+            if args.len() == call.args.len() && !call.cost.needs_result() {
+                self.charge(call.cost.of(&args, None, self.limit))?;
+            }
+            return Err(error);
+        }
+        if !call.cost.needs_result() {
+            self.charge(call.cost.of(&args, None, self.limit))?;
+        }
+        let result = match (&call.implementation, args.as_mut_slice()) {
+            (Implementation::Function(function), args) => function(args),
+            (Implementation::Matches(pattern), [text, ..]) => matches(pattern, text),
+            (Implementation::Find(pattern), [text, ..]) => find(pattern, text),
+            (Implementation::FindAll(pattern), [text, _]) => find_all(pattern, text, -1),
+            (Implementation::FindAll(pattern), [text, _, Value::Int(limit)]) => {
+                find_all(pattern, text, *limit)
+            }
+            _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
+        };
+        if call.cost.needs_result() {
+            self.charge(call.cost.of(&args, result.as_ref().ok(), self.limit))?;
+        }
+        result
+    }
+
+    fn list(&mut self, items: &'a [(Node, bool)]) -> Outcome<'a> {
+        let mut list = Vec::with_capacity(items.len());
+        for (item, optional) in items {
+            match (self.evaluate(item)?, optional) {
+                (Value::Optional(None), true) => {}
+                (Value::Optional(Some(value)), true) => list.push((*value).clone()),
+                (value, true) => {
+                    let value = value.display();
+                    return Err(EvaluationError::failed(format!(
+                        "cannot initialize optional list element from non-optional value {value}"
+                    )));
+                }
+                (value, false) => list.push(value),
+            }
+        }
+        Ok(Value::from(list))
+    }
+
+    fn map(&mut self, entries: &'a [(Node, Node, bool)]) -> Outcome<'a> {
+        let mut map = IndexMap::with_capacity(entries.len());
+        for (key, value, optional) in entries {
+            let key = self.evaluate(key)?;
+            let value = match (self.evaluate(value)?, optional) {
+                (Value::Optional(None), true) => {
+                    map.shift_remove(&Key::new(&key)?);
+                    continue;
+                }
+                (Value::Optional(Some(value)), true) => (*value).clone(),
+                (value, true) => {
+                    let (key, value) = (key.display(), value.display());
+                    return Err(EvaluationError::failed(format!(
+                        "cannot initialize optional entry '{key}' from non-optional value {value}"
+                    )));
+                }
+                (value, false) => value,
+            };
+            map.insert(Key::new(&key)?, value);
+        }
+        Ok(Value::Map(Map::from(map)))
+    }
+
+    fn set(&mut self, slot: usize, value: Slot<'a>) {
+        if let Some(place) = self.locals.get_mut(slot) {
+            *place = value;
+        }
+    }
+
+    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+        let range = self.evaluate(&fold.range)?;
+        self.set(fold.accumulator, Slot::Initial(&fold.initial));
+        match (&range, fold.second) {
+            (Value::List(list), None) => {
+                for index in 0..list.len() {
+                    let Some(item) = list.get(index) else { break };
+                    self.set(fold.first, Slot::from(item));
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Value::List(list), Some(second)) => {
+                for index in 0..list.len() {
+                    let Some(item) = list.get(index) else { break };
+                    self.set(fold.first, Slot::Value(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))));
+                    self.set(second, Slot::from(item));
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (Value::Map(map), second) => {
+                for key in map.keys() {
+                    if let Some(second) = second {
+                        let value = map.find(&key).map(|value| value.unwrap_or(Value::Null));
+                        self.set(second, Slot::from(value));
+                    }
+                    self.set(fold.first, Slot::Value(key));
+                    if !self.iterate(fold)? {
+                        break;
+                    }
+                }
+            }
+            (other, None) => {
+                let name = other.implementation_name();
+                return Err(EvaluationError::failed(format!("got '{name}', expected iterable type")));
+            }
+            (other, Some(_)) => {
+                let name = other.implementation_name();
+                return Err(EvaluationError::failed(format!("unsupported comprehension range type: {name}")));
+            }
+        }
+        self.set(fold.first, Slot::Empty);
+        let result = self.evaluate(&fold.result);
+        self.set(fold.accumulator, Slot::Empty);
+        result
+    }
+
+    /// One item of a macro; whether there is to be another.
+    fn iterate(&mut self, fold: &'a Fold) -> Result<bool, EvaluationError> {
+        match self.evaluate(&fold.condition) {
+            Ok(Value::Bool(false)) => return Ok(false),
+            Err(error) if error.ends_evaluation() => return Err(error),
+            _ => {}
+        }
+        let step = self.evaluate(&fold.step);
+        match step {
+            Err(error) if error.ends_evaluation() => return Err(error),
+            step => self.set(fold.accumulator, Slot::from(step)),
+        }
+        self.iterations = self.iterations.wrapping_add(1);
+        if self.iterations.is_multiple_of(INTERRUPT_CHECK_FREQUENCY) && self.activation.is_interrupted() {
+            return Err(EvaluationError::Interrupted);
+        }
+        Ok(true)
+    }
+}
+
+/// What a step that leads nowhere says.
+fn missing(value: &Value<'_>, index: &Value<'_>) -> EvaluationError {
+    let index = index.display();
+    EvaluationError::failed(match value {
+        Value::List(_) => format!("index out of bounds: {index}"),
+        _ => format!("no such key: {index}"),
+    })
+}

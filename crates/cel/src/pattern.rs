@@ -1,0 +1,583 @@
+//! Regular expressions in Go's syntax (RE2, <https://github.com/google/re2/wiki/Syntax>), with Go's messages.
+//!
+//! The `regex` crate has the same semantics and bounds, but not quite the same syntax: `\d`, `\w`, `\s` and `\b` mean
+//! ASCII in Go, classes have no set operations, `{` that begins no repetition stands for itself, and some mistakes are
+//! mistakes in only one of the two. So a pattern is read by Go's rules and written anew.
+
+use regex::{Regex, RegexBuilder};
+
+/// The largest repetition count.
+const MAX_REPEAT: u32 = 1000;
+/// How deep groups may nest.
+const MAX_DEPTH: usize = 250;
+/// The memory a compiled pattern may take.
+const SIZE_LIMIT: usize = 8 << 20;
+
+/// Compiles a pattern, or says what is wrong with it as Go does.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    let failed = |Problem(message, at): Problem<'_>| format!("error parsing regexp: {message}: `{at}`");
+    let translated = Translator::new(pattern).translate().map_err(failed)?;
+    let too_large = |_| failed(Problem("expression too large", pattern));
+    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).nest_limit(1000).build().map_err(too_large)
+}
+
+/// What is wrong, and with which part.
+struct Problem<'a>(&'static str, &'a str);
+
+struct Translator<'a> {
+    pattern: &'a str,
+    rest: &'a str,
+    out: String,
+    /// The open groups.
+    depth: usize,
+    /// What stands before can be repeated.
+    repeatable: bool,
+    /// The operator that repeats what stands before.
+    repeated: Option<&'a str>,
+    /// How often the most repeated part of what stands before is repeated.
+    times: u32,
+    /// The same for each open group, and for the pattern itself.
+    most: Vec<u32>,
+}
+
+impl<'a> Translator<'a> {
+    fn new(pattern: &'a str) -> Translator<'a> {
+        let out = String::with_capacity(pattern.len() + 16);
+        Translator {
+            pattern,
+            rest: pattern,
+            out,
+            depth: 0,
+            repeatable: false,
+            repeated: None,
+            times: 1,
+            most: vec![1],
+        }
+    }
+
+    fn translate(mut self) -> Result<String, Problem<'a>> {
+        while let Some(c) = self.rest.chars().next() {
+            let before = self.rest;
+            match c {
+                '(' => {
+                    self.open()?;
+                    (self.repeatable, self.repeated) = (false, None);
+                    continue;
+                }
+                '|' => {
+                    self.take(1);
+                    self.out.push('|');
+                    (self.repeatable, self.repeated) = (false, None);
+                    continue;
+                }
+                ')' => {
+                    if self.depth == 0 {
+                        return Err(Problem("unexpected )", self.pattern));
+                    }
+                    self.depth -= 1;
+                    self.take(1);
+                    self.out.push(')');
+                    let times = self.most.pop().unwrap_or(1);
+                    self.note(times);
+                    (self.repeatable, self.repeated) = (true, None);
+                    continue;
+                }
+                '*' | '+' | '?' => {
+                    self.take(1);
+                    self.repeat(before, &c.to_string(), 1)?;
+                    continue;
+                }
+                '{' => match repetition(self.rest) {
+                    Some((len, min, max)) => {
+                        let operator = self.take(len);
+                        if min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || max < min) {
+                            return Err(Problem("invalid repeat count", operator));
+                        }
+                        self.repeat(before, operator, max.unwrap_or(min))?;
+                        continue;
+                    }
+                    None => self.literal(),
+                },
+                '[' => self.class()?,
+                '\\' => self.escape()?,
+                '.' | '^' | '$' => {
+                    self.take(1);
+                    self.out.push(c);
+                }
+                _ => self.literal(),
+            }
+            self.note(1);
+            (self.repeatable, self.repeated) = (true, None);
+        }
+        if self.depth > 0 {
+            return Err(Problem("missing closing )", self.pattern));
+        }
+        Ok(self.out)
+    }
+
+    /// Takes that many bytes off the rest.
+    fn take(&mut self, len: usize) -> &'a str {
+        let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        taken
+    }
+
+    /// Notes how often a part is repeated.
+    fn note(&mut self, times: u32) {
+        self.times = times;
+        if let Some(most) = self.most.last_mut() {
+            *most = (*most).max(times);
+        }
+    }
+
+    fn literal(&mut self) {
+        let len = self.rest.chars().next().map_or(0, char::len_utf8);
+        let text = self.take(len);
+        self.out.push_str(&regex::escape(text));
+    }
+
+    /// A repetition that has been taken off already, `before` being what it began.
+    fn repeat(&mut self, before: &'a str, operator: &str, times: u32) -> Result<(), Problem<'a>> {
+        let lazy = self.rest.starts_with('?');
+        if lazy {
+            self.take(1);
+        }
+        let len = before.len() - self.rest.len();
+        let written = before.get(..len).unwrap_or(before);
+        if let Some(first) = self.repeated {
+            // The message shows both operators.
+            let start = self.pattern.len() - before.len() - first.len();
+            let both = self.pattern.get(start..start + first.len() + len).unwrap_or(written);
+            return Err(Problem("invalid nested repetition operator", both));
+        }
+        if !self.repeatable {
+            return Err(Problem("missing argument to repetition operator", written));
+        }
+        // Repetitions of repetitions must not add up to more than one may have.
+        if times >= 2 && times.saturating_mul(self.times) > MAX_REPEAT {
+            return Err(Problem("invalid repeat count", written));
+        }
+        self.note(times.max(1).saturating_mul(self.times));
+        self.out.push_str(operator);
+        if lazy {
+            self.out.push('?');
+        }
+        self.repeated = Some(written);
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<(), Problem<'a>> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Problem("expression nests too deeply", self.pattern));
+        }
+        let start = self.rest;
+        self.most.push(1);
+        let Some(after) = start.strip_prefix("(?") else {
+            self.take(1);
+            self.out.push('(');
+            return Ok(());
+        };
+        if let Some(name) = after.strip_prefix("P<").or_else(|| after.strip_prefix('<')) {
+            let Some(end) = name.find('>') else { return Err(Problem("invalid named capture", start)) };
+            let name = name.get(..end).unwrap_or_default();
+            let len = start.find('>').map_or(start.len(), |end| end + 1);
+            let capture = self.take(len);
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+                return Err(Problem("invalid named capture", capture));
+            }
+            // Nothing asks for the group by its name, and names that begin with a digit would be refused.
+            self.out.push('(');
+            return Ok(());
+        }
+        // Flags, for what follows or for a group of their own.
+        let mut negated = false;
+        let mut flagged = false;
+        for (position, c) in after.char_indices() {
+            let upto = |len: usize| start.get(..2 + position + len).unwrap_or(start);
+            match c {
+                'i' | 'm' | 's' | 'U' => flagged = true,
+                '-' if !negated => (negated, flagged) = (true, false),
+                ':' | ')' if !negated || flagged => {
+                    let group = self.take(2 + position + 1);
+                    // `(?)` sets nothing.
+                    self.out.push_str(if group == "(?)" { "(?:)" } else { group });
+                    if c == ')' {
+                        self.depth -= 1;
+                        self.most.pop();
+                    }
+                    return Ok(());
+                }
+                c => return Err(Problem("invalid or unsupported Perl syntax", upto(c.len_utf8()))),
+            }
+        }
+        Err(Problem("invalid or unsupported Perl syntax", start))
+    }
+
+    /// An escape outside a class.
+    fn escape(&mut self) -> Result<(), Problem<'a>> {
+        let after = self.rest.get(1..).unwrap_or_default();
+        let Some(c) = after.chars().next() else {
+            return Err(Problem("trailing backslash at end of expression", ""));
+        };
+        match c {
+            'A' | 'z' => {
+                let anchor = self.take(2);
+                self.out.push_str(anchor);
+            }
+            'b' | 'B' => {
+                let boundary = self.take(2);
+                self.out.push_str("(?-u:");
+                self.out.push_str(boundary);
+                self.out.push(')');
+            }
+            'Q' => {
+                self.take(2);
+                let end = self.rest.find("\\E");
+                let quoted = self.take(end.unwrap_or(self.rest.len()));
+                if end.is_some() {
+                    self.take(2);
+                }
+                self.out.push_str(&regex::escape(quoted));
+                if quoted.is_empty() {
+                    self.out.push_str("(?:)");
+                }
+            }
+            _ => match self.perl_or_unicode_class()? {
+                Some(class) => {
+                    self.out.push('[');
+                    self.out.push_str(&class);
+                    self.out.push(']');
+                }
+                None => {
+                    let c = self.escaped_char()?;
+                    self.out.push_str(&code(c));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// `\d`, `\pL` and the like, as what is between the brackets of a class.
+    fn perl_or_unicode_class(&mut self) -> Result<Option<String>, Problem<'a>> {
+        let start = self.rest;
+        let Some(c) = start.strip_prefix('\\').and_then(|after| after.chars().next()) else {
+            return Ok(None);
+        };
+        let class = match c {
+            'd' => "0-9",
+            'D' => "[^0-9]",
+            's' => "\\t\\n\\x0C\\r ",
+            'S' => "[^\\t\\n\\x0C\\r ]",
+            'w' => "0-9A-Za-z_",
+            'W' => "[^0-9A-Za-z_]",
+            'p' | 'P' => {
+                let name = start.get(2..).unwrap_or_default();
+                let (name, len) = match name.strip_prefix('{') {
+                    Some(name) => {
+                        let Some(end) = name.find('}') else {
+                            return Err(Problem("invalid character class range", start));
+                        };
+                        (name.get(..end).unwrap_or_default(), end + 4)
+                    }
+                    None => {
+                        let len = name.chars().next().map_or(0, char::len_utf8);
+                        (name.get(..len).unwrap_or_default(), len + 2)
+                    }
+                };
+                let written = self.take(len);
+                let (name, negated) = match name.strip_prefix('^') {
+                    Some(name) => (name, c == 'p'),
+                    None => (name, c == 'P'),
+                };
+                let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
+                let plain =
+                    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+                if !plain || Regex::new(&class).is_err() {
+                    return Err(Problem("invalid character class range", written));
+                }
+                return Ok(Some(class));
+            }
+            _ => return Ok(None),
+        };
+        self.take(2);
+        Ok(Some(class.to_owned()))
+    }
+
+    /// An escape that stands for one character.
+    fn escaped_char(&mut self) -> Result<char, Problem<'a>> {
+        let start = self.rest;
+        let after = start.get(1..).unwrap_or_default();
+        let Some(c) = after.chars().next() else {
+            return Err(Problem("trailing backslash at end of expression", ""));
+        };
+        let invalid = |len: usize| {
+            let end = (0..=4).find_map(|extra| start.get(..len + extra)).unwrap_or(start);
+            Problem("invalid escape sequence", end)
+        };
+        let is_octal = |byte: &u8| (b'0'..=b'7').contains(byte);
+        let simple = match c {
+            'a' => '\u{7}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            '0'..='7' => {
+                let digits = after.bytes().take(3).take_while(is_octal).count();
+                // One digit that is not 0 would refer to a group.
+                if c != '0' && digits < 2 {
+                    return Err(invalid(2));
+                }
+                let value = u32::from_str_radix(after.get(..digits).unwrap_or_default(), 8).unwrap_or(0);
+                self.take(1 + digits);
+                return char::from_u32(value).ok_or(invalid(1 + digits));
+            }
+            'x' => return self.hexadecimal_char(),
+            c if c.is_ascii() && !c.is_ascii_alphanumeric() => c,
+            c => return Err(invalid(1 + c.len_utf8())),
+        };
+        self.take(2);
+        Ok(simple)
+    }
+
+    /// `\x4F` or `\x{1F600}`.
+    fn hexadecimal_char(&mut self) -> Result<char, Problem<'a>> {
+        let start = self.rest;
+        self.take(2);
+        let braced = self.rest.starts_with('{');
+        let mut value = 0;
+        let mut digits = 0;
+        if braced {
+            self.take(1);
+        }
+        let problem = |rest: &str| {
+            let read = start.get(..start.len() - rest.len()).unwrap_or(start);
+            Problem("invalid escape sequence", read)
+        };
+        while braced || digits < 2 {
+            let Some(c) = self.rest.chars().next() else { return Err(problem("")) };
+            self.take(c.len_utf8());
+            match c.to_digit(16) {
+                _ if braced && c == '}' => break,
+                Some(digit) => value = value * 16 + digit,
+                // Without braces two characters are looked at in any case.
+                None if !braced && digits == 0 => {
+                    let len = self.rest.chars().next().map_or(0, char::len_utf8);
+                    self.take(len);
+                    return Err(problem(self.rest));
+                }
+                None => return Err(problem(self.rest)),
+            }
+            digits += 1;
+            if value > u32::from(char::MAX) {
+                return Err(problem(self.rest));
+            }
+        }
+        match char::from_u32(value) {
+            Some(c) if digits > 0 => Ok(c),
+            _ => Err(problem(self.rest)),
+        }
+    }
+
+    fn class(&mut self) -> Result<(), Problem<'a>> {
+        let start = self.rest;
+        self.take(1);
+        self.out.push('[');
+        if self.rest.starts_with('^') {
+            self.take(1);
+            self.out.push('^');
+        }
+        let mut first = true;
+        loop {
+            if self.rest.is_empty() {
+                return Err(Problem("missing closing ]", start));
+            }
+            if self.rest.starts_with(']') && !first {
+                self.take(1);
+                self.out.push(']');
+                return Ok(());
+            }
+            first = false;
+            if self.rest.starts_with("[:")
+                && let Some(end) = self.rest.find(":]")
+            {
+                const NAMES: [&str; 14] = [
+                    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+                    "space", "upper", "word", "xdigit",
+                ];
+                let written = self.take(end + 2);
+                let name = written.trim_matches(['[', ':', ']']);
+                if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+                    return Err(Problem("invalid character class range", written));
+                }
+                self.out.push_str(written);
+                continue;
+            }
+            if let Some(class) = self.perl_or_unicode_class()? {
+                self.out.push_str(&class);
+                continue;
+            }
+            let range = self.rest;
+            let low = self.class_char(start)?;
+            let mut high = low;
+            // A hyphen before the closing bracket stands for itself.
+            if self.rest.starts_with('-') && !self.rest.starts_with("-]") && self.rest.len() > 1 {
+                self.take(1);
+                high = self.class_char(start)?;
+                if high < low {
+                    let len = range.len() - self.rest.len();
+                    return Err(Problem("invalid character class range", range.get(..len).unwrap_or(range)));
+                }
+            }
+            self.out.push_str(&code(low));
+            if high != low {
+                self.out.push('-');
+                self.out.push_str(&code(high));
+            }
+        }
+    }
+
+    fn class_char(&mut self, class: &'a str) -> Result<char, Problem<'a>> {
+        match self.rest.chars().next() {
+            None => Err(Problem("missing closing ]", class)),
+            Some('\\') => self.escaped_char(),
+            Some(c) => {
+                self.take(c.len_utf8());
+                Ok(c)
+            }
+        }
+    }
+}
+
+/// A character that cannot mean anything else.
+fn code(c: char) -> String {
+    if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{{{:X}}}", u32::from(c)) }
+}
+
+/// The length and counts of `{2}`, `{2,}` or `{2,3}`; anything else in braces is text.
+fn repetition(text: &str) -> Option<(usize, u32, Option<u32>)> {
+    let inside = text.strip_prefix('{')?;
+    let end = inside.find('}')?;
+    let counts = inside.get(..end)?;
+    let (min, max) = match counts.split_once(',') {
+        Some((min, "")) => (min, None),
+        Some((min, max)) => (min, Some(max)),
+        None => (counts, Some(counts)),
+    };
+    let number = |digits: &str| {
+        let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let canonical = digits.len() == 1 || !digits.starts_with('0');
+        // What does not fit is too large in any case.
+        (decimal && canonical).then(|| digits.parse().unwrap_or(u32::MAX))
+    };
+    let min = number(min)?;
+    let max = match max {
+        Some(max) => Some(number(max)?),
+        None => None,
+    };
+    Some((end + 2, min, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_go() {
+        let rows = [
+            ("l+", "hello", true),
+            ("^l+", "hello", false),
+            (r"^\d+$", "٣", false),
+            (r"^\w+$", "é", false),
+            (r"^\s$", "\u{b}", false),
+            (r"\bé", "é", false),
+            (r"^[\d\-x]+$", "1-x", true),
+            (r"^[^\D]+$", "12", true),
+            ("^a{,2}$", "a{,2}", true),
+            ("^a{2}$", "aa", true),
+            ("^x{$", "x{", true),
+            ("^[a&&b]+$", "&", true),
+            ("^[[a]+$", "[a", true),
+            ("^[]a]+$", "]", true),
+            ("^[a-]+$", "-", true),
+            ("^[[:alpha:]]+$", "ab", true),
+            (r"^\Qa.b\E$", "a.b", true),
+            (r"^\pL+$", "é", true),
+            (r"^\p{Greek}$", "α", true),
+            (r"^\x41\x{42}\103$", "ABC", true),
+            ("(?i)^ABC$", "abc", true),
+            ("^(?P<n>a)(?<m>b)$", "ab", true),
+            ("(?s)^.$", "\n", true),
+            ("^.$", "\n", false),
+            ("a$", "a\n", false),
+            ("(?m)a$", "a\n", true),
+            ("#  x", "#  x", true),
+            ("^a~b$", "a~b", true),
+            ("^*a", "a", true),
+            (r"\b*a", "a", true),
+            ("(|a)*b", "b", true),
+            ("(a{2}){500}", "a", false),
+            (r"^\p{^Greek}\p{Letter}$", "ab", true),
+            (r"^\08$", "\u{0}8", true),
+            ("(?P<n>a)(?P<n>b)", "ab", true),
+            ("^[a-b-c]+$", "b-c", true),
+            (r"^[\d-z]+$", "1-z", true),
+            ("^a{01}$", "a{01}", true),
+            ("(?i)s", "ſ", true),
+        ];
+        for (pattern, text, matches) in rows {
+            let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            assert_eq!(regex.is_match(text), matches, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_as_in_go() {
+        let rows = [
+            ("[", "missing closing ]: `[`"),
+            ("a[b", "missing closing ]: `[b`"),
+            ("(", "missing closing ): `(`"),
+            ("a)", "unexpected ): `a)`"),
+            ("*", "missing argument to repetition operator: `*`"),
+            ("a|*", "missing argument to repetition operator: `*`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a*?+", "invalid nested repetition operator: `*?+`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            (r"\y", r"invalid escape sequence: `\y`"),
+            (r"\1", r"invalid escape sequence: `\1`"),
+            (r"a\", "trailing backslash at end of expression: ``"),
+            ("[z-a]", "invalid character class range: `z-a`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+            ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
+            ("(?P<n", "invalid named capture: `(?P<n`"),
+            ("(?P<>a)", "invalid named capture: `(?P<>`"),
+            ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
+            ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
+            ("(?i--s)a", "invalid or unsupported Perl syntax: `(?i--`"),
+            (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+            (r"\xZZ", r"invalid escape sequence: `\xZZ`"),
+            (r"\x{}", r"invalid escape sequence: `\x{}`"),
+            (r"\x{zz}", r"invalid escape sequence: `\x{z`"),
+            (r"\x4", r"invalid escape sequence: `\x4`"),
+            (r"\8", r"invalid escape sequence: `\8`"),
+            (r"[a-\d]", r"invalid escape sequence: `\d`"),
+            ("(a{2}){501}", "invalid repeat count: `{501}`"),
+            ("((a{10}){10}){11}", "invalid repeat count: `{11}`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("(?i)*", "missing argument to repetition operator: `*`"),
+        ];
+        for (pattern, error) in rows {
+            assert_eq!(compile(pattern).unwrap_err(), format!("error parsing regexp: {error}"), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_bounded() {
+        assert!(compile(&"(".repeat(100_000)).is_err());
+        assert!(compile("((((a{100}){100}){100}){100})").is_err());
+    }
+}

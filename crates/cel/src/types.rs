@@ -1,0 +1,220 @@
+//! Types of expressions, as the checker knows them.
+//!
+//! See <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>. Types are cheap to clone.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// Known only at run time.
+    Dyn,
+    /// The type of what has been refused; it fits everything, so that one mistake is reported once.
+    Error,
+    /// `bool`
+    Bool,
+    /// `int`
+    Int,
+    /// `uint`
+    Uint,
+    /// `double`
+    Double,
+    /// `string`
+    String,
+    /// `bytes`
+    Bytes,
+    /// `null`
+    Null,
+    /// `google.protobuf.Duration`
+    Duration,
+    /// `google.protobuf.Timestamp`
+    Timestamp,
+    /// A list with elements of a type.
+    List(Arc<Type>),
+    /// A map from a type to a type.
+    Map(Arc<(Type, Type)>),
+    /// A type with fields, which a [`TypeProvider`] knows by this name; Kubernetes' own `kubernetes.Quantity`,
+    /// `kubernetes.URL`, `kubernetes.Semver` and `kubernetes.NamedFormat` are of these, without fields.
+    Object(Arc<str>),
+    /// A type nothing is known of but its name and parameters: `optional_type(int)`, `net.IP`, `net.CIDR`.
+    Opaque(Arc<str>, Arc<[Type]>),
+    /// The type of a type, and which one it is if that is known.
+    Type(Option<Arc<Type>>),
+    /// A parameter of a function's signature, or a variable the checker has yet to find.
+    Parameter(Arc<str>),
+}
+
+/// The name of the type of optionals.
+pub const OPTIONAL: &str = "optional_type";
+
+impl Type {
+    /// `list(element)`
+    pub fn list(element: Type) -> Type {
+        Type::List(Arc::new(element))
+    }
+
+    /// `map(key, value)`
+    pub fn map(key: Type, value: Type) -> Type {
+        Type::Map(Arc::new((key, value)))
+    }
+
+    /// `optional_type(value)`
+    pub fn optional(value: Type) -> Type {
+        Type::Opaque(Arc::from(OPTIONAL), Arc::from([value]))
+    }
+
+    /// A type with fields.
+    pub fn object(name: &str) -> Type {
+        Type::Object(Arc::from(name))
+    }
+
+    /// A type of a name without parameters.
+    pub fn opaque(name: &str) -> Type {
+        Type::Opaque(Arc::from(name), Arc::from([]))
+    }
+
+    /// What an optional holds.
+    pub fn optional_value(&self) -> Option<&Type> {
+        match self {
+            Type::Opaque(name, parameters) if &**name == OPTIONAL => parameters.first(),
+            _ => None,
+        }
+    }
+
+    /// The name without parameters, which is also how the type is called in expressions.
+    pub fn name(&self) -> &str {
+        match self {
+            Type::Dyn => "dyn",
+            Type::Error => "error",
+            Type::Bool => "bool",
+            Type::Int => "int",
+            Type::Uint => "uint",
+            Type::Double => "double",
+            Type::String => "string",
+            Type::Bytes => "bytes",
+            Type::Null => "null_type",
+            Type::Duration => "google.protobuf.Duration",
+            Type::Timestamp => "google.protobuf.Timestamp",
+            Type::List(_) => "list",
+            Type::Map(_) => "map",
+            Type::Type(_) => "type",
+            Type::Object(name) | Type::Opaque(name, _) | Type::Parameter(name) => name,
+        }
+    }
+
+    /// The types it is made with, in order.
+    pub(crate) fn parameters(&self) -> Vec<&Type> {
+        match self {
+            Type::List(element) => vec![element],
+            Type::Map(entry) => vec![&entry.0, &entry.1],
+            Type::Opaque(_, parameters) => parameters.iter().collect(),
+            Type::Type(Some(parameter)) => vec![parameter],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads a type as signatures have it: `map(K, list(string))`. A single capital letter is a parameter, a name of
+    /// the package `kubernetes` an object, any other name with a dot an opaque type.
+    pub(crate) fn parse(text: &str) -> Option<Type> {
+        let (head, arguments) = match text.strip_suffix(')') {
+            Some(rest) => {
+                let (head, inner) = rest.split_once('(')?;
+                (head, split_arguments(inner).into_iter().map(Type::parse).collect::<Option<Vec<_>>>()?)
+            }
+            None => (text, Vec::new()),
+        };
+        let mut arguments = arguments.into_iter();
+        let parsed = match head {
+            "dyn" => Type::Dyn,
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "uint" => Type::Uint,
+            "double" => Type::Double,
+            "string" => Type::String,
+            "bytes" => Type::Bytes,
+            "duration" => Type::Duration,
+            "timestamp" => Type::Timestamp,
+            "list" => Type::list(arguments.next()?),
+            "map" => Type::map(arguments.next()?, arguments.next()?),
+            "optional" => Type::optional(arguments.next()?),
+            "type" => Type::Type(Some(Arc::new(arguments.next()?))),
+            name if name.starts_with("kubernetes.") => Type::object(name),
+            name if name.contains('.') => Type::opaque(name),
+            name if name.len() == 1 && name.starts_with(char::is_uppercase) => {
+                Type::Parameter(Arc::from(name))
+            }
+            _ => return None,
+        };
+        arguments.next().is_none().then_some(parsed)
+    }
+}
+
+/// Splits at the commas that are not within parentheses.
+pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
+    let mut arguments = Vec::new();
+    let (mut depth, mut start) = (0usize, 0);
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                arguments.extend(text.get(start..index));
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments.extend(text.get(start..));
+    arguments.into_iter().map(str::trim).filter(|argument| !argument.is_empty()).collect()
+}
+
+/// As messages to clients name types.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Type::Error => "!error!",
+            Type::Null => "null",
+            Type::Duration => "duration",
+            Type::Timestamp => "timestamp",
+            _ => self.name(),
+        })?;
+        let parameters = self.parameters();
+        for (index, parameter) in parameters.iter().enumerate() {
+            write!(f, "{}{parameter}", if index == 0 { "(" } else { ", " })?;
+        }
+        if parameters.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
+/// Knows the types with fields that an environment's variables have.
+pub trait TypeProvider: fmt::Debug + Send + Sync {
+    /// Whether there is a type of this name.
+    fn has_type(&self, name: &str) -> bool;
+
+    /// The type of a field, named as expressions name it (escaped); none if the type has no such field.
+    fn field(&self, type_name: &str, field: &str) -> Option<Type>;
+}
+
+/// Types written down one by one.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectTypes(HashMap<Box<str>, HashMap<Box<str>, Type>>);
+
+impl ObjectTypes {
+    /// Adds a type.
+    pub fn insert(&mut self, name: &str, fields: impl IntoIterator<Item = (Box<str>, Type)>) {
+        self.0.insert(name.into(), fields.into_iter().collect());
+    }
+}
+
+impl TypeProvider for ObjectTypes {
+    fn has_type(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn field(&self, type_name: &str, field: &str) -> Option<Type> {
+        self.0.get(type_name)?.get(field).cloned()
+    }
+}

@@ -1,0 +1,200 @@
+//! Lists: views on JSON, lists an expression made, and the two joined without copying.
+
+use super::adapt::{adapt, adapt_untyped};
+use super::equality::merge_key;
+use super::{Json, Value};
+use crate::EvaluationError;
+use crate::schema::{ListType, Schema};
+use crate::work;
+use std::sync::Arc;
+
+/// The longest list that expressions may make. Looking at the items of one costs more than any budget.
+pub(crate) const MAX_LIST_LENGTH: usize = 1 << 20;
+
+/// A list of values.
+///
+/// Joining two lists shares them, so that a list joined to itself over and over costs no memory; how long the chain of
+/// joins gets is bounded by the size of the expression.
+#[derive(Clone, Debug)]
+pub struct List<'a>(Repr<'a>);
+
+#[derive(Clone, Debug)]
+enum Repr<'a> {
+    /// A list of an object, with the list's own schema if it has one.
+    Json(&'a [Json], Option<&'a dyn Schema>),
+    /// Made by an expression.
+    Values(Arc<Vec<Value<'a>>>),
+    /// One after the other.
+    Joined(Arc<Joined<'a>>),
+    /// A list of an object merged with another list. It keeps the schema, and so the meaning of `==` and `+`.
+    Merged(Arc<Vec<Value<'a>>>, &'a dyn Schema),
+}
+
+#[derive(Debug)]
+struct Joined<'a> {
+    left: List<'a>,
+    right: List<'a>,
+    len: usize,
+}
+
+impl<'a> List<'a> {
+    /// A list of an object. Without a schema, items are what JSON says they are.
+    pub fn json(items: &'a [Json], schema: Option<&'a dyn Schema>) -> List<'a> {
+        List(Repr::Json(items, schema))
+    }
+
+    /// The number of items.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Json(items, _) => items.len(),
+            Repr::Values(items) | Repr::Merged(items, _) => items.len(),
+            Repr::Joined(joined) => joined.len,
+        }
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An item; an error if the object's data does not fit its schema, `None` beyond the end.
+    pub fn get(&self, index: usize) -> Option<Result<Value<'a>, EvaluationError>> {
+        if let Err(error) = work::count(1) {
+            return (index < self.len()).then_some(Err(error));
+        }
+        let mut list = self;
+        let mut index = index;
+        loop {
+            match &list.0 {
+                Repr::Json(items, schema) => {
+                    let item = items.get(index)?;
+                    return Some(match schema {
+                        None => Ok(adapt_untyped(item)),
+                        Some(schema) => schema
+                            .items()
+                            .ok_or_else(|| {
+                                "invalid array type, expected Items with a non-empty Schema".into()
+                            })
+                            .and_then(|items| adapt(item, items)),
+                    });
+                }
+                Repr::Values(items) | Repr::Merged(items, _) => return items.get(index).cloned().map(Ok),
+                Repr::Joined(joined) => match index.checked_sub(joined.left.len()) {
+                    None => list = &joined.left,
+                    Some(rest) => (list, index) = (&joined.right, rest),
+                },
+            }
+        }
+    }
+
+    /// The items, front to back.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, EvaluationError>> + '_ {
+        (0..self.len()).map_while(|index| self.get(index))
+    }
+
+    /// The schema, for lists of objects that have one.
+    pub(super) fn schema(&self) -> Option<&'a dyn Schema> {
+        match &self.0 {
+            Repr::Json(_, schema) => *schema,
+            Repr::Merged(_, schema) => Some(*schema),
+            Repr::Values(_) | Repr::Joined(_) => None,
+        }
+    }
+
+    /// Whether this is a list of an object with a schema, or one merged with such a list.
+    pub(crate) fn has_schema(&self) -> bool {
+        self.schema().is_some()
+    }
+
+    /// An item as the object has it, for lists of objects.
+    pub(super) fn raw(&self, index: usize) -> Option<&'a Json> {
+        match &self.0 {
+            Repr::Json(items, _) => items.get(index),
+            _ => None,
+        }
+    }
+
+    /// This list and another one. For lists of objects the list type decides: sets take what they do not have, maps
+    /// replace the items with the same key, and anything else is put at the end.
+    pub(crate) fn join(mut self, other: List<'a>) -> Result<List<'a>, EvaluationError> {
+        let Some(schema) = self.schema() else {
+            if self.is_empty() {
+                return Ok(other);
+            }
+            if !other.is_empty() && !self.extend(&other) {
+                self = self.followed_by(other)?;
+            }
+            return Ok(self);
+        };
+        let mut items = Vec::with_capacity(self.len() + other.len());
+        for item in self.iter() {
+            items.push(item?);
+        }
+        match schema.list_type() {
+            ListType::Atomic => {
+                for item in other.iter() {
+                    items.push(item?);
+                }
+            }
+            ListType::Set => {
+                let mut seen: std::collections::HashSet<_> =
+                    items.iter().filter_map(Value::scalar_key).collect();
+                let mut added = Vec::new();
+                for item in other.iter() {
+                    let item = item?;
+                    if item.scalar_key().is_none_or(|key| seen.insert(key)) {
+                        added.push(item);
+                    }
+                }
+                items.extend(added);
+            }
+            ListType::Map(keys) => {
+                let mut positions: std::collections::HashMap<_, _> = items
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(position, item)| Some((merge_key(item, keys)?, position)))
+                    .collect();
+                for item in other.iter() {
+                    let item = item?;
+                    let key = merge_key(&item, keys);
+                    let position = key.as_ref().and_then(|key| positions.get(key).copied());
+                    match position.and_then(|position| items.get_mut(position)) {
+                        Some(place) => *place = item,
+                        None => {
+                            positions.extend(key.map(|key| (key, items.len())));
+                            items.push(item);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(List(Repr::Merged(Arc::new(items), schema)))
+    }
+
+    /// Puts an item at the end in place, if there is one item and nothing else holds this list: what `map` and `filter`
+    /// do for each of their items.
+    fn extend(&mut self, other: &List<'a>) -> bool {
+        let (Repr::Values(items), Repr::Values(others)) = (&mut self.0, &other.0) else { return false };
+        match (Arc::get_mut(items), others.as_slice()) {
+            (Some(items), [item]) => {
+                items.push(item.clone());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn followed_by(self, right: List<'a>) -> Result<List<'a>, EvaluationError> {
+        let len = self.len() + right.len();
+        match len > MAX_LIST_LENGTH {
+            true => Err(EvaluationError::CostLimitExceeded),
+            false => Ok(List(Repr::Joined(Arc::new(Joined { left: self, right, len })))),
+        }
+    }
+}
+
+impl<'a> From<Vec<Value<'a>>> for List<'a> {
+    fn from(items: Vec<Value<'a>>) -> List<'a> {
+        List(Repr::Values(Arc::new(items)))
+    }
+}

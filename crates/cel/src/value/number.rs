@@ -1,0 +1,105 @@
+//! Numbers of three types that compare with each other, and their conversions and texts.
+//!
+//! Comparison across types is by value, within what a 64-bit float can tell apart
+//! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#ordering>).
+
+use crate::EvaluationError;
+use std::cmp::Ordering;
+
+/// The first double beyond the largest `i64`.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+/// The first double beyond the largest `u64`.
+const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+
+/// How doubles stand to each other; those that cannot be ordered (NaN) count as equal, so callers ask first.
+pub(crate) fn compare_doubles(one: f64, other: f64) -> Ordering {
+    one.partial_cmp(&other).unwrap_or(Ordering::Equal)
+}
+
+/// How a double stands to an integer.
+pub(crate) fn compare_double_int(double: f64, int: i64) -> Ordering {
+    if double < -TWO_TO_63 {
+        Ordering::Less
+    } else if double > TWO_TO_63 {
+        Ordering::Greater
+    } else {
+        compare_doubles(double, int as f64)
+    }
+}
+
+/// How a double stands to an unsigned integer.
+pub(crate) fn compare_double_uint(double: f64, uint: u64) -> Ordering {
+    if double < 0.0 {
+        Ordering::Less
+    } else if double > TWO_TO_64 {
+        Ordering::Greater
+    } else {
+        compare_doubles(double, uint as f64)
+    }
+}
+
+/// How an integer stands to an unsigned one.
+pub(crate) fn compare_int_uint(int: i64, uint: u64) -> Ordering {
+    i128::from(int).cmp(&i128::from(uint))
+}
+
+/// A double without its fraction. Both ends of the range are refused, the lower one although it would fit.
+pub(crate) fn double_to_int(double: f64) -> Result<i64, EvaluationError> {
+    match double > -TWO_TO_63 && double < TWO_TO_63 {
+        true => Ok(double as i64),
+        false => Err(EvaluationError::INTEGER_OVERFLOW),
+    }
+}
+
+/// A double without its fraction.
+pub(crate) fn double_to_uint(double: f64) -> Result<u64, EvaluationError> {
+    match (0.0..TWO_TO_64).contains(&double) {
+        true => Ok(double as u64),
+        false => Err(EvaluationError::UNSIGNED_OVERFLOW),
+    }
+}
+
+/// The integer a double is exactly.
+pub(crate) fn exact_int(double: f64) -> Option<i64> {
+    double_to_int(double).ok().filter(|int| *int as f64 == double)
+}
+
+/// The unsigned integer a double is exactly.
+pub(crate) fn exact_uint(double: f64) -> Option<u64> {
+    double_to_uint(double).ok().filter(|uint| *uint as f64 == double)
+}
+
+/// A double with the fewest digits that tell it apart, with an exponent when that is below -4 or above 5: Go's `%g`.
+pub(crate) fn shortest(double: f64) -> String {
+    if let Some(text) = not_finite(double) {
+        return text.to_owned();
+    }
+    let scientific = format!("{double:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return decimal(double);
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// A double without an exponent, with the fewest digits that tell it apart.
+pub(crate) fn decimal(double: f64) -> String {
+    match not_finite(double) {
+        Some(text) => text.to_owned(),
+        None => format!("{double}"),
+    }
+}
+
+fn not_finite(double: f64) -> Option<&'static str> {
+    if double.is_nan() {
+        Some("NaN")
+    } else if double == f64::INFINITY {
+        Some("+Inf")
+    } else if double == f64::NEG_INFINITY {
+        Some("-Inf")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,229 @@
+//! Whether a tree is one of its type, in the words of Kubernetes' structured merge: what an applied configuration is
+//! checked for before anything is done with it.
+
+use super::{
+    atom::{Atom, Items, Scalar, Shape, Trees},
+    path_element,
+};
+use crate::{Map, Value, codec::json, error_list::quote};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// What is wrong, and where; empty when nothing is.
+pub(super) type Faults = Vec<(String, String)>;
+
+/// Finds what is wrong with a tree as a client sent it: values of wrong types, fields that the type does not have, items
+/// that cannot be told apart.
+pub(super) fn validate(value: &Value, shape: Shape<'_>) -> Faults {
+    let mut faults = Faults::new();
+    node(value, shape, &mut String::new(), &mut faults);
+    faults
+}
+
+/// Faults as one text.
+pub(super) fn describe(faults: &[(String, String)]) -> String {
+    let line = |(path, message): &(String, String)| match path.as_str() {
+        "" => message.clone(),
+        path => format!("{path}: {message}"),
+    };
+    match faults {
+        [one] => line(one),
+        many => {
+            let mut text = "errors:".to_owned();
+            for fault in many {
+                text.push_str("\n  ");
+                text.push_str(&line(fault));
+            }
+            text
+        }
+    }
+}
+
+fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults) {
+    if value.is_null() {
+        return;
+    }
+    let mut fail = |message: String| faults.push((path.clone(), message));
+    match (shape.atom(Some(value)), value) {
+        (Atom::Scalar(scalar), value) => {
+            if let Some(message) = scalar_fault(scalar, value) {
+                fail(message);
+            }
+        }
+        (Atom::Map(members), Value::Object(object)) => {
+            for (name, value) in object {
+                let length = path.len();
+                path.push('.');
+                path.push_str(name);
+                match members.member(name) {
+                    Some((shape, _)) => node(value, shape, path, faults),
+                    None => {
+                        faults.push((path.clone(), "field not declared in schema".to_owned()));
+                        path.truncate(length);
+                        return;
+                    }
+                }
+                path.truncate(length);
+            }
+        }
+        (Atom::Map(_), value) => fail(format!("expected map, got {}", pointer(value))),
+        (Atom::List(items), Value::Array(values)) => list(items, values, path, faults),
+        (Atom::List(_), value) => fail(format!("expected list, got {}", pointer(value))),
+    }
+}
+
+fn list(items: Items<'_>, values: &[Value], path: &mut String, faults: &mut Faults) {
+    let mut seen: HashSet<String> = HashSet::new();
+    for (at, value) in values.iter().enumerate() {
+        let length = path.len();
+        if items.is_atomic() {
+            // Writing to a string cannot fail.
+            let _ = write!(path, "[{at}]");
+        } else {
+            let element = match items.element(value, Trees::Written) {
+                Ok(element) => element,
+                Err(error) => {
+                    faults.push((path.clone(), format!("element {at}: {error}")));
+                    return;
+                }
+            };
+            let shown = path_element::display(&element);
+            if !seen.insert(element) {
+                faults.push((path.clone(), format!("duplicate entries for key {shown}")));
+            }
+            path.push_str(&shown);
+        }
+        node(value, items.item(), path, faults);
+        path.truncate(length);
+    }
+}
+
+fn scalar_fault(scalar: Scalar, value: &Value) -> Option<String> {
+    match (scalar, value) {
+        (Scalar::Numeric, Value::Number(_))
+        | (Scalar::String, Value::String(_))
+        | (Scalar::Boolean, Value::Bool(_))
+        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Scalar::Numeric, value) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::String, value) => {
+            Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(value)))
+        }
+        (Scalar::Boolean, value) => Some(format!("expected boolean, got {}", pointer(value))),
+        (Scalar::Any, value) => Some(format!("expected any scalar, got {}", pointer(value))),
+    }
+}
+
+/// What Go's `%T` says of a decoded value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// What Go's `%v` makes of a pointer to a struct that holds the value.
+fn pointer(value: &Value) -> String {
+    format!("&{{{}}}", go_value(value))
+}
+
+/// Go's `%v`.
+fn go_value(value: &Value) -> String {
+    let members = |object: &Map| {
+        let members: Vec<String> =
+            object.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
+        members.join(" ")
+    };
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => go_number(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_value).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(object) => format!("map[{}]", members(object)),
+    }
+}
+
+/// Go's `%#v`.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => go_number(number),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(object) => {
+            let members: Vec<String> =
+                object.iter().map(|(name, value)| format!("{}:{}", quote(name), go_syntax(value))).collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+    }
+}
+
+fn go_number(number: &serde_json::Number) -> String {
+    match number.as_f64() {
+        Some(double) if number.is_f64() => go_float(double),
+        _ => number.to_string(),
+    }
+}
+
+/// A double as Go's `%v` has it: the shortest digits, with an exponent when that is below -4 or above 5.
+fn go_float(number: f64) -> String {
+    let scientific = format!("{number:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(-4..=5) | Err(_) => number.to_string(),
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+    }
+}
+
+/// The configuration with its numbers as Kubernetes reads them: integers of 64 bits, or doubles.
+pub(super) fn with_go_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if number.as_i64().is_none() && !number.is_f64() {
+                *value = Value::from(number.as_f64().unwrap_or_default());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(with_go_numbers),
+        Value::Object(object) => object.values_mut().for_each(with_go_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// What keeps a tree of the right type from being an object of its kind, as Go's converter says it.
+pub(super) fn conversion_fault(error: &crate::codec::DecodeError) -> String {
+    use crate::codec::DecodeError;
+    match error {
+        DecodeError::Type { value, place, ty }
+            if value.starts_with("number") && place.starts_with("struct field") =>
+        {
+            format!("cannot convert float64 to {ty}")
+        }
+        DecodeError::Value(message) if message.starts_with("illegal base64") => {
+            format!("error decoding from json: {message}")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// The canonical tree of a written one.
+pub(super) fn canonical(
+    written: &Value,
+    schema: pintle_schema::SchemaRef<'_>,
+) -> Result<Value, crate::codec::DecodeError> {
+    json::from_value(written, schema).map(|decoded| decoded.value)
+}

@@ -1,0 +1,113 @@
+//! Custom resources, as far as documents are about them.
+
+use pintle_machinery::{GroupVersionKind, Value, ValueExt};
+use std::sync::Arc;
+
+/// The custom resource definitions whose resources the documents describe.
+///
+/// A document is made from definitions when it is asked for, so that a definition costs nothing until then: all that is
+/// needed of each at any time is what [`PublishedDefinition`] holds.
+pub trait CustomDefinitions: Send + Sync {
+    /// The definitions, sorted by name.
+    fn published(&self) -> Vec<PublishedDefinition>;
+
+    /// A definition as an object of `apiextensions.k8s.io/v1`, if it is published. A schema that is not structural is left
+    /// out.
+    fn definition(&self, name: &str) -> Option<Value>;
+}
+
+/// Which documents a definition is in, and which state of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedDefinition {
+    /// The name of the definition.
+    pub name: Arc<str>,
+    /// The group of its resource.
+    pub group: Arc<str>,
+    /// The versions that are served.
+    pub versions: Arc<[Box<str>]>,
+    /// Another for each other content.
+    pub state: Arc<str>,
+}
+
+impl PublishedDefinition {
+    /// A definition whose content is told by its identity and generation. `versions` are those that are served.
+    pub fn new<'a>(
+        name: &str,
+        uid: &str,
+        generation: i64,
+        group: &str,
+        versions: impl Iterator<Item = &'a str>,
+    ) -> PublishedDefinition {
+        PublishedDefinition {
+            name: name.into(),
+            group: group.into(),
+            versions: versions.map(Into::into).collect(),
+            state: format!("{uid} {generation}").into(),
+        }
+    }
+
+    /// The same of the definition as an object.
+    pub fn of(definition: &Value) -> PublishedDefinition {
+        PublishedDefinition::new(
+            definition.str_at("metadata.name"),
+            definition.str_at("metadata.uid"),
+            definition.i64_at("metadata.generation").unwrap_or_default(),
+            definition.str_at("spec.group"),
+            served(definition).map(|version| version.str_at("name")),
+        )
+    }
+}
+
+fn served(definition: &Value) -> impl Iterator<Item = &Value> {
+    definition.items_at("spec.versions").iter().filter(|version| version.bool_at("served"))
+}
+
+/// One version of a custom resource.
+pub(crate) struct CustomResource<'a> {
+    pub(crate) kind: GroupVersionKind,
+    pub(crate) list_kind: &'a str,
+    pub(crate) plural: &'a str,
+    pub(crate) is_namespaced: bool,
+    /// The schema, as it is declared; `None` when there is none that can be described.
+    pub(crate) schema: Option<&'a Value>,
+    /// All fields are kept, whatever the schema says.
+    pub(crate) preserves_unknown_fields: bool,
+    pub(crate) has_status: bool,
+    pub(crate) has_scale: bool,
+    /// The paths of the fields that can be selected by.
+    pub(crate) selectable_fields: Vec<&'a str>,
+}
+
+impl<'a> CustomResource<'a> {
+    /// The versions of a definition that are served.
+    pub(crate) fn all(definition: &'a Value) -> impl Iterator<Item = CustomResource<'a>> {
+        served(definition).map(|version| CustomResource::new(definition, version))
+    }
+
+    fn new(definition: &'a Value, version: &'a Value) -> CustomResource<'a> {
+        let has =
+            |subresource| version.at("subresources").is_some_and(|own| own.field(subresource).is_some());
+        let fields = version.items_at("selectableFields").iter().map(|field| field.str_at("jsonPath"));
+        CustomResource {
+            kind: GroupVersionKind::new(
+                definition.str_at("spec.group"),
+                version.str_at("name"),
+                definition.str_at("spec.names.kind"),
+            ),
+            list_kind: definition.str_at("spec.names.listKind"),
+            plural: definition.str_at("spec.names.plural"),
+            is_namespaced: definition.str_at("spec.scope") == "Namespaced",
+            schema: version.at("schema.openAPIV3Schema"),
+            preserves_unknown_fields: definition.bool_at("spec.preserveUnknownFields"),
+            has_status: has("status"),
+            has_scale: has("scale"),
+            selectable_fields: fields.map(|path| path.strip_prefix('.').unwrap_or(path)).collect(),
+        }
+    }
+
+    /// The name of the definition of a kind of this version: the group's labels turned round, version and kind.
+    pub(crate) fn model_name(&self, kind: &str) -> String {
+        let labels: Vec<&str> = self.kind.group.rsplit('.').collect();
+        format!("{}.{}.{kind}", labels.join("."), self.kind.version)
+    }
+}

@@ -1,0 +1,254 @@
+//! The OpenAPI 3 documents about custom resources: one a group and version, whichever definitions its resources come from.
+//!
+//! A document is made when it is asked for and kept while there is room. Most of its text is about types that all custom
+//! resources have in common (metadata, options, `Status`): that is a part which all documents share, made once.
+
+use crate::{
+    custom_definition::{CustomDefinitions, CustomResource, PublishedDefinition},
+    custom_paths, custom_schema,
+    definitions::{Definitions, Dialect},
+    descriptions::Descriptions,
+    document::{Document, Part, hash_of},
+    json::Members,
+    names::meta,
+    operation::Paths,
+    v3, v3_protobuf,
+};
+use parking_lot::Mutex;
+use pintle_machinery::{GroupVersion, Value};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{self, Write},
+    sync::{Arc, OnceLock},
+};
+
+/// How much memory documents may take that are kept for those who ask again.
+const KEPT: usize = 8 << 20;
+
+/// The form of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    Json,
+    Protobuf,
+}
+
+/// Documents of custom resources.
+pub(crate) struct CustomDocuments {
+    definitions: Arc<dyn CustomDefinitions>,
+    server_version: String,
+    /// The versions of built-in resources.
+    versions: Vec<GroupVersion>,
+    common: [OnceLock<Common>; 2],
+    kept: Mutex<Kept>,
+}
+
+/// What all documents in one form have in common.
+struct Common {
+    /// The types of every resource.
+    always: Arc<Part>,
+    /// Those of resources that can be scaled.
+    scale: Arc<Part>,
+    end: Arc<Part>,
+}
+
+#[derive(Default)]
+struct Kept {
+    documents: BTreeMap<(String, Form), (Arc<Document>, u64)>,
+    /// Counts uses, to tell which document was not used for longest.
+    uses: u64,
+}
+
+impl CustomDocuments {
+    pub(crate) fn new(
+        definitions: Arc<dyn CustomDefinitions>,
+        server_version: &str,
+        versions: Vec<GroupVersion>,
+    ) -> CustomDocuments {
+        CustomDocuments {
+            definitions,
+            server_version: server_version.to_owned(),
+            versions,
+            common: [OnceLock::new(), OnceLock::new()],
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The definitions that documents are made from.
+    pub(crate) fn definitions(&self) -> &dyn CustomDefinitions {
+        &*self.definitions
+    }
+
+    /// Whether documents are about a resource: in a version that the server has built-in resources in, custom ones are not
+    /// served.
+    pub(crate) fn is_about(&self, resource: &CustomResource<'_>) -> bool {
+        !self.versions.contains(&resource.kind.group_version())
+    }
+
+    /// The hash of each document, by the group and version that it is about. No document is made for it.
+    pub(crate) fn hashes(&self) -> BTreeMap<GroupVersion, String> {
+        let published = self.definitions.published();
+        let mut by_version: BTreeMap<GroupVersion, Vec<&PublishedDefinition>> = BTreeMap::new();
+        for definition in &published {
+            for version in &*definition.versions {
+                let version = GroupVersion::new(&*definition.group, &**version);
+                by_version.entry(version).or_default().push(definition);
+            }
+        }
+        by_version
+            .into_iter()
+            .map(|(version, definitions)| (version, self.hash(definitions.into_iter())))
+            .collect()
+    }
+
+    fn hash<'a>(&self, definitions: impl Iterator<Item = &'a PublishedDefinition>) -> String {
+        let states = definitions.flat_map(|definition| [&*definition.name, &*definition.state]);
+        hash_of(std::iter::once(self.server_version.as_str()).chain(states))
+    }
+
+    /// The document about a group and version, if there are custom resources in it.
+    pub(crate) fn document(&self, version: &GroupVersion, form: Form) -> Option<Arc<Document>> {
+        let mut published = self.definitions.published();
+        published.retain(|definition| {
+            *definition.group == *version.group
+                && definition.versions.iter().any(|served| **served == *version.version)
+        });
+        if published.is_empty() {
+            return None;
+        }
+        let key = (version.to_string(), form);
+        let hash = self.hash(published.iter());
+        if let Some(document) = self.kept.lock().get(&key, &hash) {
+            return Some(document);
+        }
+        // They may have changed since; the document tells by its hash what it was made from.
+        let definitions: Vec<Value> =
+            published.iter().filter_map(|definition| self.definitions.definition(&definition.name)).collect();
+        let states: Vec<PublishedDefinition> = definitions.iter().map(PublishedDefinition::of).collect();
+        let resources: Vec<CustomResource<'_>> = definitions
+            .iter()
+            .flat_map(CustomResource::all)
+            .filter(|resource| resource.kind.group_version() == *version)
+            .collect();
+        if resources.is_empty() {
+            return None;
+        }
+        let document = Arc::new(self.make(&resources, form, self.hash(states.iter())));
+        self.kept.lock().insert(key, document.clone());
+        Some(document)
+    }
+
+    fn make(&self, resources: &[CustomResource<'_>], form: Form, hash: String) -> Document {
+        let descriptions = Descriptions::load();
+        let mut paths = Paths::new();
+        let mut definitions = Vec::new();
+        for resource in resources {
+            custom_paths::add(&mut paths, resource);
+            definitions.extend(custom_schema::definitions(resource, Dialect::V3, &descriptions));
+        }
+        let items = paths.iter().map(|(path, operations)| (path.as_str(), v3::path_item(operations)));
+        let info = v3::info("Kubernetes CRD Swagger", "v0.1.0");
+        let own = Part::written_by(|out| match form {
+            Form::Json => write_json(out, &info, items, &definitions),
+            Form::Protobuf => {
+                let mut message = v3_protobuf::head(&info, items);
+                v3_protobuf::some_definitions(&mut message, &definitions);
+                out.write_all(&message.0)
+            }
+        });
+        let [json, protobuf] = &self.common;
+        let common = match form {
+            Form::Json => json.get_or_init(|| self.common(form, &descriptions)),
+            Form::Protobuf => protobuf.get_or_init(|| self.common(form, &descriptions)),
+        };
+        let mut parts = vec![own, common.always.clone()];
+        if resources.iter().any(|resource| resource.has_scale) {
+            parts.push(common.scale.clone());
+        }
+        parts.push(common.end.clone());
+        Document::of(parts, hash)
+    }
+
+    fn common(&self, form: Form, descriptions: &Descriptions) -> Common {
+        let definitions = Definitions { dialect: Dialect::V3, descriptions, versions: &self.versions };
+        let [list_meta, object_meta] = custom_schema::references();
+        let always = [list_meta, object_meta, meta("DeleteOptions"), meta("Patch"), meta("Status")];
+        let always = all(&definitions, always.iter().map(String::as_str));
+        let names: BTreeSet<&str> = always.iter().map(|(name, _)| name.as_str()).collect();
+        let mut scale = all(&definitions, std::iter::once(custom_paths::SCALE));
+        scale.retain(|(name, _)| !names.contains(name.as_str()));
+        let part = |some: &[(String, Value)]| {
+            Part::written_by(|out| match form {
+                Form::Json => write_definitions(&mut Members::resume(out), some),
+                Form::Protobuf => {
+                    let mut message = Default::default();
+                    v3_protobuf::some_definitions(&mut message, some);
+                    out.write_all(&message.0)
+                }
+            })
+        };
+        let end = match form {
+            Form::Json => Part::of(b"}}}"),
+            Form::Protobuf => Part::of(b""),
+        };
+        Common { always: part(&always), scale: part(&scale), end }
+    }
+}
+
+/// These definitions and those that they refer to.
+fn all<'n>(definitions: &Definitions<'_>, names: impl Iterator<Item = &'n str>) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    let Ok(()) = definitions.visit(names, |name, definition| {
+        found.push((name.to_owned(), definition.clone()));
+        Ok::<(), std::convert::Infallible>(())
+    });
+    found
+}
+
+/// The document up to its own definitions, behind which more follow.
+fn write_json<'a>(
+    out: &mut impl Write,
+    info: &Value,
+    items: impl Iterator<Item = (&'a str, Value)>,
+    definitions: &[(String, Value)],
+) -> io::Result<()> {
+    let mut document = Members::start(out)?;
+    document.member("openapi", &v3::VERSION.into())?;
+    document.member("info", info)?;
+    let mut paths = document.object("paths")?;
+    for (path, item) in items {
+        paths.member(path, &item)?;
+    }
+    paths.end()?;
+    let mut components = document.object("components")?;
+    write_definitions(&mut components.object("schemas")?, definitions)
+}
+
+fn write_definitions<W: Write>(
+    members: &mut Members<'_, W>,
+    definitions: &[(String, Value)],
+) -> io::Result<()> {
+    definitions.iter().try_for_each(|(name, definition)| members.member(name, definition))
+}
+
+impl Kept {
+    fn get(&mut self, key: &(String, Form), hash: &str) -> Option<Arc<Document>> {
+        self.uses += 1;
+        let (document, used) = self.documents.get_mut(key).filter(|(document, _)| document.hash() == hash)?;
+        *used = self.uses;
+        Some(document.clone())
+    }
+
+    /// Keeps a document, and lets go of those that were not used for longest when there are too many.
+    fn insert(&mut self, key: (String, Form), document: Arc<Document>) {
+        self.uses += 1;
+        self.documents.insert(key, (document, self.uses));
+        let mut size: usize = self.documents.values().map(|(document, _)| document.own_size()).sum();
+        while size > KEPT && self.documents.len() > 1 {
+            let Some(oldest) = self.documents.iter().min_by_key(|(_, (_, used))| *used) else { return };
+            let key = oldest.0.clone();
+            if let Some((document, _)) = self.documents.remove(&key) {
+                size -= document.own_size().min(size);
+            }
+        }
+    }
+}

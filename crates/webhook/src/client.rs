@@ -1,0 +1,184 @@
+//! One webhook, ready to be called.
+
+use crate::call_error::{CallError, Cause, ConfigError};
+use crate::connector::{Connector, Destination};
+use crate::{Response, roots, service_resolver::ServiceResolver};
+use bytes::Bytes;
+use http::{Method, Request, Uri, header, uri::PathAndQuery};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::{ClientConfig as TlsConfig, pki_types::ServerName};
+use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
+use tokio_rustls::TlsConnector;
+
+/// How a webhook is reached, and who says that it is the one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// The certificates, as PEM, of those who may say who it is; blank for those that the system trusts.
+    pub ca_bundle: Vec<u8>,
+}
+
+/// Where a webhook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// At a URL with the scheme `https`.
+    Url(String),
+    /// Behind a service.
+    Service(ServiceReference),
+}
+
+/// A port of a service and a path there. The webhook's certificate is for `<name>.<namespace>.svc`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceReference {
+    /// The service's namespace.
+    pub namespace: String,
+    /// The service.
+    pub name: String,
+    /// The port of the service.
+    pub port: u16,
+    /// With or without a slash at the beginning.
+    pub path: String,
+}
+
+/// Sends questions to one webhook. Connections stay open for the next question and end with the client.
+pub struct WebhookClient {
+    client: Client<Connector, Full<Bytes>>,
+    /// Without query.
+    url: String,
+}
+
+impl fmt::Debug for WebhookClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookClient").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// How long a connection waits for the next question, and how many do.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+const MAX_IDLE: usize = 25;
+/// How large an answer may be: this, and some times the size of the question.
+const ANSWER_SIZE: usize = 16 << 20;
+const ANSWER_FACTOR: usize = 8;
+
+impl WebhookClient {
+    /// A client of the webhook, which is not asked yet.
+    ///
+    /// # Errors
+    /// When the URL is not of `https`, or there is no certificate in the bundle.
+    pub fn new(config: &ClientConfig, resolver: &Arc<dyn ServiceResolver>) -> Result<WebhookClient, ConfigError> {
+        let (url, destination, host, both_protocols) = match &config.endpoint {
+            Endpoint::Url(url) => {
+                let uri: Uri = url.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
+                let Some(host) = uri.host().filter(|_| uri.scheme_str() == Some("https")) else {
+                    return Err(ConfigError::Url("it must begin with https:// and a host".to_owned()));
+                };
+                let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+                let host = host.trim_matches(['[', ']']).to_owned();
+                let url = format!("https://{authority}{}", uri.path());
+                let is_local = is_local(&host);
+                (url, Destination::Url, host, is_local)
+            }
+            Endpoint::Service(service) => {
+                let ServiceReference { namespace, name, port, path } = service;
+                let host = format!("{name}.{namespace}.svc");
+                let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
+                let (resolver, namespace, name) = (resolver.clone(), namespace.clone(), name.clone());
+                (url, Destination::Service { resolver, namespace, name, port: *port }, host, false)
+            }
+        };
+        let server_name = ServerName::try_from(host).map_err(|error| ConfigError::Url(error.to_string()))?;
+        let connector =
+            Connector { destination, server_name, tls: tls(&config.ca_bundle, both_protocols)? };
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .pool_timer(TokioTimer::new())
+            .build(connector);
+        Ok(WebhookClient { client, url })
+    }
+
+    /// Asks, and waits no longer than `timeout` for the whole answer.
+    ///
+    /// # Errors
+    /// When there is no answer, or one that is too large: sixteen megabytes and eight times the question.
+    pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
+        let url = format!("{}?timeout={}s", self.url, timeout.as_secs());
+        let failed = |cause| CallError::new(&url, cause);
+        let answer = self.ask(&url, question);
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(answer) => answer.map_err(failed),
+            Err(_) => Err(failed(Cause::Timeout)),
+        }
+    }
+
+    async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
+        let limit = ANSWER_SIZE + ANSWER_FACTOR * question.len();
+        let mut request = Request::new(Full::new(question));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri(url)?;
+        let headers = request.headers_mut();
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json, */*"));
+        headers.insert(header::USER_AGENT, header::HeaderValue::from_static("kube-apiserver-admission"));
+        let answer = self.client.request(request).await.map_err(cause_of)?;
+        let (head, body) = answer.into_parts();
+        let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let body = Limited::new(body, limit).collect().await.map_err(|error| {
+            match error.downcast::<LengthLimitError>() {
+                Ok(_) => Cause::TooLarge(limit),
+                Err(error) => Cause::Other(format!("unexpected error when reading response body: {error}")),
+            }
+        })?;
+        Ok(Response { status: head.status.as_u16(), content_type, body: body.to_bytes() })
+    }
+}
+
+fn uri(url: &str) -> Result<Uri, Cause> {
+    let uri: Uri = url.parse().map_err(|error| Cause::Other(format!("{error}")))?;
+    let mut parts = uri.into_parts();
+    if parts.path_and_query.is_none() {
+        parts.path_and_query = Some(PathAndQuery::from_static("/"));
+    }
+    Uri::from_parts(parts).map_err(|error| Cause::Other(error.to_string()))
+}
+
+fn is_local(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Behind a service may be many servers, among which requests are spread by connections: then each connection should carry
+/// one request at a time, as HTTP/1.1 has it.
+fn tls(ca_bundle: &[u8], both_protocols: bool) -> Result<TlsConnector, ConfigError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = TlsConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ConfigError::Tls(error.to_string()))?
+        .with_root_certificates(roots::roots(ca_bundle)?)
+        .with_no_client_auth();
+    config.alpn_protocols = match both_protocols {
+        true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        false => vec![b"http/1.1".to_vec()],
+    };
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Finds the connector's own error below those of the pool.
+fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
+    let mut at: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(error) = at {
+        if let Some(cause) = error.downcast_ref::<Cause>() {
+            return Cause::Other(cause.to_string());
+        }
+        if let Some(error) = error.downcast_ref::<hyper::Error>()
+            && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())
+        {
+            return Cause::Closed;
+        }
+        at = error.source();
+    }
+    Cause::Other(error.to_string())
+}

@@ -1,0 +1,134 @@
+//! Connections to a webhook.
+
+use crate::call_error::Cause;
+use crate::service_resolver::ServiceResolver;
+use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use std::{
+    future::Future,
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+use tower::Service;
+
+/// Where connections go.
+#[derive(Clone)]
+pub(crate) enum Destination {
+    /// To the host and port of the URL.
+    Url,
+    /// To whatever the service is at the moment.
+    Service { resolver: Arc<dyn ServiceResolver>, namespace: String, name: String, port: u16 },
+}
+
+/// Opens connections with TLS.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) destination: Destination,
+    pub(crate) server_name: ServerName<'static>,
+    pub(crate) tls: TlsConnector,
+}
+
+impl Connector {
+    async fn connect(self, uri: Uri) -> Result<Stream, Cause> {
+        let address = match &self.destination {
+            Destination::Url => {
+                let host = uri.host().unwrap_or_default();
+                format!("{host}:{}", uri.port_u16().unwrap_or(443))
+            }
+            Destination::Service { resolver, namespace, name, port } => {
+                resolver.resolve(namespace, name, *port).await.map_err(Cause::Resolve)?
+            }
+        };
+        let tcp = dial(&address).await?;
+        // A question is written at once and waits for an answer: nothing is gained by waiting to send more.
+        let _ = tcp.set_nodelay(true);
+        let tls = self.tls.connect(self.server_name, tcp).await.map_err(Cause::Tls)?;
+        Ok(Stream(TokioIo::new(tls)))
+    }
+}
+
+async fn dial(address: &str) -> Result<TcpStream, Cause> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let addresses = lookup_host(address).await.map_err(|_| Cause::Lookup(host.to_owned()))?;
+    let mut failed = Cause::Lookup(host.to_owned());
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = Cause::Dial { address: address.to_string(), error },
+        }
+    }
+    Err(failed)
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Cause;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, Cause>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        Box::pin(self.clone().connect(uri))
+    }
+}
+
+/// A connection, which knows the protocol that was agreed upon.
+pub(crate) struct Stream(TokioIo<TlsStream<TcpStream>>);
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        match self.0.inner().get_ref().1.alpn_protocol() {
+            Some(b"h2") => Connected::new().negotiated_h2(),
+            _ => Connected::new(),
+        }
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+    }
+}

@@ -1,0 +1,111 @@
+//! What a webhook answered.
+
+use bytes::Bytes;
+use pintle_machinery::{Value, ValueExt};
+
+/// An answer, of any status.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// `Content-Type`, or "".
+    pub content_type: String,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+impl Response {
+    /// The JSON object that was answered, with kind and apiVersion if it has any.
+    ///
+    /// # Errors
+    /// What the answer says instead, as Kubernetes' client tells it: of a status that is no success, of nothing, or of what
+    /// is no JSON object.
+    pub fn object(&self) -> Result<Value, String> {
+        let value = serde_json::from_slice::<Value>(&self.body);
+        if !(200..300).contains(&self.status) {
+            return Err(self.failure(value.as_ref().ok()));
+        }
+        if self.body.is_empty() {
+            return Err(format!(
+                "0-length response with status code: {} and content type: {}",
+                self.status, self.content_type
+            ));
+        }
+        match value {
+            Ok(value) if value.is_object() => Ok(value),
+            Ok(other) => Err(no_object(go_type(&other))),
+            // What is no JSON is read as YAML by the reference, for which almost anything is a text.
+            Err(_) => Err(no_object("string")),
+        }
+    }
+
+    fn failure(&self, body: Option<&Value>) -> String {
+        if let Some(status) = body.filter(|body| body.str_at("kind") == "Status" && body.str_at("apiVersion") == "v1")
+            && !status.str_at("message").is_empty()
+        {
+            return status.str_at("message").to_owned();
+        }
+        match self.status {
+            400 => "the server rejected our request for an unknown reason",
+            401 => "the server has asked for the client to provide credentials",
+            403 => "access to the requested resource is forbidden",
+            404 => "the server could not find the requested resource",
+            405 => "the server does not allow this method on the requested resource",
+            406 => "the server was unable to respond with a content type that the client supports",
+            409 => "the server reported a conflict",
+            410 => "the server closed the request because it is not available anymore",
+            415 => "the body of the request was in an unknown format",
+            422 => "the server rejected our request due to an error in our request",
+            429 => "the server has received too many requests and has asked us to try again later",
+            503 => "the server is currently unable to handle the request",
+            504 => "the server was unable to return a response in the time allotted, but may still be processing the request",
+            500.. => "an error on the server (\"unknown\") has prevented the request from succeeding",
+            _ => "the server responded with the status code but did not return more information",
+        }
+        .to_owned()
+    }
+}
+
+fn no_object(found: &str) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ \
+         APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    )
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_are_none_are_told() {
+        let check = |status: u16, body: &'static str, expected: &str| {
+            let content_type = "application/json".to_owned();
+            let response = Response { status, content_type, body: Bytes::from_static(body.as_bytes()) };
+            let found = response.object().map(|object| object.to_string());
+            assert_eq!(found.unwrap_or_else(|error| error), expected);
+        };
+        check(200, r#"{"a":1}"#, r#"{"a":1}"#);
+        check(200, "", "0-length response with status code: 200 and content type: application/json");
+        check(404, "nope", "the server could not find the requested resource");
+        check(500, "boom", "an error on the server (\"unknown\") has prevented the request from succeeding");
+        check(500, r#"{"kind":"Status","apiVersion":"v1","message":"mine"}"#, "mine");
+        check(
+            200,
+            "[]",
+            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
+             APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+        );
+    }
+}

@@ -1,0 +1,56 @@
+//! Who is trusted to say who a webhook is.
+
+use crate::ConfigError;
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use std::{env, sync::LazyLock};
+
+/// Where systems keep the certificates they trust, in the order of Go's search.
+const FILES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// The certificates of a bundle, or the system's when it is blank.
+pub(crate) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, ConfigError> {
+    if ca_bundle.trim_ascii().is_empty() {
+        return Ok(SYSTEM.clone());
+    }
+    let mut roots = RootCertStore::empty();
+    let mut why = "unable to parse bytes as PEM block".to_owned();
+    for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
+        match certificate.map_err(|error| error.to_string()) {
+            Ok(certificate) => {
+                if let Err(error) = roots.add(certificate) {
+                    why = format!("failed to parse certificate: {error}");
+                }
+            }
+            Err(error) => why = error,
+        }
+    }
+    match roots.is_empty() {
+        true => Err(ConfigError::Roots(why)),
+        false => Ok(roots),
+    }
+}
+
+/// Read once; a system without any has none to trust.
+static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
+    let own = env::var("SSL_CERT_FILE").ok();
+    let files = own.iter().map(String::as_str).chain(FILES);
+    let mut roots = RootCertStore::empty();
+    for file in files {
+        let Ok(certificates) = CertificateDer::pem_file_iter(file) else { continue };
+        roots.add_parsable_certificates(certificates.flatten());
+        if !roots.is_empty() {
+            break;
+        }
+    }
+    roots
+});
