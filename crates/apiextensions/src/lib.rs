@@ -11,6 +11,7 @@
 
 mod columns;
 mod controllers;
+mod conversion;
 mod custom_resource_definition;
 mod definition;
 mod definition_view;

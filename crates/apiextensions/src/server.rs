@@ -4,12 +4,15 @@ use crate::{
     controllers::{
         ApiApproval, Context, Controller, Establishing, Finalizer, Naming, NonStructural, Worker, resource,
     },
+    conversion::{ConversionMetrics, Webhooks},
     informer::{Definitions, Handler, Informer},
     serving::Serving,
 };
 use pintle_apiserver::registry::{StorageFactory, Stores};
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
+use pintle_webhook::ClusterIpResolver;
+use prometheus::core::Collector;
 use std::sync::Arc;
 use tokio::{runtime::Handle as Runtime, sync::watch, task::JoinHandle};
 
@@ -18,6 +21,7 @@ pub struct ApiExtensions {
     definitions: Arc<Definitions>,
     synced: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
+    metrics: ConversionMetrics,
 }
 
 impl ApiExtensions {
@@ -34,7 +38,10 @@ impl ApiExtensions {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
         // First come those who serve, so that what a controller says is true when it says so.
-        let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone());
+        let metrics = ConversionMetrics::new().map_err(Status::internal_error)?;
+        let services = Arc::new(ClusterIpResolver::new(stores.clone()));
+        let webhooks = Webhooks { services, metrics: metrics.clone() };
+        let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone(), webhooks);
         let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving)];
         let mut tasks = Vec::new();
         run(Naming::new(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
@@ -46,12 +53,22 @@ impl ApiExtensions {
         let store = stores.store(&resource())?;
         let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
         tasks.push(runtime.spawn(informer.run(stopping.clone())));
-        Ok(ApiExtensions { definitions, synced: is_synced, tasks })
+        Ok(ApiExtensions { definitions, synced: is_synced, tasks, metrics })
     }
 
     /// The definitions, for the documents about what they define.
     pub fn definitions(&self) -> Arc<dyn CustomDefinitions> {
         self.definitions.clone()
+    }
+
+    /// What is counted, for the server's metrics.
+    pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
+        vec![Box::new(self.metrics.clone())]
+    }
+
+    /// Tells whether every definition that was there at the start has been looked at.
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.clone()
     }
 
     /// Waits until every definition that was there at the start is served, if it is to be.

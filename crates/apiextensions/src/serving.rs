@@ -1,6 +1,7 @@
 //! Serves what definitions define, as they come, change and go.
 
 use crate::{
+    conversion::Webhooks,
     definition_view::{Definition, Names},
     informer::{Change, Handler},
     resource::{Source, declare},
@@ -16,6 +17,7 @@ pub(crate) struct Serving {
     pub(crate) stores: Arc<Stores>,
     pub(crate) storage: Arc<StorageFactory>,
     pub(crate) runtime: Runtime,
+    webhooks: Webhooks,
     served: Mutex<HashMap<String, Served>>,
 }
 
@@ -38,8 +40,13 @@ impl Served {
 }
 
 impl Serving {
-    pub(crate) fn new(stores: Arc<Stores>, storage: Arc<StorageFactory>, runtime: Runtime) -> Serving {
-        Serving { stores, storage, runtime, served: Mutex::default() }
+    pub(crate) fn new(
+        stores: Arc<Stores>,
+        storage: Arc<StorageFactory>,
+        runtime: Runtime,
+        webhooks: Webhooks,
+    ) -> Serving {
+        Serving { stores, storage, runtime, webhooks, served: Mutex::default() }
     }
 
     fn serve(&self, definition: &Arc<Definition>) {
@@ -50,7 +57,7 @@ impl Serving {
             served.source.store(definition.object().clone());
             return;
         }
-        let declared = declare(definition);
+        let declared = declare(definition, &self.webhooks);
         let is_served =
             |version: &str| definition.spec.versions.iter().any(|own| own.name == version && own.served);
         let custom = CustomResource::start(

@@ -97,6 +97,15 @@ pub(crate) fn build(
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
+    let synced = api_extensions.synced();
+    health.add(
+        "poststarthook/crd-informer-synced",
+        CheckScope::Always,
+        Arc::new(move || match *synced.borrow() {
+            true => Ok(()),
+            false => Err("definitions are not known yet".to_owned()),
+        }),
+    );
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -128,6 +137,8 @@ pub(crate) fn build(
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);
     let server = server(&aggregator, Some(kube_server), Some(front));
+    let registered = metrics.register(api_extensions.metrics());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
 }
 

@@ -1,9 +1,16 @@
 //! Says that a definition is served, once its names are accepted.
 
 use super::{Context, Controller, condition};
-use crate::informer::Change;
-use pintle_machinery::Status;
+use crate::{definition::check_ca_bundle, definition_view::Conversion, informer::Change};
+use pintle_machinery::{Status, ValueExt};
 use pintle_registry::BoxFuture;
+
+const INVALID_BUNDLE: &str = "InvalidCABundle";
+
+fn has_invalid_bundle(conversion: Option<&Conversion>) -> bool {
+    let webhook = conversion.and_then(|conversion| conversion.webhook.as_ref());
+    webhook.is_some_and(|webhook| check_ca_bundle(webhook.str_at("clientConfig.caBundle")).is_err())
+}
 
 pub(crate) struct Establishing(pub(crate) Context);
 
@@ -14,7 +21,11 @@ impl Controller for Establishing {
 
     fn wants(&self, change: &Change) -> Vec<String> {
         let now = change.now.as_ref();
-        let is_due = now.is_some_and(|now| now.is_true("NamesAccepted") && !now.is_true("Established"));
+        let is_due = now.is_some_and(|now| {
+            let said = now.condition("Established").is_some_and(|old| old.reason == INVALID_BUNDLE);
+            let waits = said && has_invalid_bundle(now.spec.conversion.as_ref());
+            now.is_true("NamesAccepted") && !now.is_true("Established") && !waits
+        });
         is_due.then(|| change.name().to_owned()).into_iter().collect()
     }
 
@@ -23,11 +34,21 @@ impl Controller for Establishing {
             if condition::is_true(&definition, "NamesAccepted")
                 && !condition::is_true(&definition, "Established")
             {
-                let says = condition::Says {
-                    condition_type: "Established",
-                    status: "True",
-                    reason: "InitialNamesAccepted",
-                    message: "the initial names have been accepted",
+                let bundle = definition.str_at("spec.conversion.webhook.clientConfig.caBundle");
+                let says = match check_ca_bundle(bundle) {
+                    Ok(()) => condition::Says {
+                        condition_type: "Established",
+                        status: "True",
+                        reason: "InitialNamesAccepted",
+                        message: "the initial names have been accepted",
+                    },
+                    // Nobody could tell whether the webhook is the one.
+                    Err(_) => condition::Says {
+                        condition_type: "Established",
+                        status: "False",
+                        reason: INVALID_BUNDLE,
+                        message: "The conversion webhook CABundle is invalid",
+                    },
                 };
                 condition::set(&mut definition, says);
             }

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     columns,
     columns::age_column,
+    conversion::{Webhooks, converter},
     definition_view::{Definition, Spec, Version},
     selectable_fields, unsupported_field,
 };
@@ -15,7 +16,7 @@ use arc_swap::ArcSwap;
 use pintle_apiserver::discovery::compare_versions;
 use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
-    Converter, Resource, SameContent, ScalePaths, Scope, SelectableField, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
+    Converter, Resource, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
     Verb,
 };
 use serde_json::json;
@@ -32,38 +33,25 @@ pub(crate) struct Declared {
 }
 
 /// The declarations of a definition under its accepted names.
-pub(crate) fn declare(definition: &Arc<Definition>) -> Declared {
+pub(crate) fn declare(definition: &Arc<Definition>, webhooks: &Webhooks) -> Declared {
     let terminating = Arc::new(AtomicBool::new(definition.is_true("Terminating")));
     let source = Arc::new(ArcSwap::new(definition.object().clone()));
     let converter: Option<Arc<dyn Converter>> = match definition.spec.versions.len() {
         0 | 1 => None,
-        _ => Some(Arc::new(SameContent)),
+        _ => Some(converter(definition, webhooks)),
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
-    let shown = definition.shown();
-    let selectable: Vec<Vec<SelectableField>> = shown.iter().map(selectable_fields).collect();
-    let versions = definition.spec.versions.iter().zip(&shown).zip(&selectable);
-    let versions = versions.map(|((version, shown), own_fields)| {
+    let shown_by_all = definition.shown();
+    let versions = definition.spec.versions.iter().zip(&shown_by_all);
+    let versions = versions.map(|(version, shown)| {
         let mut resource = declare_version(definition, version, stored, &terminating, &source);
         resource.converter = converter.clone();
         resource.table = columns(shown);
-        resource.selectable_fields = fields_of_all(&selectable, own_fields);
+        resource.selectable_fields = selectable_fields(shown, &shown_by_all);
         resource
     });
     Declared { versions: versions.collect(), terminating, source }
-}
-
-/// The fields of all versions, of which one offers its own: an object is in the cache once for all of them.
-fn fields_of_all(all: &[Vec<SelectableField>], own: &[SelectableField]) -> Vec<SelectableField> {
-    let mut fields: Vec<SelectableField> = Vec::new();
-    for field in all.iter().flatten() {
-        if !fields.iter().any(|known| known.name == field.name) {
-            let offered = own.iter().any(|own| own.name == field.name);
-            fields.push(SelectableField { offered, ..field.clone() });
-        }
-    }
-    fields
 }
 
 fn declare_version(
@@ -131,9 +119,7 @@ fn declare_version(
 /// How a scale prints.
 fn scale_table() -> Arc<dyn TableConvertor> {
     static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
-        let column = |name: &str, what: &str, path: &str| {
-            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
-        };
+        let column = |name: &str, what: &str, path: &str| json!({"name": name, "type": "integer", "description": what, "jsonPath": path});
         columns(&json!({"additionalPrinterColumns": [
             column("Desired", "Number of desired replicas", ".spec.replicas"),
             column("Available", "Number of actual replicas", ".status.replicas"),

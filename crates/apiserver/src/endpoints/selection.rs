@@ -49,7 +49,7 @@ impl Selection {
                 name => match resource
                     .selectable_fields
                     .iter()
-                    .position(|field| field.offered && field.name == name)
+                    .position(|field| field.name == name && !field.of_other_version)
                 {
                     Some(index) => Field::Declared {
                         index,

@@ -1,0 +1,85 @@
+//! What a webhook may change of metadata: labels and annotations. All else is what it was.
+
+use pintle_machinery::{
+    ErrorList, FieldPath, Map, Value,
+    validation::{validate_annotations, validate_labels},
+};
+
+/// The converted object with the original's metadata, but its own labels and annotations.
+///
+/// # Errors
+/// When these are none.
+pub(super) fn restore(mut original: Value, mut converted: Value) -> Result<Value, String> {
+    let members = converted.as_object_mut().ok_or("invalid converted object")?;
+    let found = members.remove("metadata").ok_or("missing metadata in converted object")?;
+    let Value::Object(mut found) = found else {
+        return Err(format!("invalid metadata of type {} in converted object", go_type(&found)));
+    };
+    let mut metadata = match original.as_object_mut().and_then(|members| members.remove("metadata")) {
+        Some(Value::Object(metadata)) => metadata,
+        None => Map::new(),
+        Some(other) => return Err(format!("invalid metadata of type {} in input object", go_type(&other))),
+    };
+    for name in ["labels", "annotations"] {
+        match found.remove(name) {
+            None | Some(Value::Null) => {
+                metadata.remove(name);
+            }
+            Some(Value::Object(own)) => {
+                if metadata.get(name).and_then(Value::as_object) != Some(&own) {
+                    check(name, &own)?;
+                }
+                metadata.insert(name.to_owned(), Value::Object(own));
+            }
+            Some(other) => {
+                return Err(format!(
+                    "invalid metadata.{name} of type {} in converted object",
+                    go_type(&other)
+                ));
+            }
+        }
+    }
+    members.insert("metadata".to_owned(), Value::Object(metadata));
+    Ok(converted)
+}
+
+fn check(name: &str, own: &Map) -> Result<(), String> {
+    if let Some((key, value)) = own.iter().find(|(_, value)| !value.is_string()) {
+        let found = go_type(value);
+        return Err(format!("metadata.{name}[{key}] must be a string, but is {found} in converted object"));
+    }
+    let errors = match name {
+        "labels" => validate_labels(own, &FieldPath::new("metadata.labels")),
+        _ => validate_annotations(own, &FieldPath::new("metadata.annotation")),
+    };
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(aggregate(&errors)),
+    }
+}
+
+/// Many errors as one text, each once.
+fn aggregate(errors: &ErrorList) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for text in errors.iter().map(ToString::to_string) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [text] => text.clone(),
+        texts => format!("[{}]", texts.join(", ")),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

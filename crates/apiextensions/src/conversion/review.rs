@@ -1,0 +1,81 @@
+//! The question to a webhook: a `ConversionReview`.
+
+use bytes::Bytes;
+use pintle_machinery::{Value, codec::json};
+
+/// The version of a review, which the webhook chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReviewVersion {
+    V1,
+    V1beta1,
+}
+
+impl ReviewVersion {
+    /// The first of the versions that a webhook understands which this server does too.
+    pub(super) fn choose<'v>(versions: impl IntoIterator<Item = &'v str>) -> Option<ReviewVersion> {
+        versions.into_iter().find_map(|version| match version {
+            "v1" => Some(ReviewVersion::V1),
+            "v1beta1" => Some(ReviewVersion::V1beta1),
+            _ => None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ReviewVersion::V1 => "v1",
+            ReviewVersion::V1beta1 => "v1beta1",
+        }
+    }
+
+    pub(super) fn api_version(self) -> &'static str {
+        match self {
+            ReviewVersion::V1 => "apiextensions.k8s.io/v1",
+            ReviewVersion::V1beta1 => "apiextensions.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// The JSON of a review that asks for objects, each already JSON, in a version.
+pub(super) fn review(version: ReviewVersion, uid: &str, to: &str, objects: &[Vec<u8>]) -> Bytes {
+    let size: usize = objects.iter().map(|object| object.len() + 1).sum();
+    let mut out = Vec::with_capacity(size + 320);
+    out.extend_from_slice(br#"{"kind":"ConversionReview","apiVersion":""#);
+    out.extend_from_slice(version.api_version().as_bytes());
+    out.extend_from_slice(br#"","request":{"uid":""#);
+    out.extend_from_slice(uid.as_bytes());
+    out.extend_from_slice(br#"","desiredAPIVersion":"#);
+    json::write_string(&mut out, to);
+    out.extend_from_slice(br#","objects":["#);
+    for (index, object) in objects.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(object);
+    }
+    out.extend_from_slice(br#"]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}"#);
+    out.push(b'\n');
+    out.into()
+}
+
+/// The JSON of an object as webhooks get it.
+pub(super) fn object(object: &Value) -> Vec<u8> {
+    json::encode_any(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reviews_have_what_webhooks_expect() {
+        let objects = [object(&json!({"a": 1})), object(&json!({"b": "<"}))];
+        let review = review(ReviewVersion::V1, "u", "g/v2", &objects);
+        let expected = concat!(
+            r#"{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1","request":{"uid":"u","desiredAPIVersion":"g/v2","#,
+            r#""objects":[{"a":1},{"b":"\u003c"}]},"response":{"uid":"","convertedObjects":null,"result":{"metadata":{}}}}"#,
+            "\n",
+        );
+        assert_eq!(review, expected.as_bytes());
+    }
+}
