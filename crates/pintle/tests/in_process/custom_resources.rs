@@ -32,7 +32,7 @@ fn boxes() -> Value {
                 "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
             },
             "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-            "selectableFields": [{"jsonPath": ".spec.colour"}],
+            "selectableFields": [{"jsonPath": ".spec.colour"}, {"jsonPath": format!(".spec.{unit}")}],
         })
     };
     json!({
@@ -107,7 +107,8 @@ async fn a_custom_resource_from_definition_to_deletion() {
             &format!("PATCH {BOXES}/a/scale\n{MERGE}\n\n{{\"spec\":{{\"replicas\":6}}}}"),
             &format!("GET {BOXES}?fieldSelector=spec.colour%3Dred&labelSelector=x%3Dz"),
             &format!("GET {BOXES}?fieldSelector=spec.colour%3Dblue"),
-            &format!("GET {BOXES}?fieldSelector=spec.size%3D1"),
+            &format!("GET {BOXES}?fieldSelector=spec.inches%3D2"),
+            &format!("GET {BOXES}?fieldSelector=spec.metres%3D2"),
             &format!("DELETE {BOXES}/a?dryRun=All"),
             &format!("DELETE {BOXES}?labelSelector=x%3Dz"),
             &format!("GET {BOXES}/a"),
