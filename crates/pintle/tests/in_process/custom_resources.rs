@@ -184,7 +184,8 @@ async fn watches_see_every_version_and_end_with_the_definition() {
     let version = server.send(&format!("GET {BOXES}")).await.resource_version();
     let path = format!("/apis/example.com/v2/namespaces/default/boxes?watch=1&resourceVersion={version}");
     let mut frames = server.watch(&path, &[]).await;
-    let object = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"a\"}}";
+    let object =
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"a\"},\"spec\":{}}";
     assert_eq!(server.send(&format!("POST {BOXES}\n\n{object}")).await.status, 201);
     let event = frames.event().await;
     assert_eq!(event["type"], "ADDED");
@@ -199,7 +200,8 @@ async fn watches_see_every_version_and_end_with_the_definition() {
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(frames.next().await, None);
-    let object = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"b\"}}";
+    let object =
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"b\"},\"spec\":{}}";
     let created = server.send(&format!("POST {BOXES}\n\n{object}")).await;
     assert_eq!(created.json()["spec"]["size"], 4, "{}", created.text());
     let mut expired = server.watch(&format!("{BOXES}?watch=1&resourceVersion={version}"), &[]).await;
