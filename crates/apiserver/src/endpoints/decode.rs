@@ -119,6 +119,7 @@ fn read(
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
+        MediaType::Protobuf if is_custom => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
             check_type_meta((message.api_version, message.kind), kind)?;
@@ -172,6 +173,19 @@ fn check_custom_type_meta(
         )));
     }
     Ok(kind)
+}
+
+/// 400 for a custom resource as protobuf, which it has no form of.
+fn no_protobuf(body: &[u8], wanted: &GroupVersionKind) -> Status {
+    let message = match protobuf::open(body) {
+        Ok(message) => message,
+        Err(error) => return unrecognized(wanted, &error.to_string(), body),
+    };
+    let version = GroupVersion::parse(&message.api_version).unwrap_or_else(|| wanted.group_version());
+    let kind = if message.kind.is_empty() { wanted.kind.clone() } else { message.kind };
+    let why = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be \
+               encoded to a protobuf message";
+    cannot_be_handled(&version.with_kind(kind), wanted, &why)
 }
 
 /// 400 for a body that does not say of what kind it is, with as much of it as people want to see.
