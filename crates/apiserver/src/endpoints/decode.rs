@@ -129,7 +129,8 @@ fn read(
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
     if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = unknown.map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
     if !problems.is_empty() {

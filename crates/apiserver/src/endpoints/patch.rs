@@ -256,16 +256,19 @@ pub(super) fn read_patched(
     if !is_custom && is_other {
         return Err(rejected());
     }
-    let decoded = json::decode(patched.to_string().as_bytes(), schema).map_err(|error| {
-        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&error.to_string())]);
+    let undecodable = |error: &str| {
+        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status
-    })?;
+    };
+    let decoded = json::decode(patched.to_string().as_bytes(), schema)
+        .map_err(|error| undecodable(&error.to_string()))?;
     let mut value = decoded.value;
     let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));
     if is_custom {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = unknown.map_err(|status| undecodable(&status.message))?;
         problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     }
     match validation {
