@@ -21,14 +21,13 @@ mod json_schema_props;
 mod names;
 mod options;
 mod path;
-mod pattern;
 mod schema_rules;
 mod schema_validation;
 mod selectable_fields;
 mod spec;
 mod structural_rules;
 mod subresources;
-mod valid_path;
+pub(crate) mod valid_path;
 
 pub(crate) use conversion_rules::check_ca_bundle;
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};

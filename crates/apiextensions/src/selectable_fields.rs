@@ -3,12 +3,20 @@
 
 use pintle_machinery::{Value, ValueExt, text::go_format};
 use pintle_registry::SelectableField;
+use std::collections::HashSet;
 
-/// The selectable fields of one version, from its part of a definition. Their paths are simple ones, `.spec.colour`;
-/// selectors name them without the leading dot.
-pub fn selectable_fields(version: &Value) -> Vec<SelectableField> {
-    let paths = version.items_at("selectableFields").iter().map(|field| field.str_at("jsonPath"));
-    paths.map(selectable_field).collect()
+/// The selectable fields of one version, from the versions in a definition. Their paths are simple ones, `.spec.colour`;
+/// selectors name them without the leading dot. Those that only other versions declare are there too, marked.
+pub fn selectable_fields(version: &Value, all_versions: &[Value]) -> Vec<SelectableField> {
+    let own: Vec<&str> = paths(version).collect();
+    let mut seen = HashSet::new();
+    let all = all_versions.iter().flat_map(paths).filter(|path| seen.insert(*path));
+    all.map(|path| SelectableField { of_other_version: !own.contains(&path), ..selectable_field(path) })
+        .collect()
+}
+
+fn paths(version: &Value) -> impl Iterator<Item = &str> {
+    version.items_at("selectableFields").iter().map(|field| field.str_at("jsonPath"))
 }
 
 /// How a selector that names another field is refused.
@@ -38,7 +46,7 @@ mod tests {
             {"jsonPath": ".spec.deep.x"},
             {"jsonPath": ".status.phase"},
         ]});
-        let fields = selectable_fields(&version);
+        let fields = selectable_fields(&version, std::slice::from_ref(&version));
         let names: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names, ["spec.colour", "spec.size", "spec.lit", "spec.deep.x", "status.phase"]);
         let check = |object: Value, expected: [&str; 5]| {
@@ -52,7 +60,26 @@ mod tests {
         );
         check(json!({"spec": {"lit": false, "size": 0, "colour": null}}), ["", "0", "false", "", ""]);
         check(json!({}), [""; 5]);
-        assert!(selectable_fields(&json!({})).is_empty());
+        assert!(selectable_fields(&json!({}), &[json!({})]).is_empty());
+    }
+
+    #[test]
+    fn all_versions_have_the_same_fields_in_the_same_order() {
+        let version = |paths: &[&str]| {
+            let paths: Vec<Value> = paths.iter().map(|path| json!({"jsonPath": path})).collect();
+            json!({"selectableFields": paths})
+        };
+        let all = [version(&[".spec.a", ".spec.b"]), json!({}), version(&[".spec.c", ".spec.b"])];
+        let names = |own: &Value| -> Vec<String> {
+            let mark = |field: &SelectableField| if field.of_other_version { "-" } else { "" };
+            selectable_fields(own, &all)
+                .iter()
+                .map(|field| format!("{}{}", mark(field), field.name))
+                .collect()
+        };
+        assert_eq!(names(&all[0]), ["spec.a", "spec.b", "-spec.c"]);
+        assert_eq!(names(&all[1]), ["-spec.a", "-spec.b", "-spec.c"]);
+        assert_eq!(names(&all[2]), ["-spec.a", "spec.b", "spec.c"]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use semver::Semver;
 pub use url::Url;
 
 pub(crate) use arithmetic::add;
-pub(crate) use collections::contains;
+
 pub(crate) use regex::{find, find_all, matches};
 
 use crate::EvaluationError;

@@ -3,6 +3,24 @@
 //! The language is <https://github.com/google/cel-spec>; what Kubernetes adds and sets is in
 //! <https://kubernetes.io/docs/reference/using-api/cel/>. The crate knows expressions, types and JSON values; it knows
 //! no HTTP, no disk and no kind of object by name.
+//!
+//! ```
+//! use pintle_cel::types::Type;
+//! use pintle_cel::{Activation, Environment, Value};
+//!
+//! let environment = Environment::new().with_variable("self", Type::list(Type::Int));
+//! let program = environment.compile("self.all(x, x > 0)").expect("it compiles");
+//! assert_eq!(*program.result_type(), Type::Bool);
+//!
+//! let object = serde_json::json!([1, 2, 0]);
+//! let activation = Activation::new().with("self", Value::from_json(&object));
+//! let mut budget = 1_000;
+//! let value = program.evaluate(&activation, &mut budget).expect("it evaluates");
+//! assert_eq!(value.as_bool(), Some(false));
+//!
+//! let errors = environment.compile("self > 0").expect_err("a list is no number");
+//! assert!(errors.to_string().starts_with("ERROR: <input>:1:6: found no matching overload for '_>_'"));
+//! ```
 
 pub mod ast;
 pub mod declarations;
@@ -10,16 +28,26 @@ pub mod estimate;
 pub mod pattern;
 pub mod types;
 
+mod checker;
+mod compile_error;
+mod environment;
 mod escaping;
 mod evaluation_error;
 mod functions;
 mod interpreter;
+mod program;
 mod schema;
+mod source;
+mod stack;
+mod syntax;
 mod value;
 
+pub use compile_error::{CompileErrors, Stage};
+pub use environment::Environment;
 pub use escaping::{escape, unescape};
 pub use evaluation_error::EvaluationError;
 pub use functions::{Cidr, NamedFormat, Semver, Url};
 pub use interpreter::Activation;
+pub use program::Program;
 pub use schema::{ListType, Schema, SchemaKind};
 pub use value::{List, Map, Opaque, Text, Timestamp, Value};

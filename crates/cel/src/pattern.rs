@@ -30,11 +30,14 @@ struct Translator<'a> {
     out: String,
     /// The open groups.
     depth: usize,
-    names: Vec<&'a str>,
     /// What stands before can be repeated.
     repeatable: bool,
     /// The operator that repeats what stands before.
     repeated: Option<&'a str>,
+    /// How often the most repeated part of what stands before is repeated.
+    times: u32,
+    /// The same for each open group, and for the pattern itself.
+    most: Vec<u32>,
 }
 
 impl<'a> Translator<'a> {
@@ -45,9 +48,10 @@ impl<'a> Translator<'a> {
             rest: pattern,
             out,
             depth: 0,
-            names: Vec::new(),
             repeatable: false,
             repeated: None,
+            times: 1,
+            most: vec![1],
         }
     }
 
@@ -73,10 +77,14 @@ impl<'a> Translator<'a> {
                     self.depth -= 1;
                     self.take(1);
                     self.out.push(')');
+                    let times = self.most.pop().unwrap_or(1);
+                    self.note(times);
+                    (self.repeatable, self.repeated) = (true, None);
+                    continue;
                 }
                 '*' | '+' | '?' => {
                     self.take(1);
-                    self.repeat(before, &c.to_string())?;
+                    self.repeat(before, &c.to_string(), 1)?;
                     continue;
                 }
                 '{' => match repetition(self.rest) {
@@ -85,7 +93,7 @@ impl<'a> Translator<'a> {
                         if min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || max < min) {
                             return Err(Problem("invalid repeat count", operator));
                         }
-                        self.repeat(before, operator)?;
+                        self.repeat(before, operator, max.unwrap_or(min))?;
                         continue;
                     }
                     None => self.literal(),
@@ -98,6 +106,7 @@ impl<'a> Translator<'a> {
                 }
                 _ => self.literal(),
             }
+            self.note(1);
             (self.repeatable, self.repeated) = (true, None);
         }
         if self.depth > 0 {
@@ -113,6 +122,14 @@ impl<'a> Translator<'a> {
         taken
     }
 
+    /// Notes how often a part is repeated.
+    fn note(&mut self, times: u32) {
+        self.times = times;
+        if let Some(most) = self.most.last_mut() {
+            *most = (*most).max(times);
+        }
+    }
+
     fn literal(&mut self) {
         let len = self.rest.chars().next().map_or(0, char::len_utf8);
         let text = self.take(len);
@@ -120,7 +137,7 @@ impl<'a> Translator<'a> {
     }
 
     /// A repetition that has been taken off already, `before` being what it began.
-    fn repeat(&mut self, before: &'a str, operator: &str) -> Result<(), Problem<'a>> {
+    fn repeat(&mut self, before: &'a str, operator: &str, times: u32) -> Result<(), Problem<'a>> {
         let lazy = self.rest.starts_with('?');
         if lazy {
             self.take(1);
@@ -136,6 +153,11 @@ impl<'a> Translator<'a> {
         if !self.repeatable {
             return Err(Problem("missing argument to repetition operator", written));
         }
+        // Repetitions of repetitions must not add up to more than one may have.
+        if times >= 2 && times.saturating_mul(self.times) > MAX_REPEAT {
+            return Err(Problem("invalid repeat count", written));
+        }
+        self.note(times.max(1).saturating_mul(self.times));
         self.out.push_str(operator);
         if lazy {
             self.out.push('?');
@@ -150,6 +172,7 @@ impl<'a> Translator<'a> {
             return Err(Problem("expression nests too deeply", self.pattern));
         }
         let start = self.rest;
+        self.most.push(1);
         let Some(after) = start.strip_prefix("(?") else {
             self.take(1);
             self.out.push('(');
@@ -163,10 +186,6 @@ impl<'a> Translator<'a> {
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
                 return Err(Problem("invalid named capture", capture));
             }
-            if self.names.contains(&name) {
-                return Err(Problem("duplicate capture group name", name));
-            }
-            self.names.push(name);
             // Nothing asks for the group by its name, and names that begin with a digit would be refused.
             self.out.push('(');
             return Ok(());
@@ -185,13 +204,14 @@ impl<'a> Translator<'a> {
                     self.out.push_str(if group == "(?)" { "(?:)" } else { group });
                     if c == ')' {
                         self.depth -= 1;
+                        self.most.pop();
                     }
                     return Ok(());
                 }
                 c => return Err(Problem("invalid or unsupported Perl syntax", upto(c.len_utf8()))),
             }
         }
-        Err(Problem("missing closing )", self.pattern))
+        Err(Problem("invalid or unsupported Perl syntax", start))
     }
 
     /// An escape outside a class.
@@ -271,9 +291,8 @@ impl<'a> Translator<'a> {
                     None => (name, c == 'P'),
                 };
                 let class = format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' });
-                // Names are exact in Go: no abbreviations that are not categories, no other spelling.
-                let plain = name.starts_with(|c: char| c.is_ascii_uppercase())
-                    && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+                let plain =
+                    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
                 if !plain || Regex::new(&class).is_err() {
                     return Err(Problem("invalid character class range", written));
                 }
@@ -314,31 +333,51 @@ impl<'a> Translator<'a> {
                 self.take(1 + digits);
                 return char::from_u32(value).ok_or(invalid(1 + digits));
             }
-            'x' => {
-                let hex = after.get(1..).unwrap_or_default();
-                let (digits, len) = match hex.strip_prefix('{') {
-                    Some(braced) => match braced.split_once('}') {
-                        Some((digits, _)) => (digits, digits.len() + 4),
-                        None => return Err(invalid(start.len())),
-                    },
-                    None => (hex.get(..2).unwrap_or_default(), 4),
-                };
-                let is_hex =
-                    !digits.is_empty() && digits.len() <= 8 && digits.bytes().all(|b| b.is_ascii_hexdigit());
-                let value = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex);
-                return match value.and_then(char::from_u32) {
-                    Some(c) => {
-                        self.take(len);
-                        Ok(c)
-                    }
-                    None => Err(invalid(len.min(start.len()))),
-                };
-            }
+            'x' => return self.hexadecimal_char(),
             c if c.is_ascii() && !c.is_ascii_alphanumeric() => c,
             c => return Err(invalid(1 + c.len_utf8())),
         };
         self.take(2);
         Ok(simple)
+    }
+
+    /// `\x4F` or `\x{1F600}`.
+    fn hexadecimal_char(&mut self) -> Result<char, Problem<'a>> {
+        let start = self.rest;
+        self.take(2);
+        let braced = self.rest.starts_with('{');
+        let mut value = 0;
+        let mut digits = 0;
+        if braced {
+            self.take(1);
+        }
+        let problem = |rest: &str| {
+            let read = start.get(..start.len() - rest.len()).unwrap_or(start);
+            Problem("invalid escape sequence", read)
+        };
+        while braced || digits < 2 {
+            let Some(c) = self.rest.chars().next() else { return Err(problem("")) };
+            self.take(c.len_utf8());
+            match c.to_digit(16) {
+                _ if braced && c == '}' => break,
+                Some(digit) => value = value * 16 + digit,
+                // Without braces two characters are looked at in any case.
+                None if !braced && digits == 0 => {
+                    let len = self.rest.chars().next().map_or(0, char::len_utf8);
+                    self.take(len);
+                    return Err(problem(self.rest));
+                }
+                None => return Err(problem(self.rest)),
+            }
+            digits += 1;
+            if value > u32::from(char::MAX) {
+                return Err(problem(self.rest));
+            }
+        }
+        match char::from_u32(value) {
+            Some(c) if digits > 0 => Ok(c),
+            _ => Err(problem(self.rest)),
+        }
     }
 
     fn class(&mut self) -> Result<(), Problem<'a>> {
@@ -475,6 +514,17 @@ mod tests {
             ("(?m)a$", "a\n", true),
             ("#  x", "#  x", true),
             ("^a~b$", "a~b", true),
+            ("^*a", "a", true),
+            (r"\b*a", "a", true),
+            ("(|a)*b", "b", true),
+            ("(a{2}){500}", "a", false),
+            (r"^\p{^Greek}\p{Letter}$", "ab", true),
+            (r"^\08$", "\u{0}8", true),
+            ("(?P<n>a)(?P<n>b)", "ab", true),
+            ("^[a-b-c]+$", "b-c", true),
+            (r"^[\d-z]+$", "1-z", true),
+            ("^a{01}$", "a{01}", true),
+            ("(?i)s", "ſ", true),
         ];
         for (pattern, text, matches) in rows {
             let regex = compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
@@ -505,6 +555,20 @@ mod tests {
             ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
             ("(?P<n", "invalid named capture: `(?P<n`"),
             ("(?P<>a)", "invalid named capture: `(?P<>`"),
+            ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
+            ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
+            ("(?i--s)a", "invalid or unsupported Perl syntax: `(?i--`"),
+            (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+            (r"\xZZ", r"invalid escape sequence: `\xZZ`"),
+            (r"\x{}", r"invalid escape sequence: `\x{}`"),
+            (r"\x{zz}", r"invalid escape sequence: `\x{z`"),
+            (r"\x4", r"invalid escape sequence: `\x4`"),
+            (r"\8", r"invalid escape sequence: `\8`"),
+            (r"[a-\d]", r"invalid escape sequence: `\d`"),
+            ("(a{2}){501}", "invalid repeat count: `{501}`"),
+            ("((a{10}){10}){11}", "invalid repeat count: `{11}`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("(?i)*", "missing argument to repetition operator: `*`"),
         ];
         for (pattern, error) in rows {
             assert_eq!(compile(pattern).unwrap_err(), format!("error parsing regexp: {error}"), "{pattern}");

@@ -23,7 +23,7 @@ pub use time::Timestamp;
 pub(crate) use list::MAX_LIST_LENGTH;
 pub(crate) use map::Key;
 pub(crate) use number::{decimal, double_to_int, double_to_uint, exact_int, exact_uint, shortest};
-pub(crate) use time::format_duration;
+pub(crate) use time::{Civil, format_duration};
 
 use crate::EvaluationError;
 use crate::schema::Schema;
@@ -122,6 +122,27 @@ impl<'a> Value<'a> {
             Value::Type(_) => "type",
             Value::Opaque(opaque) => opaque.type_name(),
             Value::Unknown(_) => "unknown",
+        }
+    }
+
+    /// The name of the type that the reference has for such values, which some of its messages show.
+    pub(crate) fn implementation_name(&self) -> &'static str {
+        match self {
+            Value::Null => "types.Null",
+            Value::Bool(_) => "types.Bool",
+            Value::Int(_) => "types.Int",
+            Value::Uint(_) => "types.Uint",
+            Value::Double(_) => "types.Double",
+            Value::String(_) => "types.String",
+            Value::Bytes(_) => "types.Bytes",
+            Value::Timestamp(_) => "types.Timestamp",
+            Value::Duration(_) => "types.Duration",
+            Value::List(_) => "*types.baseList",
+            Value::Map(_) => "*types.baseMap",
+            Value::Optional(_) => "*types.Optional",
+            Value::Type(_) => "*types.Type",
+            Value::Opaque(opaque) => opaque.implementation_name(),
+            Value::Unknown(_) => "*common.unknownPreserved",
         }
     }
 

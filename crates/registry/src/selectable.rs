@@ -12,12 +12,15 @@ pub struct SelectableField {
     pub value: fn(&Value, &str) -> String,
     /// Whether watchers that select one value of it are found by an index. For fields that many watchers select by.
     pub trigger: bool,
+    /// Whether only selectors of another version know it. All versions of a resource have the same fields in the same
+    /// order, since what is kept of an object is kept once.
+    pub of_other_version: bool,
 }
 
 impl SelectableField {
     /// A field whose selector name is its path in the object; a number or boolean is printed, an absent one is "".
     pub fn new(name: impl Into<String>) -> SelectableField {
-        SelectableField { name: name.into(), value: text_at, trigger: false }
+        SelectableField { name: name.into(), value: text_at, trigger: false, of_other_version: false }
     }
 
     /// The same, with an index for watchers.

@@ -15,6 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// The server's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn commit(criterion: &mut Criterion) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
     let storage = EmbeddedStorage::open(directory.path(), EmbeddedOptions::default()).expect("open");

@@ -8,6 +8,10 @@ use pods::Pods;
 use std::{path::Path, sync::Arc};
 use tokio::runtime::Runtime;
 
+/// The server's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const OBJECTS: usize = 20_000;
 
 fn open(directory: &Path) -> EmbeddedStorage {

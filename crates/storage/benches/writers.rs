@@ -25,6 +25,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+/// The server's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const WRITERS: [usize; 2] = [16, 64];
 /// Each engine is measured so many times; the median counts.
 const ROUNDS: usize = 3;

@@ -214,3 +214,86 @@ async fn a_reflector_holds_what_the_server_holds() -> Result {
     driving.abort();
     Ok(())
 }
+
+fn data(map: &ConfigMap) -> BTreeMap<String, String> {
+    map.data.clone().unwrap_or_default()
+}
+
+/// The managers that apply to an object, with the keys of its data that they own.
+fn appliers(map: &ConfigMap) -> BTreeMap<String, Vec<String>> {
+    let entries = map.metadata.managed_fields.iter().flatten();
+    entries
+        .filter(|entry| entry.operation.as_deref() == Some("Apply"))
+        .map(|entry| {
+            let fields = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:data")?.as_object());
+            let fields = fields.into_iter().flat_map(|fields| fields.keys().cloned()).collect();
+            (entry.manager.clone().unwrap_or_default(), fields)
+        })
+        .collect()
+}
+
+fn owners(rows: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
+    let fields = |fields: &[&str]| fields.iter().map(|field| format!("f:{field}")).collect();
+    rows.iter().map(|(manager, owned)| ((*manager).to_owned(), fields(owned))).collect()
+}
+
+fn applied(rows: &[(&str, &str)]) -> Patch<serde_json::Value> {
+    let data: BTreeMap<&str, &str> = rows.iter().copied().collect();
+    Patch::Apply(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}, "data": data,
+    }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_appliers_at_war() -> Result {
+    let server = start()?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&server).await?);
+    let (alice, bob) = (PatchParams::apply("alice"), PatchParams::apply("bob"));
+    let made = maps.patch("shared", &alice, &applied(&[("colour", "red"), ("size", "small")])).await?;
+    assert_eq!(appliers(&made), owners(&[("alice", &["colour", "size"])]));
+    match maps.patch("shared", &bob, &applied(&[("colour", "blue")])).await {
+        Err(kube::Error::Api(status)) => {
+            assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"));
+            let text = "Apply failed with 1 conflict: conflict with \"alice\": .data.colour";
+            assert_eq!(status.message, text);
+            let causes = status.details.map(|details| details.causes).unwrap_or_default();
+            let causes: Vec<_> = causes.iter().map(|cause| (&*cause.reason, &*cause.field)).collect();
+            assert_eq!(causes, [("FieldManagerConflict", ".data.colour")]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(maps.get("shared").await?.resource_version(), made.resource_version());
+    let taken = maps.patch("shared", &bob.force(), &applied(&[("colour", "blue")])).await?;
+    assert_eq!(data(&taken).get("colour").map(String::as_str), Some("blue"));
+    assert_eq!(appliers(&taken), owners(&[("alice", &["size"]), ("bob", &["colour"])]));
+    // The one who lost it hears of it at the next apply.
+    match maps.patch("shared", &alice, &applied(&[("colour", "red"), ("size", "small")])).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 409),
+        other => panic!("{other:?}"),
+    }
+    // An update takes fields without asking.
+    let update = PatchParams { field_manager: Some("carol".to_owned()), ..PatchParams::default() };
+    let updated = maps.patch("shared", &update, &Patch::Merge(json!({"data": {"size": "large"}}))).await?;
+    assert_eq!(appliers(&updated), owners(&[("bob", &["colour"])]));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_appliers_at_peace() -> Result {
+    let server = start()?;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client(&server).await?);
+    let (alice, bob) = (PatchParams::apply("alice"), PatchParams::apply("bob"));
+    maps.patch("shared", &alice, &applied(&[("a", "1"), ("both", "x")])).await?;
+    let both = maps.patch("shared", &bob, &applied(&[("b", "2"), ("both", "x")])).await?;
+    assert_eq!(appliers(&both), owners(&[("alice", &["a", "both"]), ("bob", &["b", "both"])]));
+    // The same again is no change.
+    let again = maps.patch("shared", &bob, &applied(&[("b", "2"), ("both", "x")])).await?;
+    assert_eq!(again.resource_version(), both.resource_version());
+    // What is shared stays until its last owner gives it up.
+    let left = maps.patch("shared", &alice, &applied(&[("a", "1")])).await?;
+    assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a", "b", "both"]);
+    let left = maps.patch("shared", &bob, &applied(&[])).await?;
+    assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(appliers(&left), owners(&[("alice", &["a"])]));
+    Ok(())
+}

@@ -25,7 +25,7 @@ pub(super) fn follow<'s, 'a>(
 ) -> Result<Found<'s, 'a>, String> {
     const END: &str = "unexpected end of JSON path";
     let mut found = Found { text: String::new(), root: String::new(), schema: Some(schema) };
-    let mut tokens = Tokens(path);
+    let mut tokens = Tokens::new(path);
     while let Some(token) = tokens.next() {
         match token {
             "[" if !array_notation => return Err("array notation is not allowed".to_owned()),
@@ -68,11 +68,15 @@ impl Found<'_, '_> {
     }
 }
 
-/// Delimiters, quoted texts, and what is between them.
-struct Tokens<'t>(&'t str);
+/// A path in pieces: delimiters, quoted texts, and what is between them.
+pub(crate) struct Tokens<'t>(&'t str);
 
 impl<'t> Tokens<'t> {
-    fn next(&mut self) -> Option<&'t str> {
+    pub(crate) fn new(path: &'t str) -> Tokens<'t> {
+        Tokens(path)
+    }
+
+    pub(crate) fn next(&mut self) -> Option<&'t str> {
         let text = self.0;
         let length = match text.chars().next()? {
             '.' | '[' | ']' => 1,
@@ -92,7 +96,11 @@ fn quoted_length(text: &str) -> usize {
     bytes.windows(2).position(ends).map_or(text.len(), |at| at + 2)
 }
 
-fn unescape(text: &str) -> Result<String, String> {
+/// What a quoted text stands for.
+///
+/// # Errors
+/// An escape that is none.
+pub(crate) fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -9,11 +9,12 @@ use crate::{
     columns,
     columns::age_column,
     conversion::{Webhooks, converter},
-    definition_view::{Definition, Version},
+    definition_view::{Definition, Spec, Version},
     selectable_fields, unsupported_field,
 };
 use arc_swap::ArcSwap;
-use pintle_machinery::{GroupVersionKind, GroupVersionResource};
+use pintle_apiserver::discovery::compare_versions;
+use pintle_machinery::GroupVersionKind;
 use pintle_registry::{
     Converter, Resource, ScalePaths, Scope, StorageEncoding, Subresource, SubresourceKind, TableConvertor,
     Verb,
@@ -41,13 +42,13 @@ pub(crate) fn declare(definition: &Arc<Definition>, webhooks: &Webhooks) -> Decl
     };
     let stored = definition.spec.versions.iter().find(|version| version.storage);
     let stored = stored.map(|version| version.name.as_str()).unwrap_or_default();
-    let shown = definition.shown();
-    let versions = definition.spec.versions.iter().zip(&shown);
+    let shown_by_all = definition.shown();
+    let versions = definition.spec.versions.iter().zip(&shown_by_all);
     let versions = versions.map(|(version, shown)| {
         let mut resource = declare_version(definition, version, stored, &terminating, &source);
         resource.converter = converter.clone();
         resource.table = columns(shown);
-        resource.selectable_fields = selectable_fields(shown);
+        resource.selectable_fields = selectable_fields(shown, &shown_by_all);
         resource
     });
     Declared { versions: versions.collect(), terminating, source }
@@ -118,9 +119,7 @@ fn declare_version(
 /// How a scale prints.
 fn scale_table() -> Arc<dyn TableConvertor> {
     static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
-        let column = |name: &str, what: &str, path: &str| {
-            json!({"name": name, "type": "integer", "description": what, "jsonPath": path})
-        };
+        let column = |name: &str, what: &str, path: &str| json!({"name": name, "type": "integer", "description": what, "jsonPath": path});
         columns(&json!({"additionalPrinterColumns": [
             column("Desired", "Number of desired replicas", ".spec.replicas"),
             column("Available", "Number of actual replicas", ".status.replicas"),
@@ -138,7 +137,14 @@ fn deprecation(definition: &Definition, version: &Version) -> Option<String> {
     if let Some(warning) = &version.deprecation_warning {
         return Some(warning.clone());
     }
-    let kind = &definition.spec.names.kind;
-    let id = GroupVersionResource::new(definition.spec.group.as_str(), version.name.as_str(), "");
-    Some(format!("{} {kind} is deprecated", id.group_version()))
+    let Spec { group, names, versions, .. } = &definition.spec;
+    let kind = &names.kind;
+    let mut warning = format!("{group}/{} {kind} is deprecated", version.name);
+    let better = versions.iter().filter(|other| {
+        other.served && !other.deprecated && compare_versions(&version.name, &other.name).is_lt()
+    });
+    if let Some(best) = better.max_by(|a, b| compare_versions(&a.name, &b.name)) {
+        warning.push_str(&format!("; use {group}/{} {kind}", best.name));
+    }
+    Some(warning)
 }

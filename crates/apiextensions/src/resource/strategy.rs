@@ -7,7 +7,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Value, ValueExt,
     error_list::quote,
     meta::ObjectMeta,
-    validation::{is_qualified_name, validate_object_meta, validate_object_meta_update},
+    validation::{is_qualified_name, validate_object_meta_accessor, validate_object_meta_accessor_update},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
 use std::sync::{
@@ -102,7 +102,7 @@ impl Strategy for CustomResourceStrategy {
             return errors;
         }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
-        errors = validate_object_meta(object, self.0.namespaced, name, &FieldPath::new("metadata"));
+        errors = validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
         self.0.validate_content(object, None, &mut errors);
         errors
     }
@@ -128,7 +128,7 @@ impl Strategy for CustomResourceStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         self.0.validate_content(object, Some(old), &mut errors);
         errors
     }
@@ -202,7 +202,7 @@ impl Strategy for StatusStrategy {
         if !errors.is_empty() {
             return errors;
         }
-        errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
         let rules = &self.0;
         errors.extend(rules.schema.validate_status_values(object, old));
         if let Some(scale) = &rules.scale {

@@ -178,9 +178,28 @@ impl StructuralSchema {
     }
 
     fn property(&self, node: &Node, name: &str) -> Option<&Node> {
+        self.property_id(node, name).map(|id| self.node(id))
+    }
+
+    fn property_id(&self, node: &Node, name: &str) -> Option<NodeId> {
         let properties = node.properties.of(&self.properties);
         let at = properties.binary_search_by(|property| self.str(property.name).cmp(name)).ok()?;
-        properties.get(at).map(|property| self.node(property.node))
+        properties.get(at).map(|property| property.node)
+    }
+
+    fn enum_values(&self, node: &Node) -> Option<&[Value]> {
+        self.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Enum(values) => Some(values.of(&self.values)),
+            _ => None,
+        })
+    }
+
+    /// The names of required members.
+    fn required(&self, node: &Node) -> Option<&[Name]> {
+        self.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Required(names) => Some(names.of(&self.names)),
+            _ => None,
+        })
     }
 
     fn items(&self, node: &Node) -> Option<&Node> {

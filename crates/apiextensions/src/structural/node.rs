@@ -1,6 +1,7 @@
 //! The parts of a parsed schema: nodes in an arena, and the constraints on their values.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use super::pattern::Pattern;
 
@@ -202,7 +203,8 @@ pub(crate) enum Constraint {
     MultipleOf(f64),
     MaxLength(i64),
     MinLength(i64),
-    Pattern(Box<Pattern>),
+    /// Shared by all nodes that have it.
+    Pattern(Arc<Pattern>),
     MaxItems(i64),
     MinItems(i64),
     MaxProperties(i64),

@@ -2,14 +2,11 @@
 
 use std::sync::OnceLock;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
-/// Bytes that a compiled pattern may take. A client writes patterns, and repetitions of repetitions are large.
-const MAX_SIZE: usize = 1 << 20;
-
-/// A pattern and, once it has been needed, what became of it.
+/// A pattern in Go's syntax and, once it has been needed, what became of it.
 ///
-/// Matching takes time linear in the text, whatever the pattern.
+/// Matching takes time linear in the text, whatever the pattern, and a pattern whose compiled form is too large is refused.
 #[derive(Debug)]
 pub struct Pattern {
     source: Box<str>,
@@ -17,7 +14,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern in Go's syntax. Whether it is one shows when it is first used.
+    /// A pattern. Whether it is one shows when it is first used.
     pub fn new(source: &str) -> Pattern {
         Pattern { source: source.into(), compiled: OnceLock::new() }
     }
@@ -29,13 +26,9 @@ impl Pattern {
 
     /// Whether the text has a match somewhere. The error says why the pattern cannot be used.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        match self.compiled.get_or_init(|| compile(&self.source)) {
+        match self.compiled.get_or_init(|| pintle_cel::pattern::compile(&self.source)) {
             Ok(regex) => Ok(regex.is_match(text)),
             Err(error) => Err(error),
         }
     }
-}
-
-fn compile(source: &str) -> Result<Regex, String> {
-    RegexBuilder::new(source).size_limit(MAX_SIZE).build().map_err(|error| error.to_string())
 }

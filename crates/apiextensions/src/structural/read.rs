@@ -4,6 +4,7 @@
 //! definition. The reader goes down no deeper than [`MAX_DEPTH`], however deep the tree is.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use pintle_machinery::{Map, Value, ValueExt};
 
@@ -35,7 +36,7 @@ pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
         alternatives: reader.alternatives.into_boxed_slice(),
         rules: reader.rules.into_boxed_slice(),
         root,
-        schema: std::sync::OnceLock::new(),
+        schema: OnceLock::new(),
     };
     prune::prune_defaults(&mut schema);
     Ok(schema)
@@ -52,6 +53,7 @@ enum Place {
 struct Reader {
     text: String,
     interned: HashMap<String, Name>,
+    patterns: HashMap<String, Arc<Pattern>>,
     nodes: Vec<Node>,
     properties: Vec<Property>,
     constraints: Vec<Constraint>,
@@ -231,7 +233,9 @@ impl Reader {
         found.extend(integer("maxProperties").map(Constraint::MaxProperties));
         found.extend(integer("minProperties").map(Constraint::MinProperties));
         if let Some(pattern) = tree.get("pattern").and_then(Value::as_str).filter(|text| !text.is_empty()) {
-            found.push(Constraint::Pattern(Box::new(Pattern::new(pattern))));
+            let shared = self.patterns.entry(pattern.to_owned());
+            let shared = shared.or_insert_with(|| Arc::new(Pattern::new(pattern)));
+            found.push(Constraint::Pattern(Arc::clone(shared)));
         }
         if let Some(Value::Array(values)) = tree.get("enum")
             && !values.is_empty()

@@ -22,7 +22,7 @@ use pintle_schema::Schema;
 use serde_json::json;
 use sha2::{Digest, Sha256, Sha512};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
-use version_order::compare_versions;
+pub use version_order::compare_versions;
 
 /// The discovery documents of a server's resources. Those of custom resources follow their changes: a document of one
 /// group is made anew for who asks, and what is about all groups is made once after a change.

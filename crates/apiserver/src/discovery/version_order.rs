@@ -8,7 +8,7 @@ use std::cmp::{Ordering, Reverse};
 type Rank = (u8, u64, u64);
 
 /// Compares two versions: the greater is to be preferred.
-pub(super) fn compare_versions(a: &str, b: &str) -> Ordering {
+pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (None, None) => Reverse(a).cmp(&Reverse(b)),
         (a, b) => a.cmp(&b),

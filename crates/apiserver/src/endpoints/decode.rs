@@ -126,7 +126,7 @@ fn read(
     };
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
-    if is_custom {
+    if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
         let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }

@@ -128,7 +128,7 @@ impl Encoder<'_> {
             return Ok(object.json().clone());
         }
         if self.resource.resource.converter.is_some() {
-            let made = object.existing_representation(self.representation(MediaType::Json));
+            let made = made_json(self.resource, object);
             return made.ok_or_else(|| Status::internal_error("an object that was not converted"));
         }
         object.representation(self.representation(MediaType::Json), || {
@@ -158,11 +158,11 @@ impl Encoder<'_> {
         objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
     ) -> Result<(), Status> {
         let Some(converter) = &self.resource.resource.converter else { return Ok(()) };
-        if self.resource.is_cached_version() {
-            return Ok(());
-        }
         let id = self.representation(MediaType::Json);
-        let missing = objects.into_iter().filter(|object| object.existing_representation(id).is_none());
+        let missing = objects.into_iter().filter(|object| {
+            !registry::is_of_version(object.json(), &self.resource.resource)
+                && object.existing_representation(id).is_none()
+        });
         let missing: Vec<&Arc<CachedObject>> = missing.collect();
         if missing.is_empty() {
             return Ok(());
@@ -196,12 +196,7 @@ impl Encoder<'_> {
 
     /// Names the shared encodings of this version: two for each, behind those of the storage version.
     pub fn representation(&self, media_type: MediaType) -> RepresentationId {
-        let slot = self.resource.slot * 4;
-        RepresentationId(match media_type {
-            MediaType::Json => slot,
-            MediaType::Protobuf => slot + 1,
-            MediaType::Yaml => slot + 2,
-        })
+        representation_of(self.resource, media_type)
     }
 
     /// A whole JSON answer in the form the client wants.
@@ -234,6 +229,26 @@ impl Encoder<'_> {
                 frame.freeze()
             }
         })
+    }
+}
+
+fn representation_of(resource: &VersionedResource, media_type: MediaType) -> RepresentationId {
+    let slot = resource.slot * 4;
+    RepresentationId(match media_type {
+        MediaType::Json => slot,
+        MediaType::Protobuf => slot + 1,
+        MediaType::Yaml => slot + 2,
+    })
+}
+
+/// The JSON of an object in a version, if it is there: the cached one is of that version, or was converted before.
+pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> Option<Bytes> {
+    let is_own = resource.is_cached_version()
+        || (resource.resource.converter.is_some()
+            && registry::is_of_version(object.json(), &resource.resource));
+    match is_own {
+        true => Some(object.json().clone()),
+        false => object.existing_representation(representation_of(resource, MediaType::Json)),
     }
 }
 

@@ -18,17 +18,21 @@ use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{
     FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
-    codec::json,
+    codec::{StrictProblem, json},
     options::{FieldValidation, WriteOptions},
     patch::{PatchError, Scope, json_patch, merge_patch, strategic},
 };
 use pintle_registry::{BoxFuture, RequestContext};
+use pintle_schema::{Schema, SchemaBuilder, Structural, Type};
+use std::sync::LazyLock;
 
 /// A patch and its format.
 #[derive(Debug, Clone)]
 pub(super) struct Patch {
     format: Format,
     patch: Value,
+    /// What is wrong with the patch itself, and only strict validation refuses.
+    problems: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +67,24 @@ impl Patch {
                 return Err(status);
             }
         };
-        let patch = json::decode_any(body)
+        let decoded = json::decode(body, ANYTHING.root())
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-        Ok(Patch { format, patch })
+        let patch = decoded.value;
+        let twice = decoded.problems.iter().map(ToString::to_string);
+        let problems = match format {
+            Format::Json => {
+                let unknown = unknown_members(&patch).into_iter();
+                twice.chain(unknown).map(|problem| format!("json patch {problem}")).collect()
+            }
+            Format::Merge => twice.collect(),
+            Format::Strategic => Vec::new(),
+        };
+        Ok(Patch { format, patch, problems })
+    }
+
+    /// What is wrong with the patch itself, as strict decoding tells it.
+    pub(super) fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// What of the object it is about.
@@ -94,6 +113,25 @@ impl Patch {
         };
         patched.map_err(Status::from)
     }
+}
+
+/// Keeps everything, and notices keys that come twice.
+static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
+    let mut builder = SchemaBuilder::new();
+    let root = builder.scalar(Type::Any);
+    builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+    builder.finish(root)
+});
+
+/// Members of the operations of a JSON patch that mean nothing.
+fn unknown_members(patch: &Value) -> Vec<String> {
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    let members = operations.flat_map(|(index, operation)| {
+        let names = operation.as_object().into_iter().flat_map(|members| members.keys());
+        names.map(move |name| (index, name))
+    });
+    let unknown = members.filter(|(_, name)| !matches!(name.as_str(), "op" | "path" | "from" | "value"));
+    unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
 }
 
 /// 422 for a patch that cannot be applied to the object.
@@ -165,7 +203,8 @@ impl PatchTransform<'_> {
         {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
-        let patched = read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+        let problems = self.patch.problems();
+        let patched = read_patched(self.exchange, patched, problems, self.kind, schema, self.validation)?;
         let patched = scope.put_back(rest, patched);
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
@@ -180,6 +219,7 @@ impl PatchTransform<'_> {
 pub(super) fn read_patched(
     exchange: &Exchange<'_>,
     patched: Value,
+    problems: &[String],
     kind: &GroupVersionKind,
     schema: pintle_schema::SchemaRef<'_>,
     validation: FieldValidation,
@@ -195,22 +235,21 @@ pub(super) fn read_patched(
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status
     })?;
-    if !decoded.problems.is_empty() {
-        match validation {
-            FieldValidation::Ignore => {}
-            FieldValidation::Warn => {
-                exchange.warnings.extend(decoded.problems.iter().map(ToString::to_string));
-            }
-            FieldValidation::Strict => {
-                let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
-                let why = format!("strict decoding error: {}", problems.join(", "));
-                return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
-            }
-        }
-    }
     let mut value = decoded.value;
+    let mut problems = problems.to_vec();
+    problems.extend(decoded.problems.iter().map(ToString::to_string));
     if schema.is_structural() {
-        exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
+    }
+    match validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => exchange.warnings.extend(problems),
+        FieldValidation::Strict if problems.is_empty() => {}
+        FieldValidation::Strict => {
+            let why = format!("strict decoding error: {}", problems.join(", "));
+            return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
+        }
     }
     value.set("kind", kind.kind.clone());
     value.set("apiVersion", group_version);

@@ -176,7 +176,14 @@ impl Transform for ScaleTransform<'_> {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
                     let mut patched =
-                        read_patched(self.exchange, patched, self.kind, schema, self.validation)?;
+                        read_patched(
+                            self.exchange,
+                            patched,
+                            patch.problems(),
+                            self.kind,
+                            schema,
+                            self.validation,
+                        )?;
                     check_name(&patched, &self.exchange.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched

@@ -46,7 +46,11 @@ impl Selection {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
                 "metadata.namespace" if resource.is_namespaced() || is_plain => Field::Namespace,
-                name => match resource.selectable_fields.iter().position(|field| field.name == name) {
+                name => match resource
+                    .selectable_fields
+                    .iter()
+                    .position(|field| field.name == name && !field.of_other_version)
+                {
                     Some(index) => Field::Declared {
                         index,
                         name: name.to_owned(),

@@ -181,7 +181,14 @@ impl ObjectDecoder for ObjectCodec {
         };
         let Selectable { labels, fields } = match self.take_announced(value) {
             Some(selectable) => selectable,
-            None => self.selectable(&self.decode_tree(value).map_err(|error| failed(&error))?),
+            None => {
+                // A custom resource's may be of another version than the schema.
+                let tree = match self.schema.is_custom() {
+                    true => json::decode_any(value),
+                    false => self.decode_tree(value),
+                };
+                self.selectable(&tree.map_err(|error| failed(&error))?)
+            }
         };
         Ok(DecodedObject {
             json: splice_revision(value, mod_revision).ok_or_else(|| failed(&"object without metadata"))?,

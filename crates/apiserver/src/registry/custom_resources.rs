@@ -32,20 +32,20 @@ impl CustomResource {
         storage: &Arc<StorageFactory>,
         runtime: &Handle,
     ) -> Result<CustomResource, String> {
+        let versions: Vec<Arc<Resource>> = versions.into_iter().map(Arc::new).collect();
         let is_stored = |resource: &Resource| resource.group_version_kind() == resource.storage.kind;
         let stored = versions.iter().find(|resource| is_stored(resource)).ok_or("no version is stored")?;
-        let config = StoreConfig { resource: Arc::new(stored.clone()), storage: storage.clone() };
+        let config =
+            StoreConfig { resource: stored.clone(), versions: versions.clone(), storage: storage.clone() };
         let store = Store::start(config, runtime)?;
         let mut all_versions = Vec::with_capacity(versions.len());
-        for resource in versions {
-            let is_own = is_stored(&resource);
-            let resource = Arc::new(resource);
+        for (at, resource) in versions.into_iter().enumerate() {
             let schema = TypeSchema::of(&resource).ok_or("a version without a schema")?;
-            let (slot, own) = match is_own {
+            let (slot, own) = match is_stored(&resource) {
                 true => (0, store.clone()),
                 false => {
                     let own = store.in_version(resource.clone()).ok_or("no way from version to version")?;
-                    (all_versions.len() as u32 + 1, own)
+                    (at as u32 + 1, own)
                 }
             };
             all_versions.push(Arc::new(VersionedResource { resource, schema, slot, store: Some(own) }));

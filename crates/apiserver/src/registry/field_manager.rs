@@ -1,6 +1,6 @@
 //! The field manager of a stored resource: who writes, and how entries of other versions are understood.
 
-use super::{Stores, VersionedResource, in_version::convert_now};
+use super::{Stores, VersionedResource, versions::convert_now};
 use jiff::Timestamp;
 use pintle_machinery::{
     Value, ValueExt,

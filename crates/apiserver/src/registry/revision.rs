@@ -61,6 +61,18 @@ fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
     Some((members.at, members.first))
 }
 
+/// The `apiVersion` of JSON sorted by key, as it is between the quotes.
+pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
+    let mut members = Members { json, at: 1, first: true };
+    loop {
+        let (key, value) = members.next_member()?;
+        members.skip(value)?;
+        if key == b"apiVersion" {
+            return json.get(value..members.at)?.strip_prefix(b"\"")?.strip_suffix(b"\"");
+        }
+    }
+}
+
 /// Walks the members of an object that was encoded without blanks.
 struct Members<'a> {
     json: &'a [u8],

@@ -11,7 +11,7 @@
 //! itself what it is. What is read is the registry's value: JSON in the storage version, with the defaults that an older
 //! server did not know. It is *stale* when writing it again would store other bytes.
 
-use super::{ObjectCodec, TypeSchema};
+use super::{ObjectCodec, TypeSchema, versions::Versions};
 use bytes::Bytes;
 use pintle_machinery::{
     GroupVersion, Value, ValueExt,
@@ -77,6 +77,8 @@ pub struct StorageCodec {
     codec: Arc<ObjectCodec>,
     /// How JSON begins that this server alone can have written.
     own: Option<Vec<u8>>,
+    /// The versions that a custom resource's objects may be stored in, if there are several.
+    versions: Option<Arc<Versions>>,
     /// Stored forms made from trees, so that the value need not be decoded to make them.
     prepared: parking_lot::Mutex<VecDeque<(Bytes, Bytes)>>,
 }
@@ -84,12 +86,13 @@ pub struct StorageCodec {
 impl StorageCodec {
     /// The codec of a resource. `exclusive` says that nobody else writes to the engine: then JSON in the storage version is
     /// believed to be the registry's own.
-    pub fn new(
+    pub(super) fn new(
         media_type: StorageMediaType,
         exclusive: bool,
         resource: Arc<Resource>,
         schema: TypeSchema,
         codec: Arc<ObjectCodec>,
+        versions: Option<Arc<Versions>>,
     ) -> StorageCodec {
         let media_type = match (&schema, resource.storage.encoding) {
             (TypeSchema::Builtin(_), StorageEncoding::Configured) => media_type,
@@ -115,16 +118,23 @@ impl StorageCodec {
             stored_schema,
             codec,
             own,
+            versions,
             prepared: parking_lot::Mutex::default(),
         }
     }
 
     /// Makes the stored form of a value from its tree, for the write that is about to come.
     pub fn prepare(&self, value: &Bytes, object: &Value) {
-        if self.stores_values_as_they_are() {
+        if self.stores_values_as_they_are() || self.schema.is_custom() {
             return;
         }
-        let Ok(stored) = self.encode_tree(object) else { return };
+        if let Ok(stored) = self.encode_tree(object) {
+            self.prepare_bytes(value, stored);
+        }
+    }
+
+    /// The same with the stored form made already.
+    pub(super) fn prepare_bytes(&self, value: &Bytes, stored: Bytes) {
         let mut prepared = self.prepared.lock();
         if prepared.len() >= PREPARED_KEPT {
             prepared.pop_front();
@@ -146,6 +156,9 @@ impl StorageCodec {
         }
         if let Some(stored) = self.take_prepared(&value) {
             return Ok(stored);
+        }
+        if self.schema.is_custom() {
+            return Ok(value);
         }
         let object = self.codec.decode_tree(&value).map_err(|error| error.to_string())?;
         self.encode_tree(&object)
@@ -238,36 +251,38 @@ impl StorageCodec {
         Ok(self.shown(stored, form, object))
     }
 
-    /// As [`StorageCodec::decode`], for a custom resource: JSON, by the schema of the storage version as it is now.
-    async fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
+    /// As [`StorageCodec::decode`], for a custom resource: JSON, by the schema as it is now of the version that it is stored
+    /// in, and in that version.
+    fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
         let type_meta = json::type_meta(stored)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
         if type_meta.kind != self.resource.kind {
             return Err(format!("an object of kind {} is stored here", quote(&type_meta.kind)));
         }
-        let schema = self.schema.get();
-        let object = match type_meta.api_version == self.api_version {
-            true => {
-                let mut object = json::decode(stored, schema).map_err(|error| text(&error))?.value;
-                self.resource.strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+        let is_own = type_meta.api_version == self.api_version;
+        let mut object = match &self.versions {
+            Some(versions) => versions.read_stored(stored, &type_meta.api_version)?,
+            None if is_own => {
+                let mut object =
+                    json::decode(stored, self.schema.get()).map_err(|error| error.to_string())?.value;
+                let strategy = &self.resource.strategy;
+                strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+                strategy.set_defaults(&mut object);
+                strategy.default_on_read(&mut object);
                 object
             }
-            false => {
-                let Some(converter) = &self.resource.converter else {
-                    return Err(format!(
-                        "request to convert CR from an invalid group/version: {}",
-                        type_meta.api_version
-                    ));
-                };
-                let object = json::decode_any(stored).map_err(|error| text(&error))?;
-                let resource = &self.resource;
-                let converted = super::convert(&**converter, vec![object], resource, &self.schema).await;
-                let converted = converted.map_err(|status| status.message)?.pop();
-                converted.ok_or("a conversion without an answer")?
+            None => {
+                let version = &type_meta.api_version;
+                return Err(format!("request to convert CR from an invalid group/version: {version}"));
             }
         };
-        Ok(self.shown(stored, StorageMediaType::Json, object))
+        if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+        }
+        let value = self.codec.encode(&object);
+        self.codec.announce_read(&value, &object);
+        let stale = !is_own || value != *stored;
+        Ok(Transformed { value, stale })
     }
 
     /// The registry's value of a stored object.
@@ -278,9 +293,7 @@ impl StorageCodec {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        if !self.schema.is_custom() {
-            default_by_schema(&mut object, self.schema.get());
-        }
+        default_by_schema(&mut object, self.schema.get());
         self.resource.strategy.set_defaults(&mut object);
         self.resource.strategy.default_on_read(&mut object);
         let value = self.codec.encode(&object);
@@ -339,7 +352,7 @@ impl ValueTransformer for StorageCodec {
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
         if self.schema.is_custom() {
-            return Box::pin(async move { self.decode_custom(&stored).await.map_err(TransformError) });
+            return Box::pin(std::future::ready(self.decode_custom(&stored).map_err(TransformError)));
         }
         Box::pin(std::future::ready(self.decode(&stored).map_err(TransformError)))
     }
@@ -351,6 +364,7 @@ impl ValueTransformer for StorageCodec {
     fn stores_values_as_they_are(&self) -> bool {
         self.media_type == StorageMediaType::Json
             && self.api_version == self.stored_api_version
+            && !self.schema.is_custom()
             && !matches!(self.resource.storage.encoding, StorageEncoding::JsonBy(_))
     }
 

@@ -3,6 +3,7 @@
 use super::{
     ObjectCodec, TypeSchema,
     storage_codec::{StorageCodec, StorageMediaType},
+    versions::Versions,
 };
 use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
@@ -119,7 +120,7 @@ impl StorageFactory {
             .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
         let prefix = format!("{}/{}/", self.prefix, resource.storage.path);
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.into()));
-        Ok(self.storage(&Arc::new(resource), &schema, &codec).0)
+        Ok(self.storage(&Arc::new(resource), &schema, &codec, None).0)
     }
 
     /// Where reads of a resource are answered from.
@@ -133,6 +134,7 @@ impl StorageFactory {
         resource: &Arc<Resource>,
         schema: &TypeSchema,
         codec: &Arc<ObjectCodec>,
+        versions: Option<Arc<Versions>>,
     ) -> (Arc<dyn Storage>, Arc<StorageCodec>) {
         let stored = stored_as(resource);
         let Engine { storage, exclusive } =
@@ -151,6 +153,7 @@ impl StorageFactory {
             resource.clone(),
             schema.clone(),
             codec.clone(),
+            versions,
         ));
         let mut transformers: Vec<Arc<dyn ValueTransformer>> = vec![codec.clone()];
         transformers.extend(encryption);

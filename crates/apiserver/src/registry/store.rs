@@ -3,8 +3,8 @@
 use super::{
     StorageFactory,
     codec::{ObjectCodec, TypeSchema},
-    in_version::InVersion,
     storage_codec::StorageCodec,
+    versions::{self, Versions},
 };
 use crate::errors;
 use bytes::Bytes;
@@ -23,6 +23,8 @@ use tokio::{runtime::Handle, sync::watch};
 pub struct StoreConfig {
     /// The declaration, in the storage version.
     pub resource: Arc<Resource>,
+    /// Those of all versions of a custom resource, this one among them. None for other resources.
+    pub versions: Vec<Arc<Resource>>,
     /// Where and how it is stored.
     pub storage: Arc<StorageFactory>,
 }
@@ -42,18 +44,22 @@ pub struct Store {
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
     type_meta: Bytes,
-    /// Set where this is the store as seen by a version that is not the stored one.
-    in_version: Option<InVersion>,
+    /// Where there are several versions of a custom resource, that of this store among them, and the stored one.
+    versions: Option<Arc<Versions>>,
+    stored: Arc<Resource>,
+    stored_schema: TypeSchema,
     /// Turns true when the resource is not served any more as it is here.
     retired: Arc<watch::Sender<bool>>,
 }
 
 /// An object on its way to the engine.
 pub(super) struct Encoded {
-    /// The bytes to store.
+    /// The registry's bytes for it, of which the stored ones are made.
     pub(super) bytes: Bytes,
-    /// The object in the storage version, where that is another one than its own.
-    converted: Option<Value>,
+    /// The object as it will be read, where that is not as it is written.
+    shown: Option<Value>,
+    /// What is stored, where that is not what is read.
+    stored: Option<Bytes>,
 }
 
 /// An object that was written, or would have been if the request were no dry run.
@@ -70,7 +76,7 @@ impl Store {
     /// # Errors
     /// When the declaration names a type that the schema does not have.
     pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
-        let StoreConfig { resource, storage } = config;
+        let StoreConfig { resource, versions, storage } = config;
         let schema = TypeSchema::of(&resource).ok_or_else(|| {
             format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
         })?;
@@ -78,7 +84,8 @@ impl Store {
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
         let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
-        let (storage, storage_codec) = storage.storage(&resource, &schema, &codec);
+        let versions = Versions::new(&resource, &versions).map(Arc::new);
+        let (storage, storage_codec) = storage.storage(&resource, &schema, &codec, versions.clone());
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
@@ -102,7 +109,6 @@ impl Store {
         Ok(Arc::new(Store {
             group_kind: kind.group_kind(),
             group_resource,
-            schema,
             codec,
             storage_codec,
             unsafe_deletes,
@@ -111,21 +117,22 @@ impl Store {
             cacher,
             prefix,
             type_meta: type_meta.into(),
+            versions,
+            stored: resource.clone(),
+            stored_schema: schema.clone(),
+            schema,
             resource,
-            in_version: None,
             retired: Arc::new(watch::Sender::new(false)),
         }))
     }
 
-    /// The same store as a version of a custom resource sees it that is not the stored one: with the rules and the
-    /// schema of that version. Objects are converted on their way in and out.
+    /// The same store as another version of a custom resource sees it: with the rules and the schema of that version.
+    /// Objects are converted on their way in and out. `None` when nobody says how.
     pub fn in_version(&self, resource: Arc<Resource>) -> Option<Arc<Store>> {
-        let schema = TypeSchema::of(&resource)?;
-        let in_version = InVersion::new(&resource, &self.resource, &schema, &self.schema)?;
         Some(Arc::new(Store {
             group_kind: resource.group_version_kind().group_kind(),
             group_resource: resource.group_resource(),
-            schema,
+            schema: TypeSchema::of(&resource)?,
             codec: self.codec.clone(),
             storage_codec: self.storage_codec.clone(),
             unsafe_deletes: self.unsafe_deletes,
@@ -135,7 +142,9 @@ impl Store {
             prefix: self.prefix.clone(),
             type_meta: self.type_meta.clone(),
             resource,
-            in_version: Some(in_version),
+            versions: Some(self.versions.clone()?),
+            stored: self.stored.clone(),
+            stored_schema: self.stored_schema.clone(),
             retired: self.retired.clone(),
         }))
     }
@@ -268,7 +277,10 @@ impl Store {
 
     /// The tree of a cached or stored object in the version of this store, defaulted.
     pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
-        self.read_version(self.codec.decode_tree(json).map_err(errors::internal)?).await
+        match &self.versions {
+            Some(versions) => versions.read(json, &self.resource, &self.schema).await,
+            None => self.stored_tree(json),
+        }
     }
 
     /// The tree of a cached object in the version of this store, as clients see it.
@@ -276,54 +288,56 @@ impl Store {
     /// # Errors
     /// 500 when it cannot be read or converted.
     pub async fn version_tree(&self, json: &[u8]) -> Result<Value, Status> {
-        let tree = json::decode_any(json).map_err(errors::internal)?;
-        match &self.in_version {
-            Some(version) => version.read(tree).await,
-            None => Ok(tree),
+        match &self.versions {
+            Some(_) => self.tree(json).await,
+            None => json::decode_any(json).map_err(errors::internal),
         }
     }
 
-    /// An object of the storage version in the version of this store, defaulted.
-    pub(super) async fn read_version(&self, mut tree: Value) -> Result<Value, Status> {
-        match &self.in_version {
-            // A custom resource's defaults have come in when it was read from storage.
-            None if self.schema.is_custom() => Ok(tree),
-            None => {
-                self.set_defaults(&mut tree);
-                Ok(tree)
-            }
-            Some(version) => version.read(tree).await,
-        }
-    }
-
-    /// The tree of a cached object in the storage version, defaulted.
+    /// The tree of a cached object in the version that it is cached in, defaulted.
     pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
-        let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
-        if !self.schema.is_custom() {
-            self.set_defaults(&mut tree);
+        if self.schema.is_custom() {
+            // The defaults have come in when it was read from storage.
+            return json::decode_any(json).map_err(errors::internal);
         }
+        let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
+        self.set_defaults(&mut tree);
         Ok(tree)
     }
 
-    /// The bytes to store for a tree.
+    /// The bytes to store for a tree. Who reads a custom resource finds defaults of the storage version also where they are
+    /// not stored: in what was written through another version, and in a status that nobody has written yet.
     pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
-        Ok(match &self.in_version {
-            None => Encoded { bytes: self.codec.encode(object), converted: None },
-            Some(version) => {
-                let converted = version.write(object.clone()).await?;
-                Encoded { bytes: self.codec.encode(&converted), converted: Some(converted) }
+        let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
+        else {
+            let stored = self.codec.encode(object);
+            if self.schema.is_custom() && self.schema.get().has_defaults() {
+                let mut shown = object.clone();
+                self.stored.strategy.set_defaults(&mut shown);
+                if shown != *object {
+                    let bytes = self.codec.encode(&shown);
+                    return Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) });
+                }
             }
-        })
+            return Ok(Encoded { bytes: stored, shown: None, stored: None });
+        };
+        let mut shown = versions.convert(object.clone(), &self.stored, &self.stored_schema).await?;
+        let stored = self.codec.encode(&shown);
+        self.stored.strategy.set_defaults(&mut shown);
+        let bytes = self.codec.encode(&shown);
+        Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) })
     }
 
     /// Says that these bytes, made of this tree, are about to be written.
     pub(super) fn announce(&self, encoded: &Encoded, object: &Value) {
-        let object = encoded.converted.as_ref().unwrap_or(object);
-        self.codec.announce(&encoded.bytes, object);
-        self.storage_codec.prepare(&encoded.bytes, object);
+        self.codec.announce(&encoded.bytes, encoded.shown.as_ref().unwrap_or(object));
+        match &encoded.stored {
+            Some(stored) => self.storage_codec.prepare_bytes(&encoded.bytes, stored.clone()),
+            None => self.storage_codec.prepare(&encoded.bytes, object),
+        }
     }
 
     /// What a write made of the tree.
@@ -333,13 +347,16 @@ impl Store {
         encoded: &Encoded,
         revision: Option<Revision>,
     ) -> Result<Written, Status> {
-        if let (Some(version), Some(converted)) = (&self.in_version, &encoded.converted) {
+        if let Some(shown) = &encoded.shown {
+            object = shown.clone();
+        }
+        if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored)) {
             // What the storage version does not have is lost, and the client is to see that.
-            let mut object = version.read(converted.clone()).await?;
+            object = versions.convert(object, &self.resource, &self.schema).await?;
             if let Some(revision) = revision {
                 object.set("metadata.resourceVersion", revision.to_string());
             }
-            let json = version.encode(&object);
+            let json = versions::encode(&object, &self.schema);
             return Ok(Written { object, json });
         }
         let json = match revision {

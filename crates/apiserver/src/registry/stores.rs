@@ -44,9 +44,9 @@ impl VersionedResource {
         self.resource.conversion.is_none()
     }
 
-    /// Whether the cache holds the objects in this version.
+    /// Whether the cache holds all objects in this version. Those of a custom resource with several may be of any.
     pub fn is_cached_version(&self) -> bool {
-        self.slot == 0 && self.resource.conversion.is_none()
+        self.resource.converter.is_none() && self.resource.conversion.is_none()
     }
 
     /// An object of the storage version in this one.
@@ -118,7 +118,11 @@ impl Stores {
             if by_location.contains_key(&resource.storage.path) {
                 continue;
             }
-            let config = StoreConfig { resource: Arc::new(resource.clone()), storage: storage.clone() };
+            let config = StoreConfig {
+                resource: Arc::new(resource.clone()),
+                versions: Vec::new(),
+                storage: storage.clone(),
+            };
             by_location.insert(resource.storage.path.clone(), Store::start(config, runtime)?);
         }
         let mut stores = Stores {

@@ -371,11 +371,11 @@ impl Store {
             ValueState::Stale => true,
             ValueState::Unreadable(error) => return Err(self.unreadable(&kv.key, kv.mod_revision, error)),
         };
-        let object = self.codec.decode_tree(&kv.value).map_err(|error| {
-            let error = ReadError::Decode(TransformError(error.to_string()));
-            self.unreadable(&kv.key, kv.mod_revision, &error)
-        })?;
-        let mut object = self.read_version(object).await?;
+        if let Err(error) = self.stored_tree(&kv.value) {
+            let error = ReadError::Decode(TransformError(error.message));
+            return Err(self.unreadable(&kv.key, kv.mod_revision, &error));
+        }
+        let mut object = self.tree(&kv.value).await?;
         object.set("metadata.resourceVersion", kv.mod_revision.to_string());
         Ok(Some(Current { object, stored: kv.value, revision: kv.mod_revision, confirmed: true, stale }))
     }

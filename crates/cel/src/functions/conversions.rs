@@ -3,9 +3,10 @@
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
 use crate::value::{
-    Opaque, Text, Timestamp, Value, decimal, double_to_int, double_to_uint, format_duration, shortest,
+    Opaque, Text, Timestamp, Value, double_to_int, double_to_uint, format_duration, shortest,
 };
 use pintle_machinery::codec::parse_duration;
+use std::borrow::Cow;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
     Some(match name {
@@ -66,16 +67,61 @@ fn to_double<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
     }))
 }
 
-/// A double as Go reads it: out of range is an error, and only infinity has a sign among the words.
+/// A double as Go reads it: underscores may stand between digits, a number may be hexadecimal with a binary exponent,
+/// out of range is an error, and only infinity has a sign among the words.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok()?;
-    let word = text.trim_start_matches(['+', '-']);
-    let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic());
-    match value.is_finite() {
-        true => Some(value),
-        false if is_word && (value.is_infinite() || word.len() == text.len()) => Some(value),
-        false => None,
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+    match unsigned.to_ascii_lowercase().as_str() {
+        "inf" | "infinity" => return Some(sign * f64::INFINITY),
+        "nan" => return (unsigned.len() == text.len()).then_some(f64::NAN),
+        _ => {}
     }
+    let plain = without_underscores(unsigned)?;
+    let value = match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        Some(hexadecimal) => parse_hexadecimal(hexadecimal)?,
+        None if plain.starts_with(|c: char| c.is_ascii_digit() || c == '.') => plain.parse().ok()?,
+        None => return None,
+    };
+    value.is_finite().then_some(sign * value)
+}
+
+/// A number without the underscores between its digits; `None` if one stands elsewhere.
+fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('_') {
+        return Some(Cow::Borrowed(text));
+    }
+    let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (hexadecimal && byte.is_ascii_hexdigit());
+    let bytes = text.as_bytes();
+    let stray = bytes.windows(3).any(|window| match window {
+        // One may also stand behind the prefix.
+        [before, b'_', after] => {
+            !(is_digit(*before) || (hexadecimal && before | 0x20 == b'x')) || !is_digit(*after)
+        }
+        _ => false,
+    });
+    let outside = text.starts_with('_') || text.ends_with('_');
+    (!stray && !outside).then(|| Cow::Owned(text.replace('_', "")))
+}
+
+/// Hexadecimal digits, perhaps with a point, and a binary exponent, which must be there.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i32 = exponent.parse().ok()?;
+    // More digits than a double has are few enough to be added one by one.
+    if whole.is_empty() && fraction.is_empty() || whole.len() + fraction.len() > 64 {
+        return None;
+    }
+    let mut value = 0.0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let shift = exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?;
+    // In two steps, so that neither power is out of range where the product is not.
+    let half = shift / 2;
+    Some(value * 2f64.powi(half) * 2f64.powi(shift - half))
 }
 
 fn to_duration<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
@@ -196,6 +242,12 @@ mod tests {
             ("Inf", Some(f64::INFINITY)),
             ("-infinity", Some(f64::NEG_INFINITY)),
             ("+nan", None),
+            ("1_000", Some(1000.0)),
+            ("1__0", None),
+            ("_1", None),
+            ("0x1p-2", Some(0.25)),
+            ("0x1.8p1", Some(3.0)),
+            ("0x10", None),
             ("", None),
             (" 1", None),
         ];
@@ -203,6 +255,6 @@ mod tests {
             assert_eq!(parse_double(text), value, "{text}");
         }
         assert!(parse_double("NaN").is_some_and(f64::is_nan));
-        assert_eq!(decimal(1e21), "1000000000000000000000");
+        assert_eq!(crate::value::decimal(1e21), "1000000000000000000000");
     }
 }

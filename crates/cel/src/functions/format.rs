@@ -11,7 +11,7 @@ use crate::value::{List, Value, format_duration};
 use pintle_machinery::text::quote;
 
 const DEFAULT_PRECISION: usize = 6;
-/// No double has more digits after its point.
+/// No double has more digits after its point; what is asked for beyond are zeros.
 const MAX_DIGITS: usize = 1100;
 
 /// Fills the clauses of a text.
@@ -44,7 +44,7 @@ pub(super) fn format(pattern: &str, args: &List<'_>) -> Result<String, Evaluatio
             's' => string(&arg),
             'd' => decimal(&arg),
             'f' => double(&arg, "fixed-point").map(|value| fixed(value, precision)),
-            'e' => double(&arg, "scientific").map(|value| scientific(value, precision)),
+            'e' => double(&arg, "scientific").map(scientific),
             'b' => binary(&arg),
             'x' => hex(&arg),
             'X' => hex(&arg).map(|text| text.to_ascii_uppercase()),
@@ -135,7 +135,8 @@ fn fixed(value: f64, precision: usize) -> String {
     if let Some(text) = not_finite(value) {
         return text.to_owned();
     }
-    let text = with_digits(precision, |digits| format!("{value:.digits$}"));
+    let mut text = format!("{:.digits$}", positive_zero(value), digits = precision.min(MAX_DIGITS));
+    text.extend(std::iter::repeat_n('0', precision.saturating_sub(MAX_DIGITS)));
     let digits = text.trim_start_matches('-');
     let whole = digits.split('.').next().unwrap_or_default();
     let mut out = text.get(..text.len() - digits.len()).unwrap_or_default().to_owned();
@@ -149,13 +150,13 @@ fn fixed(value: f64, precision: usize) -> String {
     out
 }
 
-fn scientific(value: f64, precision: usize) -> String {
+/// The reference does not heed the precision that is asked for.
+fn scientific(value: f64) -> String {
     if let Some(text) = not_finite(value) {
         return text.to_owned();
     }
-    let text = format!("{value:.digits$e}", digits = precision.min(MAX_DIGITS));
+    let text = format!("{:.DEFAULT_PRECISION$e}", positive_zero(value));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let mantissa = with_digits(precision, |_| mantissa.to_owned());
     let (sign, digits) = match exponent.strip_prefix('-') {
         Some(digits) => ("⁻", digits),
         None => ("", exponent),
@@ -163,14 +164,11 @@ fn scientific(value: f64, precision: usize) -> String {
     const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let raised = |digit: u8| RAISED.get(usize::from(digit - b'0')).copied().unwrap_or_default();
     let exponent: String = format!("{digits:0>2}").bytes().map(raised).collect();
-    format!("{mantissa}\u{202f}×\u{202f}10{sign}{exponent}")
+    format!("{mantissa}×10{sign}{exponent}")
 }
 
-/// Digits beyond those a double can have are zeros, however many are asked for.
-fn with_digits(precision: usize, print: impl Fn(usize) -> String) -> String {
-    let mut text = print(precision.min(MAX_DIGITS));
-    text.extend(std::iter::repeat_n('0', precision.saturating_sub(MAX_DIGITS)));
-    text
+fn positive_zero(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value }
 }
 
 fn signed(value: i64, print: impl Fn(u64) -> String) -> String {

@@ -141,6 +141,11 @@ fn address_bits(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
+/// Whether an address, which may have a zone, is one of version 4; what is wrong with it otherwise.
+pub(super) fn is_v4_address(text: &str) -> Result<bool, String> {
+    parse_address(text).map(|(ip, _)| ip.is_ipv4())
+}
+
 /// An address and whether it has a zone.
 fn parse_address(text: &str) -> Result<(IpAddr, bool), String> {
     let problem = match text.bytes().find(|byte| b".:%".contains(byte)) {

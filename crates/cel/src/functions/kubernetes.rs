@@ -79,6 +79,13 @@ fn opaque<'v>(value: Option<&'v Value<'_>>) -> Option<&'v Opaque> {
     }
 }
 
+fn quantity<'v>(value: Option<&'v Value<'_>>) -> Option<&'v Quantity> {
+    match opaque(value) {
+        Some(Opaque::Quantity(quantity) | Opaque::ComputedQuantity(quantity)) => Some(quantity),
+        _ => None,
+    }
+}
+
 fn urls(name: &str) -> Option<Function> {
     fn part<'a>(name: &str, args: &mut [Value<'a>], part: fn(&Url) -> Value<'a>) -> Outcome<'a> {
         match (opaque(args.first()), args.len()) {
@@ -166,9 +173,11 @@ fn addresses(name: &str) -> Option<Function> {
         }
         "masked" => |args| of_cidr("masked", args, |cidr| Value::from(Opaque::Cidr(cidr.masked()))),
         "containsIP" => |args| match (opaque(args.first()), args.get(1)) {
-            (Some(Opaque::Cidr(cidr)), Some(Value::String(text))) => {
-                Ok(Value::Bool(cidr.contains(parse_ip(text)?)))
-            }
+            // What is no address is taken for an argument of the wrong type.
+            (Some(Opaque::Cidr(cidr)), Some(Value::String(text))) => match parse_ip(text) {
+                Ok(ip) => Ok(Value::Bool(cidr.contains(ip))),
+                Err(_) => Err(EvaluationError::NO_SUCH_OVERLOAD),
+            },
             (Some(Opaque::Cidr(cidr)), other) => match opaque(other) {
                 Some(Opaque::Ip(ip)) => Ok(Value::Bool(cidr.contains(*ip))),
                 _ => Err(no_such_overload("containsIP", args)),
@@ -191,22 +200,22 @@ fn addresses(name: &str) -> Option<Function> {
 
 fn quantities(name: &str) -> Option<Function> {
     fn of<'a>(name: &str, args: &mut [Value<'a>], part: fn(&Quantity) -> Outcome<'a>) -> Outcome<'a> {
-        match (opaque(args.first()), args.len()) {
-            (Some(Opaque::Quantity(quantity)), 1) => part(quantity),
+        match (quantity(args.first()), args.len()) {
+            (Some(quantity), 1) => part(quantity),
             _ => Err(no_such_overload(name, args)),
         }
     }
     fn with<'a>(name: &str, args: &mut [Value<'a>], change: fn(&mut Quantity, &Quantity)) -> Outcome<'a> {
-        let (Some(Opaque::Quantity(quantity)), Some(other)) = (opaque(args.first()), args.get(1)) else {
+        let (Some(quantity), Some(other)) = (quantity(args.first()), args.get(1)) else {
             return Err(no_such_overload(name, args));
         };
         let mut quantity = quantity.clone();
-        match (other, opaque(Some(other))) {
+        match (other, self::quantity(Some(other))) {
             (Value::Int(other), _) => change(&mut quantity, &Quantity::new(*other, Format::DecimalExponent)),
-            (_, Some(Opaque::Quantity(other))) => change(&mut quantity, other),
+            (_, Some(other)) => change(&mut quantity, other),
             _ => return Err(no_such_overload(name, args)),
         }
-        Ok(Value::from(Opaque::Quantity(quantity)))
+        Ok(Value::from(Opaque::ComputedQuantity(quantity)))
     }
     Some(match name {
         "quantity" => |args| match args {
@@ -239,9 +248,11 @@ fn quantities(name: &str) -> Option<Function> {
 /// Versions, and the order that versions and quantities both have.
 fn versions(name: &str) -> Option<Function> {
     fn compare<'a>(name: &str, args: &mut [Value<'a>], result: fn(Ordering) -> Value<'a>) -> Outcome<'a> {
+        if let (Some(one), Some(other)) = (quantity(args.first()), quantity(args.get(1))) {
+            return Ok(result(one.cmp(other)));
+        }
         match (opaque(args.first()), opaque(args.get(1))) {
             (Some(Opaque::Semver(one)), Some(Opaque::Semver(other))) => Ok(result(one.compare(other))),
-            (Some(Opaque::Quantity(one)), Some(Opaque::Quantity(other))) => Ok(result(one.cmp(other))),
             _ => Err(no_such_overload(name, args)),
         }
     }

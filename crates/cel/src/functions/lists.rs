@@ -11,7 +11,10 @@ type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
 pub(super) fn lookup(name: &str, overload: &str) -> Option<Function> {
     Some(match name {
-        "isSorted" => is_sorted,
+        "isSorted" => |args| {
+            of_comparable("isSorted", args)?;
+            is_sorted(args)
+        },
         "sum" => match overload {
             "list_uint_sum_uint" => |args| sum(args, Value::Uint(0)),
             "list_double_sum_double" => |args| sum(args, Value::Double(0.0)),
@@ -30,8 +33,14 @@ pub(super) fn lookup(name: &str, overload: &str) -> Option<Function> {
                 sum(args, zero)
             },
         },
-        "min" => |args| extreme("min", args, Ordering::Greater),
-        "max" => |args| extreme("max", args, Ordering::Less),
+        "min" => |args| {
+            of_comparable("min", args)?;
+            extreme("min", args, Ordering::Greater)
+        },
+        "max" => |args| {
+            of_comparable("max", args)?;
+            extreme("max", args, Ordering::Less)
+        },
         "indexOf" => |args| match args {
             [Value::String(text), Value::String(part)] => index_of(text, part, 0).map(Value::Int),
             [Value::String(text), Value::String(part), Value::Int(offset)] => {
@@ -87,6 +96,16 @@ pub(super) fn lookup(name: &str, overload: &str) -> Option<Function> {
     })
 }
 
+/// The first item tells the type of a list, for which there must be an overload.
+fn of_comparable(name: &str, args: &[Value<'_>]) -> Result<(), EvaluationError> {
+    match args {
+        [Value::List(list)] if list.get(0).is_none_or(|item| item.is_ok_and(|item| item.is_comparable())) => {
+            Ok(())
+        }
+        args => Err(no_such_overload(name, args)),
+    }
+}
+
 fn items<'a>(list: &List<'a>) -> Result<Vec<Value<'a>>, EvaluationError> {
     list.iter().collect()
 }
@@ -109,7 +128,14 @@ fn is_sorted<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
 }
 
 fn sum<'a>(args: &mut [Value<'a>], zero: Value<'a>) -> Outcome<'a> {
-    let [Value::List(list)] = args else { return Err(no_such_overload("sum", args)) };
+    let list = match args {
+        [Value::List(list)]
+            if list.get(0).is_none_or(|item| item.is_ok_and(|item| item.type_name() == zero.type_name())) =>
+        {
+            list
+        }
+        args => return Err(no_such_overload("sum", args)),
+    };
     let mut total = zero;
     for item in list.iter() {
         total = add(&mut [total, item?])?;

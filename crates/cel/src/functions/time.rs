@@ -2,74 +2,72 @@
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
-use crate::value::{Timestamp, Value};
-use jiff::civil::DateTime;
-use jiff::tz::{Offset, TimeZone};
+use crate::value::{Civil, Timestamp, Value};
+use jiff::tz::TimeZone;
 use pintle_machinery::text::quote;
+
+type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
     Some(match name {
-        "getFullYear" => |args| part("getFullYear", args, |time| i64::from(time.year())),
-        "getMonth" => |args| part("getMonth", args, |time| i64::from(time.month()) - 1),
-        "getDayOfYear" => |args| part("getDayOfYear", args, |time| i64::from(time.day_of_year()) - 1),
-        "getDayOfMonth" => |args| part("getDayOfMonth", args, |time| i64::from(time.day()) - 1),
-        "getDate" => |args| part("getDate", args, |time| i64::from(time.day())),
-        "getDayOfWeek" => {
-            |args| part("getDayOfWeek", args, |time| i64::from(time.weekday().to_sunday_zero_offset()))
-        }
+        "getFullYear" => |args| part("getFullYear", args, |time| time.year),
+        "getMonth" => |args| part("getMonth", args, |time| time.month - 1),
+        "getDayOfYear" => |args| part("getDayOfYear", args, |time| time.day_of_year),
+        "getDayOfMonth" => |args| part("getDayOfMonth", args, |time| time.day - 1),
+        "getDate" => |args| part("getDate", args, |time| time.day),
+        "getDayOfWeek" => |args| part("getDayOfWeek", args, Civil::day_of_week),
         "getHours" => |args| match args {
             [Value::Duration(nanos)] => Ok(Value::Int(*nanos / 3_600_000_000_000)),
-            args => part("getHours", args, |time| i64::from(time.hour())),
+            args => part("getHours", args, |time| time.second_of_day / 3600),
         },
         "getMinutes" => |args| match args {
             [Value::Duration(nanos)] => Ok(Value::Int(*nanos / 60_000_000_000)),
-            args => part("getMinutes", args, |time| i64::from(time.minute())),
+            args => part("getMinutes", args, |time| time.second_of_day / 60 % 60),
         },
         "getSeconds" => |args| match args {
             [Value::Duration(nanos)] => Ok(Value::Int(*nanos / 1_000_000_000)),
-            args => part("getSeconds", args, |time| i64::from(time.second())),
+            args => part("getSeconds", args, |time| time.second_of_day % 60),
         },
         "getMilliseconds" => |args| match args {
             [Value::Duration(nanos)] => Ok(Value::Int(*nanos / 1_000_000)),
-            args => part("getMilliseconds", args, |time| i64::from(time.subsec_nanosecond()) / 1_000_000),
+            [Value::Timestamp(time)] => Ok(Value::Int(i64::from(time.nanos) / 1_000_000)),
+            // No zone is a fraction of a second off, but it must be one.
+            [Value::Timestamp(time), Value::String(zone)] => {
+                seconds_ahead(*time, zone)?;
+                Ok(Value::Int(i64::from(time.nanos) / 1_000_000))
+            }
+            args => Err(no_such_overload("getMilliseconds", args)),
         },
         _ => return None,
     })
 }
 
-fn part<'a>(
-    name: &str,
-    args: &mut [Value<'a>],
-    part: fn(DateTime) -> i64,
-) -> Result<Value<'a>, EvaluationError> {
-    let time = match args {
-        [Value::Timestamp(time)] => local(*time, &TimeZone::UTC)?,
-        [Value::Timestamp(time), Value::String(zone)] => local(*time, &zone_of(zone)?)?,
-        args => return Err(no_such_overload(name, args)),
-    };
-    Ok(Value::Int(part(time)))
-}
-
-fn local(time: Timestamp, zone: &TimeZone) -> Result<DateTime, EvaluationError> {
-    let nanos = i32::try_from(time.nanos).unwrap_or(0);
-    match jiff::Timestamp::new(time.seconds, nanos) {
-        Ok(time) => Ok(zone.to_datetime(time)),
-        Err(_) => Err(EvaluationError::TIMESTAMP_OVERFLOW),
+fn part<'a>(name: &str, args: &mut [Value<'a>], part: fn(Civil) -> i64) -> Outcome<'a> {
+    match args {
+        [Value::Timestamp(time)] => Ok(Value::Int(part(time.civil(0)))),
+        [Value::Timestamp(time), Value::String(zone)] => {
+            Ok(Value::Int(part(time.civil(seconds_ahead(*time, zone)?))))
+        }
+        args => Err(no_such_overload(name, args)),
     }
 }
 
-/// A zone by its name in the IANA database or by its distance from UTC (`-08:00`).
-fn zone_of(text: &str) -> Result<TimeZone, EvaluationError> {
-    let Some((hours, minutes)) = text.split_once(':') else {
-        return named_zone(text);
+/// How far ahead of UTC the clocks of a zone are at a time. The zone is a name in the IANA database, or the distance
+/// itself in hours and minutes (`-08:00`).
+fn seconds_ahead(time: Timestamp, zone: &str) -> Result<i64, EvaluationError> {
+    let Some((hours, minutes)) = zone.split_once(':') else {
+        let zone = named_zone(zone)?;
+        // The rules of all zones are older than the first moment here, and cyclic before the last.
+        let seconds = time.seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
+        let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        return Ok(zone.to_offset(time).seconds().into());
     };
+    let whole_hours = parse_int(hours)?;
     let minutes = parse_int(minutes)?;
-    let hours = parse_int(hours)?;
-    let minutes = if text.starts_with('-') { -minutes } else { minutes };
-    let seconds = hours.checked_mul(60).and_then(|hours| hours.checked_add(minutes)?.checked_mul(60));
-    let offset = seconds.and_then(|seconds| Offset::from_seconds(i32::try_from(seconds).ok()?).ok());
-    // What is more than a day from UTC is nowhere.
-    offset.map(TimeZone::fixed).ok_or(EvaluationError::TIMESTAMP_OVERFLOW)
+    let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
+    // Distances beyond all reason wrap around as nanoseconds do.
+    let nanos = whole_hours.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60_000_000_000);
+    Ok(nanos / 1_000_000_000)
 }
 
 fn named_zone(name: &str) -> Result<TimeZone, EvaluationError> {

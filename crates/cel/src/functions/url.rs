@@ -1,5 +1,6 @@
 //! URLs as Go's `net/url` reads them, with its messages, since `url()` and format `uri` show them to clients.
 
+use super::ip::is_v4_address;
 use crate::EvaluationError;
 use pintle_machinery::text::quote;
 use std::fmt;
@@ -220,18 +221,27 @@ fn parse_host(host: &str) -> Result<Vec<u8>, String> {
         true => Ok(()),
         false => Err(format!("invalid port {} after host", quote(port))),
     };
-    if host.starts_with('[') {
-        let Some(end) = host.rfind(']') else { return Err("missing ']' in host".to_owned()) };
-        let (address, rest) = host.split_at_checked(end).unwrap_or((host, ""));
-        check_port(rest.strip_prefix(']').unwrap_or(rest))?;
-        if let Some(zone) = address.find("%25") {
+    match host.rfind('[') {
+        Some(0) => {
+            let Some(end) = host.rfind(']') else { return Err("missing ']' in host".to_owned()) };
+            let address = host.get(1..end).unwrap_or_default();
+            let port = host.get(end + 1..).unwrap_or_default();
+            check_port(port)?;
+            let zone = address.find("%25").unwrap_or(address.len());
             let (address, zone) = address.split_at_checked(zone).unwrap_or((address, ""));
-            let mut out = unescape(address, Part::Host)?;
-            out.extend(unescape(zone, Part::Zone)?);
-            out.extend(unescape(rest, Part::Host)?);
-            return Ok(out);
+            let mut name = unescape(address, Part::Host)?;
+            name.extend(unescape(zone, Part::Zone)?);
+            let is_v4 = is_v4_address(&String::from_utf8_lossy(&name))
+                .map_err(|error| format!("invalid host: {error}"))?;
+            if is_v4 {
+                return Err("invalid IP-literal".to_owned());
+            }
+            return Ok([b"[", name.as_slice(), b"]", port.as_bytes()].concat());
         }
-    } else if let Some(colon) = host.rfind(':') {
+        Some(_) => return Err("invalid IP-literal".to_owned()),
+        None => {}
+    }
+    if let Some(colon) = host.find(':') {
         check_port(host.get(colon..).unwrap_or_default())?;
     }
     unescape(host, Part::Host)
@@ -371,12 +381,15 @@ mod tests {
     fn errors_are_those_of_the_reference() {
         let rows = [
             ("../relative-path", "parse \"../relative-path\": invalid URI for request"),
-            ("https://a:b:c/", "parse \"https://a:b:c/\": invalid port \":c\" after host"),
+            ("https://a:b:c/", "parse \"https://a:b:c/\": invalid port \":b:c\" after host"),
             ("", "parse \"\": empty url"),
             (":foo", "parse \":foo\": missing protocol scheme"),
             ("https://a b/", "parse \"https://a b/\": invalid character \" \" in host name"),
             ("/%zz", "parse \"/%zz\": invalid URL escape \"%zz\""),
             ("/%z", "parse \"/%z\": invalid URL escape \"%z\""),
+            ("https://[zz]/", "parse \"https://[zz]/\": invalid host: ParseAddr(\"zz\"): unable to parse IP"),
+            ("https://[1.2.3.4]/", "parse \"https://[1.2.3.4]/\": invalid IP-literal"),
+            ("https://a[::1]/", "parse \"https://a[::1]/\": invalid IP-literal"),
             ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
             ("/a\n", "parse \"/a\\n\": net/url: invalid control character in URL"),
             ("not a url", "parse \"not a url\": invalid URI for request"),

@@ -469,11 +469,11 @@ impl<'a> Evaluator<'_, 'a> {
                 }
             }
             (other, None) => {
-                let name = other.type_name();
+                let name = other.implementation_name();
                 return Err(EvaluationError::failed(format!("got '{name}', expected iterable type")));
             }
             (other, Some(_)) => {
-                let name = other.type_name();
+                let name = other.implementation_name();
                 return Err(EvaluationError::failed(format!("unsupported comprehension range type: {name}")));
             }
         }

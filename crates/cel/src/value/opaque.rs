@@ -11,6 +11,9 @@ use std::net::IpAddr;
 pub enum Opaque {
     /// An exact number with a suffix.
     Quantity(Quantity),
+    /// A quantity that was computed. As the right side of `==` it is not taken for a quantity, which is a peculiarity
+    /// of the reference.
+    ComputedQuantity(Quantity),
     /// A URL.
     Url(Url),
     /// An IP address.
@@ -27,12 +30,25 @@ impl Opaque {
     /// The name of the type.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Quantity(_) | Opaque::ComputedQuantity(_) => "kubernetes.Quantity",
             Opaque::Url(_) => "kubernetes.URL",
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
             Opaque::Semver(_) => "kubernetes.Semver",
+        }
+    }
+
+    /// The name of the type that the reference has for such values.
+    pub(super) fn implementation_name(&self) -> &'static str {
+        match self {
+            Opaque::Quantity(_) => "cel.Quantity",
+            Opaque::ComputedQuantity(_) => "*cel.Quantity",
+            Opaque::Url(_) => "cel.URL",
+            Opaque::Ip(_) => "cel.IP",
+            Opaque::Cidr(_) => "cel.CIDR",
+            Opaque::Format(_) => "cel.Format",
+            Opaque::Semver(_) => "cel.Semver",
         }
     }
 
@@ -49,7 +65,7 @@ impl Opaque {
     /// Whether two values of one type are equal; `None` for values of different types.
     pub(super) fn equal(&self, other: &Opaque) -> Option<bool> {
         Some(match (self, other) {
-            (Opaque::Quantity(one), Opaque::Quantity(other)) => one == other,
+            (Opaque::Quantity(one) | Opaque::ComputedQuantity(one), Opaque::Quantity(other)) => one == other,
             (Opaque::Url(one), Opaque::Url(other)) => one.to_string() == other.to_string(),
             (Opaque::Ip(one), Opaque::Ip(other)) => one == other,
             (Opaque::Cidr(one), Opaque::Cidr(other)) => one == other,
@@ -63,7 +79,7 @@ impl Opaque {
 impl fmt::Display for Opaque {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Opaque::Quantity(quantity) => quantity.fmt(f),
+            Opaque::Quantity(quantity) | Opaque::ComputedQuantity(quantity) => quantity.fmt(f),
             Opaque::Url(url) => url.fmt(f),
             Opaque::Ip(ip) => ip.fmt(f),
             Opaque::Cidr(cidr) => cidr.fmt(f),

@@ -89,22 +89,20 @@ impl Timestamp {
         (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos))
     }
 
-    /// Year, month, day, hour, minute and second in the time's own zone.
-    fn civil(self) -> (i64, u32, u32, i64) {
-        let local = self.seconds + i64::from(self.offset);
-        let (year, month, day) = civil_from_days(local.div_euclid(SECONDS_PER_DAY));
-        (year, month, day, local.rem_euclid(SECONDS_PER_DAY))
+    /// What calendar and clock show a number of seconds ahead of UTC.
+    pub(crate) fn civil(self, ahead: i64) -> Civil {
+        let local = self.seconds.saturating_add(ahead);
+        let days = local.div_euclid(SECONDS_PER_DAY);
+        let (year, month, day) = civil_from_days(days);
+        let day_of_year = days - first_day(year);
+        Civil { year, month, day, day_of_year, days, second_of_day: local.rem_euclid(SECONDS_PER_DAY) }
     }
 
     /// RFC 3339 in the time's own zone, with as many digits after the second as it has.
     pub(crate) fn format(self) -> String {
-        let (year, month, day, second) = self.civil();
-        let mut out = format!(
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
-            second / 3600,
-            second / 60 % 60,
-            second % 60
-        );
+        let Civil { year, month, day, second_of_day: second, .. } = self.civil(self.offset.into());
+        let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
+        let mut out = format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}");
         if self.nanos > 0 {
             out.push('.');
             out.push_str(format!("{:09}", self.nanos).trim_end_matches('0'));
@@ -121,6 +119,26 @@ impl Timestamp {
     }
 }
 
+/// A point in time as calendar and clock show it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Civil {
+    pub(crate) year: i64,
+    pub(crate) month: i64,
+    pub(crate) day: i64,
+    /// Days since the first of January.
+    pub(crate) day_of_year: i64,
+    /// Days since the first of January 1970, a Thursday.
+    days: i64,
+    pub(crate) second_of_day: i64,
+}
+
+impl Civil {
+    /// Days since Sunday.
+    pub(crate) fn day_of_week(self) -> i64 {
+        (self.days + 4).rem_euclid(7)
+    }
+}
+
 /// The zone in a time that is known to be well-formed.
 fn written_offset(text: &str) -> i32 {
     let Some(zone) = text.len().checked_sub(6).and_then(|start| text.get(start..)) else { return 0 };
@@ -134,7 +152,7 @@ fn written_offset(text: &str) -> i32 {
 }
 
 /// A date of a number of days since 1970, by counting in eras of 400 years from a March.
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -144,7 +162,13 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, u32::try_from(month).unwrap_or(1), u32::try_from(day).unwrap_or(1))
+    (year, month, day)
+}
+
+/// Days from 1970 to the first of January of a year.
+fn first_day(year: i64) -> i64 {
+    let before = year - 1;
+    365 * (year - 1970) + (before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400)) - 477
 }
 
 /// A duration in seconds, as `string()` writes it: `5400s`, `0.25s`.
@@ -184,6 +208,20 @@ mod tests {
         assert!(last.add(NANOS_PER_SECOND).is_err());
         let first = Timestamp::from_seconds(MIN_SECONDS).unwrap();
         assert_eq!(last.since(first), Err(EvaluationError::INTEGER_OVERFLOW));
+    }
+
+    #[test]
+    fn days_are_counted_from_the_first() {
+        for (text, day_of_year, day_of_week) in [
+            ("1970-01-01T00:00:00Z", 0, 4),
+            ("2000-12-31T00:00:00Z", 365, 0),
+            ("2023-07-14T00:00:00Z", 194, 5),
+            ("0001-01-01T00:00:00Z", 0, 1),
+            ("9999-12-31T00:00:00Z", 364, 5),
+        ] {
+            let civil = Timestamp::parse(text).unwrap().civil(0);
+            assert_eq!((civil.day_of_year, civil.day_of_week()), (day_of_year, day_of_week), "{text}");
+        }
     }
 
     #[test]

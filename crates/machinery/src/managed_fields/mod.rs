@@ -16,6 +16,8 @@ mod field_set;
 mod manager;
 mod merge;
 mod path_element;
+#[cfg(test)]
+mod properties;
 mod reconcile;
 mod scale;
 #[cfg(test)]

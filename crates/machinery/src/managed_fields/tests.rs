@@ -8,11 +8,11 @@ fn schema(name: &str) -> SchemaRef<'static> {
     Schema::builtin().by_type_name(name).unwrap()
 }
 
-fn pods() -> SchemaRef<'static> {
+pub(super) fn pods() -> SchemaRef<'static> {
     schema("k8s.io/api/core/v1.Pod")
 }
 
-fn config_maps() -> SchemaRef<'static> {
+pub(super) fn config_maps() -> SchemaRef<'static> {
     schema("k8s.io/api/core/v1.ConfigMap")
 }
 
@@ -116,7 +116,7 @@ fn the_oldest_updates_are_merged() {
     assert_eq!(owners[0], ("ancient-changes/Update".to_owned(), data));
 }
 
-fn apply(live: Option<&Value>, name: &str, config: Value, force: bool) -> Result<Value, crate::Status> {
+pub(super) fn apply(live: Option<&Value>, name: &str, config: Value, force: bool) -> Result<Value, crate::Status> {
     let mut config = config;
     config["apiVersion"] = json!("v1");
     let schema = match config["kind"].as_str() {
@@ -222,76 +222,5 @@ fn malformed_fields_are_refused() {
         (json!([]), false),
     ] {
         assert_eq!(FieldSet::from_fields_v1(&fields).is_ok(), fine, "{fields}");
-    }
-}
-
-mod random {
-    use super::*;
-    use proptest::{collection::btree_map, prelude::*};
-    use std::collections::BTreeMap;
-
-    fn data() -> impl Strategy<Value = BTreeMap<String, String>> {
-        btree_map("[a-f]", "[xy]", 0..5)
-    }
-
-    fn sets() -> impl Strategy<Value = FieldSet> {
-        let paths = proptest::collection::vec(proptest::collection::vec("[abc]", 1..4), 0..6);
-        paths.prop_map(|paths| {
-            let mut set = FieldSet::new();
-            for path in paths {
-                set.union(&FieldSet::of_fields(path.iter().map(String::as_str)));
-            }
-            set
-        })
-    }
-
-    fn config(data: &BTreeMap<String, String>) -> Value {
-        json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
-    }
-
-    proptest! {
-        #[test]
-        fn set_operations_agree(a in sets(), b in sets()) {
-            let mut union = a.clone();
-            union.union(&b);
-            let mut rest = union.clone();
-            rest.difference(&b);
-            let mut expected = a.clone();
-            expected.difference(&b);
-            prop_assert_eq!(&rest, &expected);
-            let mut both = a.clone();
-            both.difference(&expected);
-            prop_assert_eq!(a.intersection(&b), both);
-            let read = FieldSet::from_fields_v1(&union.clone().into_fields_v1()).unwrap();
-            prop_assert_eq!(read, union);
-        }
-
-        #[test]
-        fn applying_twice_is_applying_once(first in data(), second in data()) {
-            let live = apply(None, "one", config(&first), false).unwrap();
-            let once = apply(Some(&live), "two", config(&second), true).unwrap();
-            let twice = apply(Some(&once), "two", config(&second), false).unwrap();
-            prop_assert_eq!(once, twice);
-        }
-
-        #[test]
-        fn disjoint_applies_commute(first in data(), second in data()) {
-            let second: BTreeMap<String, String> = second.into_iter().map(|(key, value)| (format!("z{key}"), value)).collect();
-            let base = apply(None, "base", json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"base": "1"}}), false).unwrap();
-            let ab = apply(Some(&apply(Some(&base), "a", config(&first), false).unwrap()), "b", config(&second), false).unwrap();
-            let ba = apply(Some(&apply(Some(&base), "b", config(&second), false).unwrap()), "a", config(&first), false).unwrap();
-            prop_assert_eq!(&ab["data"], &ba["data"]);
-        }
-
-        #[test]
-        fn all_that_was_set_is_owned(data in data()) {
-            let object = apply(None, "one", config(&data), false).unwrap();
-            let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-            let fields = entries.first().map(|entry| entry["fieldsV1"]["f:data"].clone()).unwrap_or_default();
-            for key in data.keys() {
-                let element = format!("f:{key}");
-                prop_assert!(fields.get(element).is_some());
-            }
-        }
     }
 }

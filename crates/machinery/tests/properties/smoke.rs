@@ -2,6 +2,8 @@
 
 #[path = "../../../../fuzz/src/continue_tokens.rs"]
 pub(crate) mod continue_tokens;
+#[path = "../../../../fuzz/src/managed_fields.rs"]
+pub(crate) mod managed_fields;
 #[path = "../../../../fuzz/src/patches.rs"]
 pub(crate) mod patches;
 #[path = "../../../../fuzz/src/quantities.rs"]
@@ -86,4 +88,26 @@ fn patches_hold() {
     smoke(patches::json_patch, &corpus);
     smoke(patches::merge_patch, &corpus);
     smoke(patches::strategic_patch, &corpus);
+}
+
+#[test]
+fn managed_fields_hold() {
+    let corpus = [
+        r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{}}}}}"#,
+        r#"{"f:a":{"v:1":{},"v:\"x\"":{},"i:0":{},"v:1.0":{}},"z:new":{"f:b":{}}}"#,
+        r#"{".":{},"f:":{},"k:{}":{},"v:null":{}}"#,
+    ];
+    smoke(managed_fields::fields_v1, &corpus);
+}
+
+#[test]
+fn applies_hold() {
+    let corpus = [
+        r#"{"metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}} {"metadata":{"name":"a","finalizers":["a/b"]},"data":{"k":"w","l":null}}"#,
+        r#"{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"}]},{"name":"b"}]}} {"spec":{"containers":[{"name":"b","ports":[{"containerPort":80}]},{"name":"a","env":[]}]}}"#,
+        r#"{"spec":{"ports":[{"port":80},{"port":443,"protocol":"UDP"}],"selector":{"a":"b"}}} {"spec":{"ports":[{"port":443},{"port":80,"targetPort":"web"}]}}"#,
+        r#"{"spec":{"replicas":0,"paused":false,"template":{"spec":{"nodeSelector":{}}}}} {"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}}},"status":{"replicas":1}}"#,
+        r#"{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1000m","memory":1}}}],"tolerations":[{}]}} {"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":1}}}],"tolerations":[]}}"#,
+    ];
+    smoke(managed_fields::apply, &corpus);
 }

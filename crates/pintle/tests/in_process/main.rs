@@ -8,9 +8,11 @@
 
 mod harness;
 
+mod apply;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
+mod conversion;
 mod discovery;
 mod disk;
 mod enablement;

@@ -16,7 +16,7 @@ use std::sync::{
 };
 
 /// The commit thread itself copies at most such a part of the log's usual length.
-const LAST_PART: u64 = 8;
+const LAST_PART: u64 = 16;
 /// A log that is so much longer than usual is copied while writers wait.
 const TOO_LONG: u64 = 3;
 

@@ -10,9 +10,14 @@
 
 use crate::Revision;
 use bytes::Bytes;
+use lz4_flex::block::{self, CompressTable, compress_into_with_table, get_maximum_output_size};
+use std::cell::RefCell;
 
 /// Smaller values are stored as they are.
 const MIN_COMPRESSED: usize = 128;
+
+/// What a thread keeps is for values up to this.
+const MAX_SCRATCH: usize = 32 << 10;
 
 /// No value is larger, which SQLite could not store.
 pub(super) const MAX_VALUE_BYTES: usize = 256 << 20;
@@ -35,7 +40,7 @@ impl StoredValue {
         if (MIN_COMPRESSED..=MAX_VALUE_BYTES).contains(&value.len())
             && let Ok(size) = u32::try_from(value.len())
         {
-            let block = lz4_flex::block::compress(value);
+            let block = compress(value);
             if block.len() < value.len() {
                 return StoredValue::Compressed { size, block };
             }
@@ -65,6 +70,25 @@ impl StoredValue {
     }
 }
 
+/// What compressing a value needs besides: a table of what was seen, and room for the block.
+type Scratch = (CompressTable, Vec<u8>);
+
+thread_local! {
+    /// For values of the usual size, most of which need more room for this than for themselves.
+    static SCRATCH: RefCell<Scratch> = RefCell::new((CompressTable::small(), Vec::new()));
+}
+
+fn compress(value: &[u8]) -> Vec<u8> {
+    let with_scratch = |scratch: &RefCell<Scratch>| {
+        let (table, room) = &mut *scratch.borrow_mut();
+        room.resize(room.len().max(get_maximum_output_size(value.len())), 0);
+        let length = compress_into_with_table(value, room, table).ok()?;
+        room.get(..length).map(<[u8]>::to_vec)
+    };
+    let block = if value.len() <= MAX_SCRATCH { SCRATCH.with(with_scratch) } else { None };
+    block.unwrap_or_else(|| block::compress(value))
+}
+
 /// The value that a row tells of, or `None` when it is damaged.
 pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Bytes> {
     let size = u32::try_from(found >> 32).ok()?;
@@ -75,7 +99,7 @@ pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Byte
         return Some(Bytes::copy_from_slice(stored));
     }
     let size = usize::try_from(size).ok().filter(|size| *size <= MAX_VALUE_BYTES)?;
-    let value = lz4_flex::block::decompress(stored, size).ok()?;
+    let value = block::decompress(stored, size).ok()?;
     (value.len() == size).then(|| Bytes::from(value))
 }
 
@@ -87,4 +111,63 @@ fn checksum(revision: Revision, size: u32, stored: &[u8]) -> i64 {
     }
     hasher.update(stored);
     i64::from(size) << 32 | i64::from(hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_fault_vfs::Random;
+
+    const AT: Revision = Revision(7);
+
+    fn noise(size: usize) -> Bytes {
+        let mut random = Random::new(3);
+        (0..size).map(|_| random.number().to_be_bytes()[0]).collect()
+    }
+
+    #[test]
+    fn values_come_back_whether_they_shrink_or_not() {
+        let rows = [
+            (Bytes::new(), false),
+            (Bytes::from_static(b"k8s\0"), false),
+            (Bytes::from(vec![0; MIN_COMPRESSED - 1]), false),
+            (Bytes::from(vec![0; MIN_COMPRESSED]), true),
+            (Bytes::from(r#"{"f:metadata":{"f:labels":{".":{}}}}"#.repeat(50)), true),
+            (Bytes::from(vec![1; 3 << 20]), true),
+            (noise(3_000), false),
+            (noise(100_000), false),
+        ];
+        for (value, shrinks) in rows {
+            let stored = StoredValue::new(Some(&value));
+            let compressed = matches!(stored, StoredValue::Compressed { .. });
+            assert_eq!(compressed, shrinks, "{} bytes", value.len());
+            assert!(stored.bytes().len() <= value.len());
+            assert_eq!(read(AT, stored.checksum(AT), stored.bytes()), Some(value));
+        }
+    }
+
+    #[test]
+    fn what_older_versions_stored_is_read() {
+        // CRC-32 of the revision in eight bytes, and of the value.
+        let stored = b"\0\0\0\0\0\0\0\x07one certain value";
+        let checksum = i64::from(crc32fast::hash(stored));
+        assert_eq!(read(AT, checksum, b"one certain value").as_deref(), Some(&b"one certain value"[..]));
+        assert_eq!(read(Revision(8), checksum, b"one certain value"), None);
+    }
+
+    #[test]
+    fn no_flipped_bit_is_another_value() {
+        for value in [Bytes::from(vec![b'a'; 300]), noise(60)] {
+            let stored = StoredValue::new(Some(&value));
+            let (checksum, bytes) = (stored.checksum(AT), stored.bytes());
+            for bit in 0..64 {
+                assert_eq!(read(AT, checksum ^ (1 << bit), bytes), None, "bit {bit} of the checksum");
+            }
+            for bit in 0..bytes.len() * 8 {
+                let mut bytes = bytes.to_vec();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(read(AT, checksum, &bytes), None, "bit {bit}");
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod overload;
 mod overrides;
 mod python;
 mod secrecy;
+mod server_side_apply;
 mod several_servers;
 mod snapshot;
 

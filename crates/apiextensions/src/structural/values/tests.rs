@@ -391,3 +391,23 @@ fn status_is_a_whole_in_messages_and_a_part_in_paths() {
         r#"status: Invalid value: "integer":  in body must be of type object: "integer""#
     );
 }
+
+#[test]
+fn patterns_are_in_the_syntax_of_go() {
+    check(
+        json!({"type": "string", "pattern": r"^\d+\Q.\E\w\z"}),
+        &[
+            (json!("1.a"), &[]),
+            (json!("١.a"), &[r#"v: Invalid value: "١.a": v in body should match '^\d+\Q.\E\w\z' (Invalid)"#]),
+        ],
+    );
+    check(
+        json!({"type": "string", "pattern": "("}),
+        &[(
+            json!(""),
+            &[
+                r#"v: Invalid value: "": v in body should match '(, but pattern is invalid: error parsing regexp: missing closing ): `(`' (Invalid)"#,
+            ],
+        )],
+    );
+}

@@ -16,7 +16,7 @@ async fn a_full_disk_fails_writes_and_health_until_there_is_space() {
     let mut last = create(&storage, "/r/a", 3_000).await.unwrap();
     let mut writes = 0;
     let error = loop {
-        let value = Bytes::from(vec![b'y'; 100_000]);
+        let value = noise(&format!("value {writes}"), 100_000);
         match storage.update(&key, value, last, None).await {
             Ok(revision) => last = revision,
             Err(error) => break error,

@@ -40,7 +40,13 @@ fn open(directory: &Path) -> EmbeddedStorage {
 
 /// A new key with a value of so many bytes.
 async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Revision, WriteError> {
-    storage.create(&Key::new(name), Bytes::from(vec![b'x'; size]), None).await
+    storage.create(&Key::new(name), noise(name, size), None).await
+}
+
+/// So many bytes that no compression makes fewer, and that differ from name to name.
+fn noise(name: &str, size: usize) -> Bytes {
+    let mut random = pintle_fault_vfs::Random::new(u64::from(crc32fast::hash(name.as_bytes())));
+    (0..size).map(|_| random.number().to_be_bytes()[0]).collect()
 }
 
 fn list_all() -> ListRequest {
@@ -165,4 +171,31 @@ async fn a_directory_is_open_once() {
     // Closing is enough; the handle may still be held.
     open(&directory);
     assert!(fs::exists(file::database_path(&directory)).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_many_write_to_is_begun_again() {
+    const LOG_BYTES: u64 = 1 << 20;
+    let factory = Embedded::fast();
+    let options = EmbeddedOptions { log_bytes: LOG_BYTES, ..EmbeddedOptions::default() };
+    let storage = Arc::new(EmbeddedStorage::open(factory.0.path(), options).unwrap());
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..32 {
+        let storage = Arc::clone(&storage);
+        writers.spawn(async move {
+            for number in 0..100 {
+                create(&storage, &format!("/r/{writer}-{number}"), 6_000).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    // 19 MB were written, and nobody reads: the log is never much longer than it may become.
+    let log = file::log_path(factory.0.path()).metadata().unwrap().len();
+    let longest = copier::Copier::longest(LOG_BYTES);
+    assert!(log <= longest + LOG_BYTES, "the log has {log} bytes, {longest} are allowed");
+    let database = file::database_path(factory.0.path()).metadata().unwrap().len();
+    assert!(database > 10 << 20, "{database} bytes were copied");
+    storage.close().await.unwrap();
+    drop(storage);
+    assert_eq!(open(factory.0.path()).get_list(list_all()).await.unwrap().items.len(), 3_200);
 }

@@ -1,0 +1,155 @@
+//! The versions of a custom resource.
+//!
+//! Versions of built-in kinds are converted at the edge, by functions, and the registry speaks the storage version alone.
+//! A version of a custom resource has a schema, defaults and rules of its own, and the way to another one may lead through
+//! a webhook: there the registry speaks the version of the request, and the store converts.
+//!
+//! An object is cached as it is stored: in the version that it was written in when that was the storage version. Bringing
+//! it to the storage version of today on the way would lose what only its own version has.
+
+use super::{TypeSchema, revision::api_version_of};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use pintle_machinery::{Status, Value, ValueExt, codec::json};
+use pintle_registry::{Converter, Resource};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// All versions that objects may be stored in, and the way between them.
+pub(super) struct Versions {
+    converter: Arc<dyn Converter>,
+    all: Vec<Version>,
+}
+
+struct Version {
+    api_version: String,
+    resource: Arc<Resource>,
+    schema: TypeSchema,
+}
+
+impl Versions {
+    /// `None` for a resource with one version.
+    pub(super) fn new(resource: &Resource, all: &[Arc<Resource>]) -> Option<Versions> {
+        let converter = resource.converter.clone()?;
+        let all = all.iter().filter_map(|resource| {
+            Some(Version {
+                api_version: resource.resource.group_version().to_string(),
+                schema: TypeSchema::of(resource)?,
+                resource: resource.clone(),
+            })
+        });
+        Some(Versions { converter, all: all.collect() })
+    }
+
+    fn find(&self, api_version: &str) -> Option<&Version> {
+        self.all.iter().find(|version| version.api_version == api_version)
+    }
+
+    /// An object as it is stored, read by the schema of the version that it is stored in.
+    ///
+    /// # Errors
+    /// When there is no such version any more, or the object is none.
+    pub(super) fn read_stored(&self, stored: &[u8], api_version: &str) -> Result<Value, String> {
+        let version = self
+            .find(api_version)
+            .ok_or_else(|| format!("request to convert CR from an invalid group/version: {api_version}"))?;
+        let mut object =
+            json::decode(stored, version.schema.get()).map_err(|error| error.to_string())?.value;
+        let strategy = &version.resource.strategy;
+        strategy.coerce(&mut object, false).map_err(|status| status.message)?;
+        strategy.set_defaults(&mut object);
+        strategy.default_on_read(&mut object);
+        object.set("apiVersion", api_version);
+        Ok(object)
+    }
+
+    /// The object of some JSON in the version of a declaration.
+    pub(super) async fn read(&self, json: &[u8], to: &Resource, schema: &TypeSchema) -> Result<Value, Status> {
+        if is_of_version(json, to) {
+            return Ok(json::decode(json, schema.get()).map_err(Status::internal_error)?.value);
+        }
+        let object = json::decode_any(json).map_err(Status::internal_error)?;
+        convert_one(&*self.converter, object, to, schema).await
+    }
+
+    /// An object in the version of another declaration.
+    pub(super) async fn convert(
+        &self,
+        object: Value,
+        to: &Resource,
+        schema: &TypeSchema,
+    ) -> Result<Value, Status> {
+        if object.str_at("apiVersion") == to.resource.group_version().to_string() {
+            return Ok(object);
+        }
+        convert_one(&*self.converter, object, to, schema).await
+    }
+}
+
+/// Whether the JSON of an object says that it is of the version of a declaration.
+pub(crate) fn is_of_version(json: &[u8], resource: &Resource) -> bool {
+    let id = &resource.resource;
+    let version = api_version_of(json).and_then(|own| own.strip_prefix(id.group.as_bytes()));
+    version.and_then(|own| own.strip_prefix(b"/")) == Some(id.version.as_bytes())
+}
+
+/// Final JSON of a version.
+pub(super) fn encode(object: &Value, schema: &TypeSchema) -> Bytes {
+    let mut json = json::encode(object, schema.get());
+    json.push(b'\n');
+    json.into()
+}
+
+async fn convert_one(
+    converter: &dyn Converter,
+    object: Value,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Value, Status> {
+    let converted = convert(converter, vec![object], to, schema).await?.pop();
+    converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
+}
+
+/// Converts objects that are of other versions, and brings them into the shape that the schema of the version wants.
+///
+/// # Errors
+/// Those of the converter.
+pub(crate) async fn convert(
+    converter: &dyn Converter,
+    objects: Vec<Value>,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Vec<Value>, Status> {
+    let expected = objects.len();
+    let converted = converter.convert(objects, &to.resource.group_version()).await?;
+    if converted.len() != expected {
+        return Err(Status::internal_error("a conversion that answers for other objects"));
+    }
+    let mut shaped = Vec::with_capacity(expected);
+    for object in &converted {
+        let mut object = json::from_value(object, schema.get()).map_err(Status::internal_error)?.value;
+        to.strategy.coerce(&mut object, false)?;
+        shaped.push(object);
+    }
+    Ok(shaped)
+}
+
+/// The same for one object and code that cannot wait: what is ready at once is, and otherwise the thread waits.
+pub(crate) fn convert_now(
+    converter: &dyn Converter,
+    object: Value,
+    to: &Resource,
+    schema: &TypeSchema,
+) -> Result<Value, Status> {
+    if object.str_at("apiVersion") == to.resource.group_version().to_string() {
+        return Ok(object);
+    }
+    if let Some(converted) = convert_one(converter, object.clone(), to, schema).now_or_never() {
+        return converted;
+    }
+    let runtime = Handle::try_current().map_err(Status::internal_error)?;
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| runtime.block_on(convert_one(converter, object, to, schema)));
+        waiting.join().unwrap_or_else(|_| Err(Status::internal_error("a conversion panicked")))
+    })
+}

@@ -1,0 +1,128 @@
+//! What is wrong with literals although their types are right: the checks Kubernetes adds to the type checker's
+//! (<https://github.com/google/cel-go/blob/master/cel/validator.go>).
+
+use crate::ast::{CheckedAst, Expr, ExprId, ExprKind, Literal};
+use crate::compile_error::Issue;
+use crate::pattern;
+use crate::source::Source;
+use crate::types::Type;
+use crate::value::Timestamp;
+use pintle_machinery::codec::parse_duration;
+
+/// Looks at all literals. Errors come by kind of check, as they are reported for places that have several.
+pub(super) fn validate(ast: &CheckedAst, positions: &[u32], source: &Source<'_>) -> Result<(), Vec<Issue>> {
+    let mut found = Findings::default();
+    walk(ast, ast.expr(), false, &mut found);
+    let Findings { durations, timestamps, patterns, lists, maps } = found;
+    let issues: Vec<_> = [durations, timestamps, patterns, lists, maps]
+        .into_iter()
+        .flatten()
+        .map(|(id, message)| {
+            let offset = positions.get(id as usize).copied().unwrap_or(0);
+            Issue { location: source.location(offset), message }
+        })
+        .collect();
+    if issues.is_empty() { Ok(()) } else { Err(issues) }
+}
+
+type Finding = (ExprId, String);
+
+#[derive(Default)]
+struct Findings {
+    durations: Vec<Finding>,
+    timestamps: Vec<Finding>,
+    patterns: Vec<Finding>,
+    lists: Vec<Finding>,
+    maps: Vec<Finding>,
+}
+
+/// `exempt` is whether this is within the arguments of `format`, which may be of any types.
+fn walk(ast: &CheckedAst, expr: &Expr, exempt: bool, found: &mut Findings) {
+    match &expr.kind {
+        ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
+        ExprKind::Select(select) => walk(ast, &select.operand, exempt, found),
+        ExprKind::Call(call) => {
+            if let Some(Expr { id, kind: ExprKind::Literal(literal) }) = call.args.first() {
+                check_argument(&call.function, *id, literal, found);
+            }
+            let exempt = exempt || &*call.function == "format";
+            call.target
+                .as_deref()
+                .into_iter()
+                .chain(&call.args)
+                .for_each(|argument| walk(ast, argument, exempt, found));
+        }
+        ExprKind::List(list) => {
+            if !exempt {
+                let is_optional =
+                    |index: usize| list.optional_indices.iter().any(|optional| *optional as usize == index);
+                let mut elements =
+                    list.elements.iter().enumerate().map(|(index, element)| {
+                        (element.id, entry_type(ast, element.id, is_optional(index)))
+                    });
+                if let Some((_, first)) = elements.next() {
+                    // One error a list will do.
+                    let different = elements.find(|(_, of_element)| *of_element != first);
+                    found.lists.extend(different.map(|(id, of_element)| mismatch(id, first, of_element)));
+                }
+            }
+            list.elements.iter().for_each(|element| walk(ast, element, exempt, found));
+        }
+        ExprKind::Map(entries) => {
+            if !exempt && let Some((first, others)) = entries.split_first() {
+                let of_keys = ast.type_of(first.key.id);
+                let of_values = entry_type(ast, first.value.id, first.optional);
+                for entry in others {
+                    let of_key = ast.type_of(entry.key.id);
+                    let of_value = entry_type(ast, entry.value.id, entry.optional);
+                    found.maps.extend((of_key != of_keys).then(|| mismatch(entry.key.id, of_keys, of_key)));
+                    found.maps.extend(
+                        (of_value != of_values).then(|| mismatch(entry.value.id, of_values, of_value)),
+                    );
+                }
+            }
+            for entry in entries {
+                walk(ast, &entry.key, exempt, found);
+                walk(ast, &entry.value, exempt, found);
+            }
+        }
+        ExprKind::Struct(message) => {
+            message.fields.iter().for_each(|field| walk(ast, &field.value, exempt, found))
+        }
+        ExprKind::Comprehension(fold) => {
+            for part in [&fold.range, &fold.initial, &fold.condition, &fold.step, &fold.result] {
+                walk(ast, part, exempt, found);
+            }
+        }
+    }
+}
+
+fn entry_type(ast: &CheckedAst, id: ExprId, optional: bool) -> &Type {
+    let of_entry = ast.type_of(id);
+    of_entry.optional_value().filter(|_| optional).unwrap_or(of_entry)
+}
+
+fn mismatch(id: ExprId, expected: &Type, actual: &Type) -> Finding {
+    (id, format!("expected type '{expected}' but found '{actual}'"))
+}
+
+fn check_argument(function: &str, id: ExprId, literal: &Literal, found: &mut Findings) {
+    let Literal::String(text) = literal else {
+        // Numbers may be out of a timestamp's range.
+        if let (Literal::Int(seconds), "timestamp") = (literal, function)
+            && Timestamp::from_seconds(*seconds).is_err()
+        {
+            found.timestamps.push((id, "invalid timestamp argument".to_owned()));
+        }
+        return;
+    };
+    let (valid, into) = match function {
+        "duration" => (parse_duration(text).is_ok(), &mut found.durations),
+        "timestamp" => (Timestamp::parse(text).is_ok(), &mut found.timestamps),
+        "matches" => (pattern::compile(text).is_ok(), &mut found.patterns),
+        _ => return,
+    };
+    if !valid {
+        into.push((id, format!("invalid {function} argument")));
+    }
+}

@@ -1,0 +1,713 @@
+//! From tokens to a tree.
+//!
+//! Texts of syntax errors are those cel-go's generated parser has for the first thing that does not fit
+//! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>); parsing ends there, where the generated parser
+//! guesses on.
+
+use super::lexer::tokens;
+use super::literal::unescape;
+use super::macros;
+use super::token::{Token, TokenKind, quoted};
+use crate::ast::{
+    Ast, Call, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select, Struct, StructField, operators,
+};
+use crate::compile_error::Issue;
+use crate::source::{Location, Source};
+
+/// The longest expression, in code points.
+const MAX_CODE_POINTS: usize = 100_000;
+/// How often a rule of the grammar may be within itself, and how deep the tree of operators may be.
+const MAX_DEPTH: usize = 250;
+/// How many nodes a tree may have. An expression of the greatest length has fewer, unless macros copy.
+const MAX_NODES: usize = 250_000;
+
+/// Parses an expression and expands its macros.
+pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
+    if source.length > MAX_CODE_POINTS {
+        return Err(vec![Issue {
+            location: Location::NONE,
+            message: format!(
+                "expression code point size exceeds limit: size: {}, limit {MAX_CODE_POINTS}",
+                source.length
+            ),
+        }]);
+    }
+    let (tokens, issues) = tokens(source);
+    let mut parser = Parser {
+        source,
+        tokens: &tokens,
+        next: 0,
+        nodes: Nodes { source, positions: vec![0], issues },
+        depth: Depth::default(),
+    };
+    let parsed = parser.expression().and_then(|parsed| {
+        parser.expect(TokenKind::End)?;
+        Ok(parsed)
+    });
+    let Nodes { positions, mut issues, .. } = parser.nodes;
+    match parsed {
+        Ok(parsed) if issues.is_empty() => Ok(Ast { expr: parsed.expr, positions }),
+        Ok(_) => Err(issues),
+        Err(issue) => {
+            issues.push(issue);
+            Err(issues)
+        }
+    }
+}
+
+/// Gives nodes their ids, and remembers what is wrong with nodes that can be read all the same.
+pub(super) struct Nodes<'s> {
+    source: &'s Source<'s>,
+    pub(super) positions: Vec<u32>,
+    issues: Vec<Issue>,
+}
+
+impl Nodes<'_> {
+    pub(super) fn id(&mut self, position: u32) -> ExprId {
+        self.positions.push(position);
+        ExprId::try_from(self.positions.len() - 1).unwrap_or(ExprId::MAX)
+    }
+
+    pub(super) fn node(&mut self, position: u32, kind: ExprKind) -> Expr {
+        Expr { id: self.id(position), kind }
+    }
+
+    pub(super) fn position(&self, id: ExprId) -> u32 {
+        self.positions.get(id as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether a macro may copy a tree yet.
+    pub(super) fn is_full(&self) -> bool {
+        self.positions.len() > MAX_NODES
+    }
+
+    /// Stands for what is wrong.
+    pub(super) fn error(&mut self, position: u32, message: impl Into<String>) -> Expr {
+        self.issues.push(Issue { location: self.source.location(position), message: message.into() });
+        self.node(position, ExprKind::Unspecified)
+    }
+}
+
+/// How often each rule is within itself now.
+#[derive(Default)]
+struct Depth {
+    expression: usize,
+    relation: usize,
+    arithmetic: usize,
+}
+
+/// A node and how deep the tree of operators under it is.
+struct Parsed {
+    expr: Expr,
+    depth: usize,
+}
+
+struct Parser<'s, 't> {
+    source: &'s Source<'s>,
+    tokens: &'t [Token<'s>],
+    next: usize,
+    nodes: Nodes<'s>,
+    depth: Depth,
+}
+
+/// A syntax error ends parsing.
+type Result<T, E = Issue> = std::result::Result<T, E>;
+
+impl<'s> Parser<'s, '_> {
+    fn peek_at(&self, ahead: usize) -> Token<'s> {
+        // The last token is the end, and nothing reads on from it.
+        let end = Token { kind: TokenKind::End, text: "", offset: 0, start: 0 };
+        self.tokens.get(self.next + ahead).or(self.tokens.last()).copied().unwrap_or(end)
+    }
+
+    fn peek(&self) -> Token<'s> {
+        self.peek_at(0)
+    }
+
+    fn advance(&mut self) -> Token<'s> {
+        let token = self.peek();
+        self.next = (self.next + 1).min(self.tokens.len());
+        token
+    }
+
+    fn take(&mut self, kind: TokenKind) -> Option<Token<'s>> {
+        (self.peek().kind == kind).then(|| self.advance())
+    }
+
+    fn expect(&mut self, kind: TokenKind) -> Result<Token<'s>> {
+        self.take(kind).ok_or_else(|| {
+            let found = self.peek();
+            if self.peek_at(1).kind == kind && found.kind != TokenKind::End {
+                return self.syntax_error(
+                    found,
+                    format!("extraneous input {} expecting {}", found.quoted(), TokenKind::list(&[kind])),
+                );
+            }
+            // A closing token alone can be guessed where the text could go on after it.
+            let closes =
+                matches!(kind, TokenKind::CloseParenthesis | TokenKind::CloseBracket | TokenKind::CloseBrace);
+            let is_missing = closes && (found.kind == TokenKind::End || is_operator(found.kind));
+            let what = if is_missing { "missing" } else { "mismatched input" };
+            let expected = TokenKind::list(&[kind]);
+            let message = if is_missing {
+                format!("{what} {expected} at {}", found.quoted())
+            } else {
+                format!("{what} {} expecting {expected}", found.quoted())
+            };
+            self.syntax_error(found, message)
+        })
+    }
+
+    /// An error unless one of some kinds is next.
+    fn expect_any(&self, expected: &[TokenKind]) -> Result<()> {
+        let found = self.peek();
+        if expected.contains(&found.kind) {
+            return Ok(());
+        }
+        let is_extra = found.kind != TokenKind::End && expected.contains(&self.peek_at(1).kind);
+        let what = if is_extra { "extraneous input" } else { "mismatched input" };
+        let message = format!("{what} {} expecting {}", found.quoted(), TokenKind::list(expected));
+        Err(self.syntax_error(found, message))
+    }
+
+    fn syntax_error(&self, at: Token<'_>, message: String) -> Issue {
+        Issue { location: self.source.location(at.offset), message: format!("Syntax error: {message}") }
+    }
+
+    /// What the text from a token to the next cannot be the beginning of.
+    fn no_alternative(&self, from: Token<'s>) -> Issue {
+        let found = self.peek();
+        let text = self.source.text().get(from.start..found.start + found.text.len()).unwrap_or_default();
+        let reserved = matches!(found.kind, TokenKind::True | TokenKind::False | TokenKind::Null);
+        // Without blanks after the dot, that is how reserved words as field names have always been reported.
+        let message = if reserved && text.len() == found.text.len() + 1 {
+            format!("mismatched input {} expecting IDENTIFIER", found.quoted())
+        } else {
+            format!("no viable alternative at input {}", quoted(text.trim_end()))
+        };
+        self.syntax_error(found, message)
+    }
+
+    fn too_deep() -> Issue {
+        Issue {
+            location: Location::NONE,
+            message: format!("expression recursion limit exceeded: {MAX_DEPTH}"),
+        }
+    }
+
+    fn parsed(&self, expr: Expr, depth: usize) -> Result<Parsed> {
+        if depth > MAX_DEPTH {
+            return Err(Issue {
+                location: Location::NONE,
+                message: "max recursion depth exceeded".to_owned(),
+            });
+        }
+        if self.nodes.is_full() {
+            let message =
+                format!("expression size exceeds limit: {MAX_NODES} nodes after the expansion of macros");
+            return Err(Issue { location: Location::NONE, message });
+        }
+        Ok(Parsed { expr, depth })
+    }
+
+    fn expression(&mut self) -> Result<Parsed> {
+        self.depth.expression += 1;
+        if self.depth.expression > MAX_DEPTH {
+            return Err(Parser::too_deep());
+        }
+        let condition = self.or()?;
+        let parsed = match self.take(TokenKind::Question) {
+            None => condition,
+            Some(operator) => {
+                let id = self.nodes.id(operator.offset);
+                let first = self.or()?;
+                self.expect(TokenKind::Colon)?;
+                let second = self.expression()?;
+                let depth = 1 + condition.depth.max(first.depth).max(second.depth);
+                let args = vec![condition.expr, first.expr, second.expr];
+                self.parsed(call(id, operators::CONDITIONAL, args), depth)?
+            }
+        };
+        self.depth.expression -= 1;
+        Ok(parsed)
+    }
+
+    fn or(&mut self) -> Result<Parsed> {
+        self.logical(TokenKind::Or, operators::LOGICAL_OR, Parser::and)
+    }
+
+    fn and(&mut self) -> Result<Parsed> {
+        self.logical(TokenKind::And, operators::LOGICAL_AND, |parser| parser.relation(true))
+    }
+
+    /// Terms with an operator between them, as a balanced tree.
+    fn logical(
+        &mut self,
+        kind: TokenKind,
+        function: &'static str,
+        term: fn(&mut Self) -> Result<Parsed>,
+    ) -> Result<Parsed> {
+        let first = term(self)?;
+        if self.peek().kind != kind {
+            return Ok(first);
+        }
+        let mut depth = first.depth;
+        let mut terms = vec![first.expr];
+        let mut operators = Vec::new();
+        while let Some(operator) = self.take(kind) {
+            let next = term(self)?;
+            depth = depth.max(next.depth);
+            terms.push(next.expr);
+            operators.push(self.nodes.id(operator.offset));
+        }
+        let mut terms = terms.into_iter();
+        let expr = balanced(&operators, &mut terms, function);
+        self.parsed(expr, depth)
+    }
+
+    /// Comparisons, or what is compared.
+    fn relation(&mut self, outer: bool) -> Result<Parsed> {
+        self.depth.relation += 1;
+        if self.depth.relation > MAX_DEPTH {
+            return Err(Parser::too_deep());
+        }
+        let mut left = self.arithmetic(0)?;
+        while let Some(function) = relation_operator(self.peek().kind).filter(|_| outer) {
+            let operator = self.advance();
+            let id = self.nodes.id(operator.offset);
+            let right = self.relation(false)?;
+            let depth = 1 + left.depth.max(right.depth);
+            left = self.parsed(call(id, function, vec![left.expr, right.expr]), depth)?;
+        }
+        self.depth.relation -= 1;
+        Ok(left)
+    }
+
+    /// Sums of products: operators that bind at least as strongly as `strength`.
+    fn arithmetic(&mut self, strength: u8) -> Result<Parsed> {
+        self.depth.arithmetic += 1;
+        if self.depth.arithmetic > MAX_DEPTH {
+            return Err(Parser::too_deep());
+        }
+        let mut left = self.unary()?;
+        while let Some((function, binds)) = arithmetic_operator(self.peek().kind) {
+            if binds < strength {
+                break;
+            }
+            let operator = self.advance();
+            let id = self.nodes.id(operator.offset);
+            let right = self.arithmetic(binds + 1)?;
+            let depth = 1 + left.depth.max(right.depth);
+            left = self.parsed(call(id, function, vec![left.expr, right.expr]), depth)?;
+        }
+        self.depth.arithmetic -= 1;
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Parsed> {
+        self.expect_any(TokenKind::EXPRESSION)?;
+        let first = self.peek();
+        let function = match first.kind {
+            TokenKind::Not => operators::LOGICAL_NOT,
+            // A minus before a number is part of it.
+            TokenKind::Minus if !matches!(self.peek_at(1).kind, TokenKind::Int | TokenKind::Float) => {
+                operators::NEGATE
+            }
+            _ => return self.member(),
+        };
+        let mut count = 0;
+        while self.take(first.kind).is_some() {
+            count += 1;
+        }
+        let starts_member = |kind| TokenKind::EXPRESSION.contains(&kind) && kind != TokenKind::Not;
+        if !starts_member(self.peek().kind) {
+            if first.kind == TokenKind::Minus {
+                return Err(self.no_alternative(first));
+            }
+            let found = self.peek();
+            let expected = TokenKind::list(TokenKind::EXPRESSION);
+            return Err(
+                self.syntax_error(found, format!("extraneous input {} expecting {expected}", found.quoted()))
+            );
+        }
+        if count % 2 == 0 {
+            return self.member();
+        }
+        let id = self.nodes.id(first.offset);
+        let operand = self.member()?;
+        self.parsed(call(id, function, vec![operand.expr]), operand.depth)
+    }
+
+    fn member(&mut self) -> Result<Parsed> {
+        let mut parsed = self.primary()?;
+        loop {
+            parsed = match self.peek().kind {
+                TokenKind::Dot => self.field_or_method(parsed)?,
+                TokenKind::OpenBracket => self.index(parsed)?,
+                _ => return Ok(parsed),
+            };
+        }
+    }
+
+    fn field_or_method(&mut self, operand: Parsed) -> Result<Parsed> {
+        let dot = self.advance();
+        let optional = self.take(TokenKind::Question).is_some();
+        let name = self.peek();
+        if !matches!(name.kind, TokenKind::Identifier | TokenKind::EscapedIdentifier) {
+            return Err(if optional {
+                match self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier]) {
+                    Err(issue) => issue,
+                    Ok(()) => self.no_alternative(dot),
+                }
+            } else {
+                self.no_alternative(dot)
+            });
+        }
+        self.advance();
+        if name.kind == TokenKind::EscapedIdentifier {
+            let expr = self.nodes.error(dot.offset, "unsupported syntax: '`'");
+            return self.parsed(expr, operand.depth + 1);
+        }
+        if optional {
+            let id = self.nodes.id(dot.offset);
+            let field = self.nodes.node(name.offset, ExprKind::Literal(Literal::String(name.text.into())));
+            let args = vec![operand.expr, field];
+            return self.parsed(call(id, operators::OPTIONAL_SELECT, args), operand.depth + 1);
+        }
+        if let Some(open) = self.take(TokenKind::OpenParenthesis) {
+            let (args, depth) = self.arguments()?;
+            let depth = 1 + operand.depth.max(depth);
+            let expr = self.call_or_macro(open.offset, name.text.into(), Some(operand.expr), args);
+            return self.parsed(expr, depth);
+        }
+        let select = Select { operand: Box::new(operand.expr), field: name.text.into(), test_only: false };
+        let expr = self.nodes.node(dot.offset, ExprKind::Select(select));
+        self.parsed(expr, operand.depth + 1)
+    }
+
+    fn index(&mut self, operand: Parsed) -> Result<Parsed> {
+        let open = self.advance();
+        let id = self.nodes.id(open.offset);
+        let function = match self.take(TokenKind::Question) {
+            Some(_) => operators::OPTIONAL_INDEX,
+            None => {
+                self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::Question]))?;
+                operators::INDEX
+            }
+        };
+        let index = self.expression()?;
+        self.expect(TokenKind::CloseBracket)?;
+        let depth = 1 + operand.depth.max(index.depth);
+        self.parsed(call(id, function, vec![operand.expr, index.expr]), depth)
+    }
+
+    /// The arguments of a call whose parenthesis is open, up to its end.
+    fn arguments(&mut self) -> Result<(Vec<Expr>, usize)> {
+        let mut args = Vec::new();
+        let mut depth = 0;
+        if self.take(TokenKind::CloseParenthesis).is_some() {
+            return Ok((args, depth));
+        }
+        self.expect_any(&with(TokenKind::EXPRESSION, &[TokenKind::CloseParenthesis]))?;
+        loop {
+            let argument = self.expression()?;
+            depth = depth.max(argument.depth);
+            args.push(argument.expr);
+            if self.take(TokenKind::Comma).is_none() {
+                self.expect(TokenKind::CloseParenthesis)?;
+                return Ok((args, depth));
+            }
+        }
+    }
+
+    fn call_or_macro(
+        &mut self,
+        position: u32,
+        function: Box<str>,
+        target: Option<Expr>,
+        args: Vec<Expr>,
+    ) -> Expr {
+        match macros::expand(&mut self.nodes, position, &function, target, args) {
+            macros::Expansion::Expr(expr) => expr,
+            macros::Expansion::None(target, args) => {
+                let target = target.map(Box::new);
+                self.nodes.node(position, ExprKind::Call(Call { function, target, args }))
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Result<Parsed> {
+        let token = self.peek();
+        match token.kind {
+            TokenKind::OpenParenthesis => {
+                self.advance();
+                let parsed = self.expression()?;
+                self.expect(TokenKind::CloseParenthesis)?;
+                Ok(parsed)
+            }
+            TokenKind::OpenBracket => self.list(),
+            TokenKind::OpenBrace => self.map(),
+            TokenKind::Dot | TokenKind::Identifier => self.identifier(),
+            _ => self.literal(),
+        }
+    }
+
+    fn list(&mut self) -> Result<Parsed> {
+        let open = self.advance();
+        let id = self.nodes.id(open.offset);
+        let mut list = List { elements: Vec::new(), optional_indices: Vec::new() };
+        let mut depth = 0;
+        let element = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
+        self.expect_any(&with(&element, &[TokenKind::CloseBracket, TokenKind::Comma]))?;
+        while element.contains(&self.peek().kind) {
+            if self.take(TokenKind::Question).is_some() {
+                list.optional_indices.push(u32::try_from(list.elements.len()).unwrap_or(u32::MAX));
+            }
+            let parsed = self.expression()?;
+            depth = depth.max(parsed.depth);
+            list.elements.push(parsed.expr);
+            self.expect_any(&[TokenKind::CloseBracket, TokenKind::Comma])?;
+            if self.peek_at(1).kind == TokenKind::CloseBracket || self.take(TokenKind::Comma).is_none() {
+                break;
+            }
+            self.expect_any(&element)?;
+        }
+        self.take(TokenKind::Comma);
+        self.expect(TokenKind::CloseBracket)?;
+        self.parsed(Expr { id, kind: ExprKind::List(list) }, depth)
+    }
+
+    fn map(&mut self) -> Result<Parsed> {
+        let open = self.advance();
+        let id = self.nodes.id(open.offset);
+        let mut entries = Vec::new();
+        let mut depth = 0;
+        let start = with(TokenKind::EXPRESSION, &[TokenKind::Question]);
+        self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
+        while start.contains(&self.peek().kind) {
+            let optional = self.take(TokenKind::Question).is_some();
+            let key = self.expression()?;
+            let colon = self.expect(TokenKind::Colon)?;
+            let id = self.nodes.id(colon.offset);
+            let value = self.expression()?;
+            depth = depth.max(key.depth).max(value.depth);
+            entries.push(MapEntry { id, key: key.expr, value: value.expr, optional });
+            if !self.another_entry(&start)? {
+                break;
+            }
+        }
+        self.take(TokenKind::Comma);
+        self.expect(TokenKind::CloseBrace)?;
+        self.parsed(Expr { id, kind: ExprKind::Map(entries) }, depth)
+    }
+
+    /// Whether an entry follows an entry; a comma before the end is left.
+    fn another_entry(&mut self, start: &[TokenKind]) -> Result<bool> {
+        self.expect_any(&[TokenKind::CloseBrace, TokenKind::Comma])?;
+        if self.peek_at(1).kind == TokenKind::CloseBrace || self.take(TokenKind::Comma).is_none() {
+            return Ok(false);
+        }
+        self.expect_any(start)?;
+        Ok(true)
+    }
+
+    /// A variable, the call of a function, or a message, all of which may begin with a dot.
+    fn identifier(&mut self) -> Result<Parsed> {
+        let first = self.peek();
+        let leading = if self.take(TokenKind::Dot).is_some() { "." } else { "" };
+        if self.peek().kind != TokenKind::Identifier {
+            return Err(self.no_alternative(first));
+        }
+        // `a.b{`: only a message's name has dots between identifiers and a brace at the end.
+        let mut names = 1;
+        while self.peek_at(2 * names - 1).kind == TokenKind::Dot
+            && self.peek_at(2 * names).kind == TokenKind::Identifier
+        {
+            names += 1;
+        }
+        if self.peek_at(2 * names - 1).kind == TokenKind::OpenBrace {
+            return self.message(leading, names);
+        }
+        let name = self.advance();
+        let call = self.take(TokenKind::OpenParenthesis);
+        if is_reserved(name.text) {
+            let expr = self.nodes.error(first.offset, format!("reserved identifier: {}", name.text));
+            if call.is_some() {
+                self.arguments()?;
+            }
+            return self.parsed(expr, 0);
+        }
+        let full_name = format!("{leading}{}", name.text);
+        match call {
+            Some(open) => {
+                let (args, depth) = self.arguments()?;
+                let expr = self.call_or_macro(open.offset, full_name.into(), None, args);
+                self.parsed(expr, depth)
+            }
+            None => {
+                let expr = self.nodes.node(name.offset, ExprKind::Ident(full_name.into()));
+                self.parsed(expr, 0)
+            }
+        }
+    }
+
+    fn message(&mut self, leading: &str, names: usize) -> Result<Parsed> {
+        let mut type_name = leading.to_owned();
+        for index in 0..names {
+            if index > 0 {
+                self.advance();
+                type_name.push('.');
+            }
+            type_name.push_str(self.advance().text);
+        }
+        let open = self.advance();
+        let id = self.nodes.id(open.offset);
+        let mut fields = Vec::new();
+        let mut depth = 0;
+        let start = [TokenKind::Question, TokenKind::Identifier, TokenKind::EscapedIdentifier];
+        self.expect_any(&with(&start, &[TokenKind::CloseBrace, TokenKind::Comma]))?;
+        while start.contains(&self.peek().kind) {
+            let optional = self.take(TokenKind::Question).is_some();
+            self.expect_any(&[TokenKind::Identifier, TokenKind::EscapedIdentifier])?;
+            let name = self.advance();
+            if name.kind == TokenKind::EscapedIdentifier {
+                self.nodes.error(name.offset, "unsupported syntax: '`'");
+            }
+            let colon = self.expect(TokenKind::Colon)?;
+            let id = self.nodes.id(colon.offset);
+            let value = self.expression()?;
+            depth = depth.max(value.depth);
+            fields.push(StructField { id, name: name.text.into(), value: value.expr, optional });
+            if !self.another_entry(&start)? {
+                break;
+            }
+        }
+        self.take(TokenKind::Comma);
+        self.expect(TokenKind::CloseBrace)?;
+        let message = Struct { type_name: type_name.into(), fields };
+        self.parsed(Expr { id, kind: ExprKind::Struct(message) }, depth)
+    }
+
+    fn literal(&mut self) -> Result<Parsed> {
+        let first = self.peek();
+        let sign = self.take(TokenKind::Minus).map_or("", |token| token.text);
+        let token = self.advance();
+        let literal = match token.kind {
+            TokenKind::True => Ok(Literal::Bool(true)),
+            TokenKind::False => Ok(Literal::Bool(false)),
+            TokenKind::Null => Ok(Literal::Null),
+            TokenKind::Int => {
+                let (digits, radix) = radix(token.text);
+                i64::from_str_radix(&format!("{sign}{digits}"), radix)
+                    .map(Literal::Int)
+                    .map_err(|_| "invalid int literal")
+            }
+            TokenKind::Uint => {
+                let (digits, radix) = radix(token.text.trim_end_matches(['u', 'U']));
+                u64::from_str_radix(digits, radix).map(Literal::Uint).map_err(|_| "invalid uint literal")
+            }
+            TokenKind::Float => match format!("{sign}{}", token.text).parse() {
+                Ok(value) if f64::is_finite(value) => Ok(Literal::Double(value)),
+                _ => Err("invalid double literal"),
+            },
+            TokenKind::String => unescape(token.text, false)
+                .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "invalid unicode code point"))
+                .map(|text| Literal::String(text.into())),
+            TokenKind::Bytes => unescape(token.text.get(1..).unwrap_or_default(), true)
+                .map(|bytes| Literal::Bytes(bytes.into())),
+            _ => return Err(self.no_alternative(first)),
+        };
+        let expr = match literal {
+            Ok(literal) => self.nodes.node(first.offset, ExprKind::Literal(literal)),
+            Err(message) => self.nodes.error(first.offset, message),
+        };
+        self.parsed(expr, 0)
+    }
+}
+
+fn call(id: ExprId, function: &str, args: Vec<Expr>) -> Expr {
+    Expr { id, kind: ExprKind::Call(Call { function: function.into(), target: None, args }) }
+}
+
+/// The terms between operators as a tree of the least depth. There is one term more than operators.
+fn balanced(operators: &[ExprId], terms: &mut std::vec::IntoIter<Expr>, function: &str) -> Expr {
+    // In the middle of an even number of operators, the later one is the root.
+    let middle = operators.len() / 2;
+    match (operators.get(..middle), operators.get(middle), operators.get(middle + 1..)) {
+        (Some(before), Some(id), Some(after)) => {
+            let left = balanced(before, terms, function);
+            let right = balanced(after, terms, function);
+            call(*id, function, vec![left, right])
+        }
+        _ => terms.next().unwrap_or(Expr { id: 0, kind: ExprKind::Unspecified }),
+    }
+}
+
+fn with(kinds: &[TokenKind], more: &[TokenKind]) -> Vec<TokenKind> {
+    [kinds, more].concat()
+}
+
+fn radix(text: &str) -> (&str, u32) {
+    text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16))
+}
+
+fn relation_operator(kind: TokenKind) -> Option<&'static str> {
+    Some(match kind {
+        TokenKind::Equals => operators::EQUALS,
+        TokenKind::NotEquals => operators::NOT_EQUALS,
+        TokenKind::Less => operators::LESS,
+        TokenKind::LessEquals => operators::LESS_EQUALS,
+        TokenKind::Greater => operators::GREATER,
+        TokenKind::GreaterEquals => operators::GREATER_EQUALS,
+        TokenKind::In => operators::IN,
+        _ => return None,
+    })
+}
+
+fn arithmetic_operator(kind: TokenKind) -> Option<(&'static str, u8)> {
+    Some(match kind {
+        TokenKind::Plus => (operators::ADD, 1),
+        TokenKind::Minus => (operators::SUBTRACT, 1),
+        TokenKind::Star => (operators::MULTIPLY, 2),
+        TokenKind::Slash => (operators::DIVIDE, 2),
+        TokenKind::Percent => (operators::MODULO, 2),
+        _ => return None,
+    })
+}
+
+/// Whether a token may follow a complete operand.
+fn is_operator(kind: TokenKind) -> bool {
+    relation_operator(kind).is_some()
+        || arithmetic_operator(kind).is_some()
+        || matches!(
+            kind,
+            TokenKind::And | TokenKind::Or | TokenKind::Question | TokenKind::Dot | TokenKind::OpenBracket
+        )
+}
+
+/// Words that no variable or function may be called.
+fn is_reserved(name: &str) -> bool {
+    matches!(
+        name,
+        "as" | "break"
+            | "const"
+            | "continue"
+            | "else"
+            | "false"
+            | "for"
+            | "function"
+            | "if"
+            | "import"
+            | "in"
+            | "let"
+            | "loop"
+            | "package"
+            | "namespace"
+            | "null"
+            | "return"
+            | "true"
+            | "var"
+            | "void"
+            | "while"
+    )
+}

@@ -1,0 +1,203 @@
+//! What holds for all sets of fields and all configurations.
+
+use super::{
+    FieldSet,
+    atom::{Shape, Trees},
+    extract::field_set,
+    reconcile::reconcile,
+    tests::{apply, config_maps, pods},
+};
+use crate::{Map, Value, codec::json};
+use proptest::{collection::btree_map, collection::vec, prelude::*, sample::subsequence};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn elements() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "f:[abc]",
+        "k:\\{\"name\":\"[ab]\"\\}",
+        (0..12u8).prop_map(|port| format!("k:{{\"port\":{port},\"protocol\":\"TCP\"}}")),
+        "v:\"[ab]\"",
+        (0..12u8).prop_map(|number| format!("v:{number}")),
+        (0..3u8).prop_map(|index| format!("i:{index}")),
+    ]
+}
+
+fn paths() -> impl Strategy<Value = BTreeSet<Vec<String>>> {
+    vec(vec(elements(), 1..4), 0..8).prop_map(|paths| paths.into_iter().collect())
+}
+
+/// A set by its definition: each path ends in a member.
+fn set_of(paths: &BTreeSet<Vec<String>>) -> FieldSet {
+    let mut root = Map::new();
+    for path in paths {
+        let mut node = &mut root;
+        for element in path {
+            node = node.entry(element.clone()).or_insert_with(|| json!({})).as_object_mut().unwrap();
+        }
+        node.insert(".".to_owned(), json!({}));
+    }
+    FieldSet::from_fields_v1(&Value::Object(root)).unwrap()
+}
+
+/// The paths in a set, found by asking.
+fn paths_of(set: &FieldSet, candidates: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+    let has = |path: &Vec<String>| set.has(&path.iter().map(String::as_str).collect::<Vec<_>>());
+    candidates.iter().filter(|path| has(path)).cloned().collect()
+}
+
+/// A configuration of a pod, of parts that are owned in different ways.
+fn pod_configs() -> impl Strategy<Value = Value> {
+    let env = btree_map("[AB]", prop_oneof!["[xy]".prop_map(Value::from), Just(Value::Null)], 0..3);
+    let ports = subsequence(vec![80, 443, 9000], 0..=3);
+    let container = (env, ports, proptest::option::of("[ij]"), proptest::option::of(any::<bool>()));
+    let containers = btree_map("[cd]", container, 0..3);
+    let labels = btree_map("[lm]", "[xy]", 0..3);
+    let finalizers = subsequence(vec!["a.b/c", "a.b/d", "a.b/e"], 0..=3);
+    let tolerations = proptest::option::of(vec("[kl]", 0..2));
+    (containers, labels, finalizers, tolerations).prop_map(|(containers, labels, finalizers, tolerations)| {
+        let containers: Vec<Value> = containers
+            .into_iter()
+            .map(|(name, (env, ports, image, tty))| {
+                let env: Vec<Value> =
+                    env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+                let ports: Vec<Value> = ports.into_iter().map(|port| json!({"containerPort": port})).collect();
+                let mut container = json!({"name": name, "env": env, "ports": ports});
+                image.map(|image| container["image"] = json!(image));
+                tty.map(|tty| container["tty"] = json!(tty));
+                container
+            })
+            .collect();
+        let mut spec = json!({"containers": containers});
+        tolerations.map(|keys| {
+            spec["tolerations"] = keys.into_iter().map(|key| json!({"key": key})).collect();
+        });
+        let metadata = json!({"name": "p", "labels": labels, "finalizers": finalizers});
+        json!({"kind": "Pod", "metadata": metadata, "spec": spec})
+    })
+}
+
+/// Who owns what, without when.
+fn owners(object: &Value) -> BTreeMap<String, Value> {
+    let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    entries.iter().map(|entry| (entry["manager"].to_string(), entry["fieldsV1"].clone())).collect()
+}
+
+/// An object without the bookkeeping.
+fn bare(object: &Value) -> Value {
+    let mut object = object.clone();
+    object["metadata"].as_object_mut().unwrap().remove("managedFields");
+    object
+}
+
+proptest! {
+    #[test]
+    fn sets_are_sets(a in paths(), b in paths()) {
+        let (left, right) = (set_of(&a), set_of(&b));
+        let all: BTreeSet<_> = a.union(&b).cloned().collect();
+        prop_assert_eq!(paths_of(&left, &all), a.clone());
+        let mut union = left.clone();
+        union.union(&right);
+        prop_assert_eq!(paths_of(&union, &all), all.clone());
+        prop_assert_eq!(&union, &set_of(&all));
+        let mut difference = left.clone();
+        difference.difference(&right);
+        prop_assert_eq!(&difference, &set_of(&a.difference(&b).cloned().collect()));
+        prop_assert_eq!(&left.intersection(&right), &set_of(&a.intersection(&b).cloned().collect()));
+        let mut rest = left.clone();
+        rest.recursive_difference(&right);
+        let below = |path: &&Vec<String>| !b.iter().any(|other| path.starts_with(other));
+        prop_assert_eq!(&rest, &set_of(&a.iter().filter(below).cloned().collect()));
+        prop_assert_eq!(union.paths().len(), all.len());
+    }
+
+    #[test]
+    fn sets_survive_their_encoding(paths in paths()) {
+        let set = set_of(&paths);
+        let mut text = Vec::new();
+        super::write_fields_v1(&mut text, &set.clone().into_fields_v1());
+        let read: Value = serde_json::from_slice(&text).unwrap();
+        prop_assert_eq!(FieldSet::from_fields_v1(&read).unwrap(), set);
+    }
+
+    #[test]
+    fn what_has_not_changed_needs_no_reconciling(config in pod_configs()) {
+        let set = field_set(&config, Shape::of(pods()), Trees::Written);
+        let mut reconciled = set.clone();
+        reconcile(&mut reconciled, Shape::of(pods()));
+        prop_assert_eq!(reconciled, set);
+    }
+
+    #[test]
+    fn applying_twice_is_applying_once(first in pod_configs(), second in pod_configs()) {
+        let live = apply(None, "one", first, false).unwrap();
+        let once = apply(Some(&live), "two", second.clone(), true).unwrap();
+        let twice = apply(Some(&once), "two", second, true).unwrap();
+        prop_assert_eq!(bare(&once), bare(&twice));
+        prop_assert_eq!(owners(&once), owners(&twice));
+    }
+
+    #[test]
+    fn applying_what_is_there_is_no_conflict(config in pod_configs()) {
+        let live = apply(None, "one", config, false).unwrap();
+        let there = json::to_value(&bare(&live), pods());
+        let shared = apply(Some(&live), "two", there, false).unwrap();
+        prop_assert_eq!(bare(&shared), bare(&live));
+        prop_assert_eq!(&owners(&shared)["\"one\""], &owners(&live)["\"one\""]);
+    }
+
+    #[test]
+    fn disjoint_applies_commute(first in pod_configs(), second in pod_configs()) {
+        let (mut first, mut second) = (first, second);
+        // Disjoint by the names of containers and labels, and by what else is set.
+        for container in second["spec"]["containers"].as_array_mut().unwrap() {
+            container["name"] = json!(format!("z{}", container["name"].as_str().unwrap()));
+        }
+        let labels = second["metadata"]["labels"].as_object().unwrap().clone();
+        second["metadata"]["labels"] = labels.into_iter().map(|(name, value)| (format!("z{name}"), value)).collect();
+        second["metadata"].as_object_mut().unwrap().remove("finalizers");
+        second["spec"].as_object_mut().unwrap().remove("tolerations");
+        // Who sets an empty map owns it as a whole.
+        for config in [&mut first, &mut second] {
+            config["metadata"].as_object_mut().unwrap().retain(|_, value| *value != json!({}));
+        }
+        let base = apply(None, "base", json!({"kind": "Pod", "metadata": {"name": "p"}}), false).unwrap();
+        let in_turn = |configs: [(&str, &Value); 2]| {
+            configs.into_iter().fold(base.clone(), |live, (name, config)| {
+                apply(Some(&live), name, config.clone(), false).unwrap()
+            })
+        };
+        let (ab, ba) = (in_turn([("a", &first), ("b", &second)]), in_turn([("b", &second), ("a", &first)]));
+        prop_assert_eq!(owners(&ab), owners(&ba));
+        let sorted = |object: &Value| {
+            let mut object = bare(object);
+            if let Some(containers) = object["spec"]["containers"].as_array_mut() {
+                containers.sort_by_key(|container| container["name"].to_string());
+            }
+            object
+        };
+        prop_assert_eq!(sorted(&ab), sorted(&ba));
+    }
+
+    #[test]
+    fn all_that_was_set_is_owned(first in pod_configs(), second in pod_configs()) {
+        let live = apply(None, "one", first, false).unwrap();
+        let live = apply(Some(&live), "two", second.clone(), true).unwrap();
+        let owned = FieldSet::from_fields_v1(&owners(&live)["\"two\""]).unwrap();
+        let mut set = field_set(&second, Shape::of(pods()), Trees::Written);
+        for name in [&["kind"][..], &["apiVersion"], &["metadata", "name"]] {
+            set.difference(&FieldSet::of_fields(name.iter().copied()));
+        }
+        set.difference(&owned);
+        prop_assert!(set.is_empty(), "{set:?}");
+    }
+
+    #[test]
+    fn giving_all_up_takes_all_away(config in btree_map("[a-f]", "[xy]", 0..5)) {
+        let map = |data: &BTreeMap<String, String>| json!({"kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
+        let live = apply(None, "one", map(&config), false).unwrap();
+        let empty = apply(Some(&live), "one", json!({"kind": "ConfigMap", "metadata": {"name": "a"}}), false).unwrap();
+        prop_assert_eq!(owners(&empty), BTreeMap::new());
+        prop_assert_eq!(json::encode(&bare(&empty), config_maps()), br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#);
+    }
+}
