@@ -21,6 +21,7 @@ mod json_schema_props;
 mod names;
 mod options;
 mod path;
+mod rule_checks;
 mod schema_rules;
 mod schema_validation;
 mod selectable_fields;
@@ -28,6 +29,8 @@ mod spec;
 mod structural_rules;
 mod subresources;
 pub(crate) mod valid_path;
+mod violations;
 
 pub(crate) use conversion_rules::check_ca_bundle;
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};
+pub(crate) use violations::{Violations, violations};

@@ -265,6 +265,13 @@ impl CheckedAst {
         self.references.get(id as usize)?.as_ref()
     }
 
+    /// Whether a variable is used, be it the environment's or a fold's of the same name.
+    pub fn uses_variable(&self, name: &str) -> bool {
+        let is_used =
+            |reference: &Reference| matches!(reference, Reference::Variable(used) if **used == *name);
+        self.references.iter().flatten().any(is_used)
+    }
+
     /// The one overload a call means; none if that shows only at run time.
     pub fn overload(&self, id: ExprId) -> Option<&'static str> {
         match self.reference(id)? {

@@ -15,7 +15,8 @@ pub(super) fn validate_defaults(
     path: &Path<'_>,
     require_pruned: bool,
 ) -> ErrorList {
-    let mut walk = Walk { require_pruned, errors: ErrorList::new() };
+    let mut walk =
+        Walk { require_pruned, budget: StructuralSchema::DEFAULTS_BUDGET, errors: ErrorList::new() };
     let root = structural.place();
     let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
     walk.place(schema, root, surroundings, path);
@@ -24,7 +25,9 @@ pub(super) fn validate_defaults(
 
 /// Whether a default says what the schema does not know, which older servers accepted.
 pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
-    if !schema.has(&mut |schema| schema.default.is_some()) || super::structural_rules::is_non_structural(schema) {
+    if !schema.has(&mut |schema| schema.default.is_some())
+        || super::structural_rules::is_non_structural(schema)
+    {
         return false;
     }
     let Some(structural) = schema.tree.and_then(|schema| StructuralSchema::new(schema).ok()) else {
@@ -36,7 +39,10 @@ pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
 fn any_unpruned(schema: &JsonSchemaProps<'_>, place: Place<'_>) -> bool {
     schema.default.is_some_and(|default| !place.is_pruned(default))
         || below(schema, place).any(|(_, schema, place)| any_unpruned(schema, place))
-        || schema.additional().zip(place.additional()).is_some_and(|(schema, place)| any_unpruned(schema, place))
+        || schema
+            .additional()
+            .zip(place.additional())
+            .is_some_and(|(schema, place)| any_unpruned(schema, place))
 }
 
 /// The items and properties of a schema; `None` is for the items.
@@ -88,6 +94,8 @@ impl Surroundings<'_, '_> {
 
 struct Walk {
     require_pruned: bool,
+    /// What rules may still cost.
+    budget: u64,
     errors: ErrorList,
 }
 
@@ -104,7 +112,7 @@ impl Walk {
             false => surroundings,
         };
         if let Some(default) = schema.default {
-            let errors = self.check(default, place, &surroundings, &path.child("default").field());
+            let errors = self.check(default, schema, place, &surroundings, &path.child("default").field());
             self.errors.extend(errors);
         }
         let (items_path, properties_path) = (path.child("items"), path.child("properties"));
@@ -124,8 +132,9 @@ impl Walk {
     }
 
     fn check(
-        &self,
+        &mut self,
         default: &Value,
+        schema: &JsonSchemaProps<'_>,
         place: Place<'_>,
         surroundings: &Surroundings<'_, '_>,
         path: &FieldPath,
@@ -139,10 +148,29 @@ impl Walk {
             false => place.check_resources(default, path).unwrap_or_else(|error| vec![error]),
         };
         match wrong.is_empty() {
-            true => errors.extend(place.check_values(default, path)),
+            true => {
+                let wrong = place.check_values(default, path);
+                match wrong.is_empty() {
+                    true => errors.extend(self.check_rules(default, schema, path)),
+                    false => errors.extend(wrong),
+                }
+            }
             false => errors.extend(wrong),
         }
         errors
+    }
+}
+
+impl Walk {
+    /// Rules are compiled for the default alone, as its place is the root of what they can see.
+    fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
+        if self.budget == 0 || !schema.has(&mut |schema| !schema.validations.is_empty()) {
+            return ErrorList::new();
+        }
+        match schema.tree.map(StructuralSchema::new) {
+            Some(Ok(structural)) => structural.check_rules(default, path, &mut self.budget),
+            _ => ErrorList::new(),
+        }
     }
 }
 
@@ -194,7 +222,9 @@ mod tests {
         check_field(json!({"type": "integer", "default": 3}), &[]);
         check_field(
             json!({"type": "integer", "default": "x"}),
-            &[r#"s.properties[f].default: Invalid value: "string":  in body must be of type integer: "string""#],
+            &[
+                r#"s.properties[f].default: Invalid value: "string":  in body must be of type integer: "string""#,
+            ],
         );
         check_field(
             json!({
@@ -252,8 +282,10 @@ mod tests {
         }}});
         check_field(
             embedded(metadata),
-            &["s.properties[f].properties[metadata].properties[name].default: Invalid value: \"a/b\": must result in \
-               valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+            &[
+                "s.properties[f].properties[metadata].properties[name].default: Invalid value: \"a/b\": must result in \
+               valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'",
+            ],
         );
     }
 }

@@ -35,7 +35,9 @@ fn version_document(version: &Version) -> Value {
             false => json!({"group": "", "version": "", "kind": resource.kind}),
         };
         let mut subresources: Vec<_> = resource.subresources.iter().collect();
-        subresources.sort_by(|a, b| a.name.cmp(&b.name));
+        if !listed.is_custom {
+            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         let subresources: Vec<Value> = subresources
             .into_iter()
             .map(|subresource| {

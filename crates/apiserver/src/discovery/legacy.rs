@@ -56,7 +56,9 @@ impl Discovery {
             }
             resources.push(entry);
             let mut subresources: Vec<_> = resource.subresources.iter().collect();
-            subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            if !listed.is_custom {
+                subresources.sort_by(|a, b| a.name.cmp(&b.name));
+            }
             for subresource in subresources {
                 let (kind, verbs) = subresource_facts(resource, &subresource.kind);
                 resources.push(json!({

@@ -61,7 +61,8 @@ fn pod_configs() -> impl Strategy<Value = Value> {
             .map(|(name, (env, ports, image, tty))| {
                 let env: Vec<Value> =
                     env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-                let ports: Vec<Value> = ports.into_iter().map(|port| json!({"containerPort": port})).collect();
+                let ports: Vec<Value> =
+                    ports.into_iter().map(|port| json!({"containerPort": port})).collect();
                 let mut container = json!({"name": name, "env": env, "ports": ports});
                 image.map(|image| container["image"] = json!(image));
                 tty.map(|tty| container["tty"] = json!(tty));

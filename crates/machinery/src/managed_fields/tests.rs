@@ -116,7 +116,12 @@ fn the_oldest_updates_are_merged() {
     assert_eq!(owners[0], ("ancient-changes/Update".to_owned(), data));
 }
 
-pub(super) fn apply(live: Option<&Value>, name: &str, config: Value, force: bool) -> Result<Value, crate::Status> {
+pub(super) fn apply(
+    live: Option<&Value>,
+    name: &str,
+    config: Value,
+    force: bool,
+) -> Result<Value, crate::Status> {
     let mut config = config;
     config["apiVersion"] = json!("v1");
     let schema = match config["kind"].as_str() {

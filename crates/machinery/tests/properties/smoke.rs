@@ -2,6 +2,8 @@
 
 #[path = "../../../../fuzz/src/continue_tokens.rs"]
 pub(crate) mod continue_tokens;
+#[path = "../../../../fuzz/src/json_paths.rs"]
+pub(crate) mod json_paths;
 #[path = "../../../../fuzz/src/managed_fields.rs"]
 pub(crate) mod managed_fields;
 #[path = "../../../../fuzz/src/patches.rs"]
@@ -56,6 +58,17 @@ fn selectors_hold() {
         ["a=b", "a in (b,c),!d", "x notin (),y>5,z<6", "a==b,c!=d", "metadata.name=a\\,b,spec.x!=c", "a.b/c"];
     smoke(selectors::label_selector, &corpus);
     smoke(selectors::field_selector, &corpus);
+}
+
+#[test]
+fn json_paths_hold() {
+    let corpus = [
+        "{.spec.l[-1:]}\n{\"spec\":{\"l\":[1,2,3]}}",
+        "{.a[?(@.k==\"b\")].v}\n{\"a\":[{\"k\":\"b\",\"v\":1},{\"k\":\"c\"}]}",
+        "{range .a[*]}{..x}{\"\\t\"}{end}\n{\"a\":[{\"x\":[{\"x\":1}]},null]}",
+        ".m['a\\.b','c'][0:4:2].*\n{\"m\":{\"a.b\":[true],\"c\":[1.5,\"x\"]}}",
+    ];
+    smoke(json_paths::json_path, &corpus);
 }
 
 #[test]

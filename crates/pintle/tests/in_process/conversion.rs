@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use pintle_storage::Key;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use serde_json::{Value, json};
 use std::{
@@ -126,7 +126,9 @@ async fn answer(
         let spec = &object["spec"];
         object["spec"] = match version.as_str().unwrap() {
             "example.com/v2" => json!({"power": spec["watts"].as_i64().map(|watts| format!("{watts} W"))}),
-            _ => json!({"watts": spec["power"].as_str().and_then(|power| power.strip_suffix(" W")?.parse::<i64>().ok())}),
+            _ => {
+                json!({"watts": spec["power"].as_str().and_then(|power| power.strip_suffix(" W")?.parse::<i64>().ok())})
+            }
         };
         object
     };
@@ -174,13 +176,19 @@ async fn objects_are_read_and_written_in_every_version() {
     let post = |path: &str, body: String| format!("POST {path}\n\n{body}");
     assert_eq!(spec(&server, &post(V1, lamp("v1", "a", json!({"watts": 5})))).await, json!({"watts": 5}));
     assert!(webhook.take_asked().iter().sum::<usize>() <= 1, "only the watcher wants another version");
-    assert_eq!(spec(&server, &post(V2, lamp("v2", "b", json!({"power": "7 W"})))).await, json!({"power": "7 W"}));
+    assert_eq!(
+        spec(&server, &post(V2, lamp("v2", "b", json!({"power": "7 W"})))).await,
+        json!({"power": "7 W"})
+    );
     assert_eq!(spec(&server, &format!("GET {V1}/b")).await, json!({"watts": 7}));
     assert_eq!(spec(&server, &format!("GET {V2}/a")).await, json!({"power": "5 W"}));
     for (name, power) in [("a", "5 W"), ("b", "7 W")] {
         let event: Value = serde_json::from_str(&watch.next().await.unwrap()).unwrap();
         assert_eq!(event["object"]["apiVersion"], "example.com/v2");
-        assert_eq!((&event["object"]["metadata"]["name"], &event["object"]["spec"]["power"]), (&json!(name), &json!(power)));
+        assert_eq!(
+            (&event["object"]["metadata"]["name"], &event["object"]["spec"]["power"]),
+            (&json!(name), &json!(power))
+        );
     }
     let patch = format!("PATCH {V2}/a\n{MERGE}\n\n{{\"spec\":{{\"power\":\"9 W\"}}}}");
     assert_eq!(spec(&server, &patch).await, json!({"power": "9 W"}));
@@ -239,7 +247,8 @@ async fn a_new_storage_version_is_that_of_what_is_written_from_then_on() {
     let deadline = Instant::now() + PATIENCE;
     loop {
         // The change is served a moment later.
-        let label = format!("{{\"metadata\":{{\"labels\":{{\"at\":\"t{}\"}}}}}}", deadline.elapsed().as_nanos());
+        let label =
+            format!("{{\"metadata\":{{\"labels\":{{\"at\":\"t{}\"}}}}}}", deadline.elapsed().as_nanos());
         let answer = server.send(&format!("PATCH {V1}/rewritten\n{MERGE}\n\n{label}")).await;
         assert_eq!(answer.json()["spec"], json!({"watts": 5}), "{}", answer.text());
         if stored("rewritten").await == (json!("example.com/v2"), json!({"power": "5 W"})) {
@@ -262,7 +271,10 @@ async fn webhooks_that_lie_end_their_requests_alone() {
     let body = lamp("v1", "a", json!({"watts": 5}));
     assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
     let lies: [(Lie, &str); 5] = [
-        (|_| Some(json!("no")), "failed: couldn't get version/kind; json parse error: json: cannot unmarshal string"),
+        (
+            |_| Some(json!("no")),
+            "failed: couldn't get version/kind; json parse error: json: cannot unmarshal string",
+        ),
         (
             |mut answer| {
                 answer["response"]["result"] = json!({"status": "Failed", "message": "the bulb is broken"});

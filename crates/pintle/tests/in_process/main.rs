@@ -13,6 +13,7 @@ mod bad_connections;
 mod bad_input;
 mod bad_values;
 mod conversion;
+mod custom_resources;
 mod discovery;
 mod disk;
 mod enablement;
