@@ -21,7 +21,7 @@ mod json_schema_props;
 mod names;
 mod options;
 mod path;
-mod pattern;
+mod rule_checks;
 mod schema_rules;
 mod schema_validation;
 mod selectable_fields;

@@ -98,7 +98,9 @@ fn tls_text(error: &io::Error) -> String {
             }
             other => failed(&other.to_string()),
         },
-        Some(rustls::Error::InvalidMessage(_)) => "tls: first record does not look like a TLS handshake".to_owned(),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "tls: first record does not look like a TLS handshake".to_owned()
+        }
         Some(other) => format!("tls: {other}"),
     }
 }

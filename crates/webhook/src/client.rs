@@ -68,7 +68,10 @@ impl WebhookClient {
     ///
     /// # Errors
     /// When the URL is not of `https`, or there is no certificate in the bundle.
-    pub fn new(config: &ClientConfig, resolver: &Arc<dyn ServiceResolver>) -> Result<WebhookClient, ConfigError> {
+    pub fn new(
+        config: &ClientConfig,
+        resolver: &Arc<dyn ServiceResolver>,
+    ) -> Result<WebhookClient, ConfigError> {
         let (url, destination, host, both_protocols) = match &config.endpoint {
             Endpoint::Url(url) => {
                 let uri: Uri = url.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
@@ -90,8 +93,7 @@ impl WebhookClient {
             }
         };
         let server_name = ServerName::try_from(host).map_err(|error| ConfigError::Url(error.to_string()))?;
-        let connector =
-            Connector { destination, server_name, tls: tls(&config.ca_bundle, both_protocols)? };
+        let connector = Connector { destination, server_name, tls: tls(&config.ca_bundle, both_protocols)? };
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(MAX_IDLE)
@@ -147,7 +149,8 @@ fn uri(url: &str) -> Result<Uri, Cause> {
 }
 
 fn is_local(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Behind a service may be many servers, among which requests are spread by connections: then each connection should carry

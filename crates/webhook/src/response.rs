@@ -40,7 +40,8 @@ impl Response {
     }
 
     fn failure(&self, body: Option<&Value>) -> String {
-        if let Some(status) = body.filter(|body| body.str_at("kind") == "Status" && body.str_at("apiVersion") == "v1")
+        if let Some(status) =
+            body.filter(|body| body.str_at("kind") == "Status" && body.str_at("apiVersion") == "v1")
             && !status.str_at("message").is_empty()
         {
             return status.str_at("message").to_owned();

@@ -52,7 +52,9 @@ fn address(service: &Value, name: &str, port: u16) -> Result<String, String> {
     let cluster_ip = service.str_at("spec.clusterIP");
     match service.str_at("spec.type") {
         "ExternalName" => Ok(join(service.str_at("spec.externalName"), port)),
-        "ClusterIP" if cluster_ip == "None" => Err("cannot route to service with ClusterIP \"None\"".to_owned()),
+        "ClusterIP" if cluster_ip == "None" => {
+            Err("cannot route to service with ClusterIP \"None\"".to_owned())
+        }
         "ClusterIP" | "NodePort" | "LoadBalancer" => {
             let has_port = |own: &Value| own.i64_at("port") == Some(i64::from(port));
             match service.items_at("spec.ports").iter().any(has_port) {

@@ -15,7 +15,8 @@ pub(super) fn validate_defaults(
     path: &Path<'_>,
     require_pruned: bool,
 ) -> ErrorList {
-    let mut walk = Walk { require_pruned, errors: ErrorList::new() };
+    let mut walk =
+        Walk { require_pruned, budget: StructuralSchema::DEFAULTS_BUDGET, errors: ErrorList::new() };
     let root = structural.place();
     let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
     walk.place(schema, root, surroundings, path);
@@ -93,6 +94,8 @@ impl Surroundings<'_, '_> {
 
 struct Walk {
     require_pruned: bool,
+    /// What rules may still cost.
+    budget: u64,
     errors: ErrorList,
 }
 
@@ -109,7 +112,7 @@ impl Walk {
             false => surroundings,
         };
         if let Some(default) = schema.default {
-            let errors = self.check(default, place, &surroundings, &path.child("default").field());
+            let errors = self.check(default, schema, place, &surroundings, &path.child("default").field());
             self.errors.extend(errors);
         }
         let (items_path, properties_path) = (path.child("items"), path.child("properties"));
@@ -129,8 +132,9 @@ impl Walk {
     }
 
     fn check(
-        &self,
+        &mut self,
         default: &Value,
+        schema: &JsonSchemaProps<'_>,
         place: Place<'_>,
         surroundings: &Surroundings<'_, '_>,
         path: &FieldPath,
@@ -144,10 +148,29 @@ impl Walk {
             false => place.check_resources(default, path).unwrap_or_else(|error| vec![error]),
         };
         match wrong.is_empty() {
-            true => errors.extend(place.check_values(default, path)),
+            true => {
+                let wrong = place.check_values(default, path);
+                match wrong.is_empty() {
+                    true => errors.extend(self.check_rules(default, schema, path)),
+                    false => errors.extend(wrong),
+                }
+            }
             false => errors.extend(wrong),
         }
         errors
+    }
+}
+
+impl Walk {
+    /// Rules are compiled for the default alone, as its place is the root of what they can see.
+    fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
+        if self.budget == 0 || !schema.has(&mut |schema| !schema.validations.is_empty()) {
+            return ErrorList::new();
+        }
+        match schema.tree.map(StructuralSchema::new) {
+            Some(Ok(structural)) => structural.check_rules(default, path, &mut self.budget),
+            _ => ErrorList::new(),
+        }
     }
 }
 

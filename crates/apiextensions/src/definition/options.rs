@@ -5,7 +5,7 @@
 
 use super::conversion_rules::{has_recognized_review_version, is_invalid_ca_bundle};
 use super::path::Path;
-use super::spec::Spec;
+use super::spec::{Spec, same};
 use super::{default_rules, schema_rules, selectable_fields, structural_rules};
 use pintle_machinery::{Value, ValueExt};
 
@@ -24,6 +24,8 @@ pub(super) struct ValidationOptions {
     pub(super) allow_invalid_ca_bundle: bool,
     /// In which versions; "" is for the definition as a whole.
     pub(super) allow_too_many_selectable_fields: Vec<String>,
+    /// The versions whose rules are not judged by their cost again.
+    pub(super) versions_with_unchanged_schemas: Vec<String>,
 }
 
 impl ValidationOptions {
@@ -40,6 +42,7 @@ impl ValidationOptions {
             require_map_list_keys: true,
             allow_invalid_ca_bundle: true,
             allow_too_many_selectable_fields: Vec::new(),
+            versions_with_unchanged_schemas: Vec::new(),
         }
     }
 
@@ -64,6 +67,7 @@ impl ValidationOptions {
                 .any_schema(|schema| !schema_rules::map_or_set_items(schema, &nowhere).is_empty()),
             allow_invalid_ca_bundle: !established || conversion.is_some_and(is_invalid_ca_bundle),
             allow_too_many_selectable_fields: selectable_fields::too_many_unchanged(&new, &old),
+            versions_with_unchanged_schemas: unchanged_schemas(&new, &old),
         }
     }
 }
@@ -76,4 +80,20 @@ fn is_established(definition: &Value) -> bool {
 
 fn has_all_schemas(spec: &Spec<'_>) -> bool {
     spec.common.schema().is_some() || spec.versions.iter().all(|version| version.own.schema().is_some())
+}
+
+fn unchanged_schemas(new: &Spec<'_>, old: &Spec<'_>) -> Vec<String> {
+    let schema_of = |spec: &Spec<'_>, name: &str| {
+        let found = spec.versions.iter().find(|version| version.name == name);
+        // What is said for all versions is also said for one that is not there yet.
+        let is_common = spec.versions.iter().all(|version| version.own.validation.is_none());
+        let version = found.or_else(|| spec.versions.first().filter(|_| is_common))?;
+        Some(version.tree.field("schema").cloned())
+    };
+    let is_unchanged = |name: &str| match (schema_of(new, name), schema_of(old, name)) {
+        (Some(new), Some(old)) => same(new.as_ref(), old.as_ref()),
+        _ => false,
+    };
+    let names = new.versions.iter().map(|version| version.name);
+    names.filter(|name| is_unchanged(name)).map(str::to_owned).collect()
 }

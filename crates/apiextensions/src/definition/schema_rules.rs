@@ -7,6 +7,7 @@ use super::go_json;
 use super::json_schema_props::{Items, JsonSchemaProps};
 use super::options::ValidationOptions;
 use super::path::Path;
+use super::rule_checks::{RuleContext, RuleSurroundings, TotalCost};
 use super::{structural_rules, valid_path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 
@@ -16,12 +17,14 @@ const REASONS: [&str; 4] =
 
 /// What holds at a place because of what is above it.
 #[derive(Clone, Copy, Default)]
-struct Surroundings {
+struct Surroundings<'p> {
     /// Why defaults are not allowed.
     no_defaults: Option<NoDefaults>,
     /// Whether this is inside of `apiVersion`, `kind` or `metadata` of a resource, the object itself or an embedded one.
     in_resource_meta: bool,
     is_root: bool,
+    /// The first place above where `oldSelf` cannot be had.
+    uncorrelatable: Option<Path<'p>>,
 }
 
 #[derive(Clone, Copy)]
@@ -30,77 +33,170 @@ enum NoDefaults {
     InTopLevel(&'static str),
 }
 
-/// What is wrong with a schema at `path`.
+/// What is wrong with a schema at `path`. `rules` is its context when it is otherwise in order, so that rules can be
+/// compiled; `suppress_cost` is for schemas that have not changed.
 pub(super) fn validate_schema(
     schema: &JsonSchemaProps<'_>,
     path: &Path<'_>,
     options: &ValidationOptions,
+    rules: Option<&RuleContext<'_>>,
+    suppress_cost: bool,
 ) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let root = Surroundings { is_root: true, ..Surroundings::default() };
-    validate(schema, path, root, options, &mut errors);
+    let mut walk = Walk {
+        options,
+        suppress_cost,
+        errors: ErrorList::new(),
+        rule_errors: ErrorList::new(),
+        costs: TotalCost::default(),
+    };
+    walk.schema(schema, path, Surroundings { is_root: true, ..Surroundings::default() }, rules);
+    let mut errors = walk.errors;
+    errors.extend(walk.rule_errors);
+    errors.extend(walk.costs.check(path));
     errors
 }
 
-fn validate(
-    schema: &JsonSchemaProps<'_>,
-    path: &Path<'_>,
-    around: Surroundings,
-    options: &ValidationOptions,
-    errors: &mut ErrorList,
-) {
-    validate_itself(schema, path, around, options, errors);
-    let inside = Surroundings { is_root: false, ..around };
-    validate_members(schema, path, around, options, errors);
-    if let Some(not) = &schema.not {
-        validate(not, &path.child("not"), inside, options, errors);
-    }
-    let mut each = |name: &str, schemas: &[JsonSchemaProps<'_>]| {
-        let path = path.child(name);
-        for (index, schema) in schemas.iter().enumerate() {
-            validate(schema, &path.index(index), inside, options, errors);
+struct Walk<'o> {
+    options: &'o ValidationOptions,
+    suppress_cost: bool,
+    errors: ErrorList,
+    /// Told after all others.
+    rule_errors: ErrorList,
+    costs: TotalCost,
+}
+
+impl Walk<'_> {
+    fn schema(
+        &mut self,
+        schema: &JsonSchemaProps<'_>,
+        path: &Path<'_>,
+        around: Surroundings<'_>,
+        rules: Option<&RuleContext<'_>>,
+    ) {
+        let before = self.errors.len();
+        validate_itself(schema, path, around, self.options, &mut self.errors);
+        self.members(schema, path, around, rules);
+        let inside = Surroundings { is_root: false, ..around };
+        if let Some(not) = &schema.not {
+            self.schema(not, &path.child("not"), inside, None);
         }
-    };
-    each("allOf", &schema.all_of);
-    each("oneOf", &schema.one_of);
-    each("anyOf", &schema.any_of);
-    if let Some(unsupported) = &schema.unsupported {
-        let path = path.child("definitions");
-        for (name, schema) in &unsupported.definitions {
-            validate(schema, &path.key(name), inside, options, errors);
-        }
-    }
-    let items_path = path.child("items");
-    match &schema.items {
-        Some(Items::One(items)) => validate(items, &items_path, inside, options, errors),
-        Some(Items::Many(items)) => {
-            for (index, schema) in items.iter().enumerate() {
-                validate(schema, &items_path.index(index), inside, options, errors);
+        for (name, schemas) in
+            [("allOf", &schema.all_of), ("oneOf", &schema.one_of), ("anyOf", &schema.any_of)]
+        {
+            let path = path.child(name);
+            for (index, schema) in schemas.iter().enumerate() {
+                self.schema(schema, &path.index(index), inside, None);
             }
         }
-        None => {}
-    }
-    if let Some(unsupported) = &schema.unsupported {
-        let path = path.child("dependencies");
-        for (name, schema) in unsupported.dependent_schemas() {
-            validate(schema, &path.key(name), inside, options, errors);
+        if let Some(unsupported) = &schema.unsupported {
+            let path = path.child("definitions");
+            for (name, schema) in &unsupported.definitions {
+                self.schema(schema, &path.key(name), inside, None);
+            }
+        }
+        self.items(schema, path, inside, rules);
+        if let Some(unsupported) = &schema.unsupported {
+            let path = path.child("dependencies");
+            for (name, schema) in unsupported.dependent_schemas() {
+                self.schema(schema, &path.key(name), inside, None);
+            }
+        }
+        if schema.preserve_unknown_fields == Some(false) {
+            let path = path.child("x-kubernetes-preserve-unknown-fields").field();
+            self.errors.push(FieldError::invalid(&path, false, "must be true or undefined"));
+        }
+        validate_map_type(schema, path, &mut self.errors);
+        validate_list_type(schema, path, self.options, &mut self.errors);
+        for (index, rule) in schema.validations.iter().enumerate() {
+            validate_rule(
+                schema,
+                rule,
+                &path.child("x-kubernetes-validations").index(index),
+                &mut self.errors,
+            );
+        }
+        // What compiling would say of a schema that is wrong helps nobody.
+        if let Some(rules) = rules.filter(|_| !schema.validations.is_empty() && self.errors.len() == before) {
+            let uncorrelatable = around.uncorrelatable;
+            let surroundings = RuleSurroundings { uncorrelatable, suppress_cost: self.suppress_cost };
+            self.rule_errors.extend(rules.check(schema, path, surroundings, &mut self.costs));
         }
     }
-    if schema.preserve_unknown_fields == Some(false) {
-        let path = path.child("x-kubernetes-preserve-unknown-fields").field();
-        errors.push(FieldError::invalid(&path, false, "must be true or undefined"));
+
+    /// Properties are for what is known, additional properties for maps from any name.
+    fn members(
+        &mut self,
+        schema: &JsonSchemaProps<'_>,
+        path: &Path<'_>,
+        around: Surroundings<'_>,
+        rules: Option<&RuleContext<'_>>,
+    ) {
+        let inside = Surroundings { is_root: false, ..around };
+        if let Some(additional) = &schema.additional_properties {
+            let path = path.child("additionalProperties");
+            if !schema.properties.is_empty() && (!additional.allows || additional.schema.is_some()) {
+                let detail = "additionalProperties and properties are mutual exclusive";
+                self.errors.push(FieldError::forbidden(&path.field(), detail));
+            }
+            if let Some(below) = &additional.schema {
+                let no_defaults = match around.in_resource_meta {
+                    true => Some(NoDefaults::InAdditionalProperties),
+                    false => around.no_defaults,
+                };
+                let rules = rules.and_then(|rules| rules.additional(schema));
+                self.schema(below, &path, Surroundings { no_defaults, ..inside }, rules.as_ref());
+            }
+        }
+        let properties_path = path.child("properties");
+        for (name, property) in &schema.properties {
+            let meta = ["metadata", "kind", "apiVersion"].into_iter().find(|meta| meta == name);
+            let mut inside = inside;
+            if schema.map_type.is_some_and(|map_type| map_type != "granular") {
+                inside.uncorrelatable = inside.uncorrelatable.or(Some(*path));
+            }
+            if let Some(name) = meta.filter(|_| around.is_root || schema.embedded_resource) {
+                inside.in_resource_meta = true;
+                if around.is_root {
+                    inside.no_defaults = Some(NoDefaults::InTopLevel(name));
+                }
+            }
+            let rules = rules.and_then(|rules| rules.property(schema, name));
+            self.schema(property, &properties_path.key(name), inside, rules.as_ref());
+        }
     }
-    validate_map_type(schema, path, errors);
-    validate_list_type(schema, path, options, errors);
-    for (index, rule) in schema.validations.iter().enumerate() {
-        validate_rule(schema, rule, &path.child("x-kubernetes-validations").index(index), errors);
+
+    fn items(
+        &mut self,
+        schema: &JsonSchemaProps<'_>,
+        path: &Path<'_>,
+        inside: Surroundings<'_>,
+        rules: Option<&RuleContext<'_>>,
+    ) {
+        let mut inside = inside;
+        if schema.list_type != Some("map") {
+            // Which item was which is only known by keys.
+            inside.uncorrelatable = inside.uncorrelatable.or(Some(*path));
+        }
+        let items_path = path.child("items");
+        match &schema.items {
+            Some(Items::One(items)) => {
+                let rules = rules.and_then(|rules| rules.items(schema));
+                self.schema(items, &items_path, inside, rules.as_ref());
+            }
+            Some(Items::Many(items)) => {
+                for (index, schema) in items.iter().enumerate() {
+                    self.schema(schema, &items_path.index(index), inside, None);
+                }
+            }
+            None => {}
+        }
     }
 }
 
 fn validate_itself(
     schema: &JsonSchemaProps<'_>,
     path: &Path<'_>,
-    around: Surroundings,
+    around: Surroundings<'_>,
     options: &ValidationOptions,
     errors: &mut ErrorList,
 ) {
@@ -150,43 +246,6 @@ fn validate_itself(
 /// Whether the type is none of those that are known, which older servers accepted.
 pub(super) fn has_invalid_type(schema: &JsonSchemaProps<'_>) -> bool {
     !schema.ty.is_empty() && !TYPES.contains(&schema.ty)
-}
-
-/// Properties are for what is known, additional properties for maps from any name.
-fn validate_members(
-    schema: &JsonSchemaProps<'_>,
-    path: &Path<'_>,
-    around: Surroundings,
-    options: &ValidationOptions,
-    errors: &mut ErrorList,
-) {
-    let inside = Surroundings { is_root: false, ..around };
-    if let Some(additional) = &schema.additional_properties {
-        let path = path.child("additionalProperties");
-        if !schema.properties.is_empty() && (!additional.allows || additional.schema.is_some()) {
-            let detail = "additionalProperties and properties are mutual exclusive";
-            errors.push(FieldError::forbidden(&path.field(), detail));
-        }
-        if let Some(schema) = &additional.schema {
-            let no_defaults = match around.in_resource_meta {
-                true => Some(NoDefaults::InAdditionalProperties),
-                false => around.no_defaults,
-            };
-            validate(schema, &path, Surroundings { no_defaults, ..inside }, options, errors);
-        }
-    }
-    let path = path.child("properties");
-    for (name, property) in &schema.properties {
-        let meta = ["metadata", "kind", "apiVersion"].into_iter().find(|meta| meta == name);
-        let mut inside = inside;
-        if let Some(name) = meta.filter(|_| around.is_root || schema.embedded_resource) {
-            inside.in_resource_meta = true;
-            if around.is_root {
-                inside.no_defaults = Some(NoDefaults::InTopLevel(name));
-            }
-        }
-        validate(property, &path.key(name), inside, options, errors);
-    }
 }
 
 fn validate_map_type(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mut ErrorList) {
@@ -394,8 +453,10 @@ mod tests {
     fn check(schema: Value, expected: &[&str]) {
         let props = JsonSchemaProps::read(&schema);
         let options = ValidationOptions::for_create();
-        let errors: Vec<String> =
-            validate_schema(&props, &Path::new("s"), &options).iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = validate_schema(&props, &Path::new("s"), &options, None, false)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(errors, expected, "{schema}");
     }
 

@@ -2,6 +2,7 @@
 
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
+use super::rule_checks::RuleContext;
 use super::spec::Validation;
 use super::validation::Check;
 use super::{default_rules, go_json, schema_rules, structural_rules};
@@ -66,7 +67,7 @@ const ALLOWED_AT_ROOT: &str = "[Description Type Format Title Maximum ExclusiveM
 pub(super) fn validate_validation(
     validation: &Validation<'_>,
     has_status: bool,
-    _version: &str,
+    version: &str,
     check: &Check<'_>,
     path: &Path<'_>,
     errors: &mut ErrorList,
@@ -82,27 +83,43 @@ pub(super) fn validate_validation(
         errors.push(FieldError::forbidden(&path.child("nullable").field(), detail));
     }
     let unreadable = structural_rules::unreadable(schema).filter(|_| check.needs_structure);
+    let mut structural = None;
     if check.needs_structure && unreadable.is_none() {
-        errors.extend(validate_structure(schema, check, &path));
+        match read_structure(schema, check, &path) {
+            Ok(read) => structural = read,
+            Err(wrong) => errors.extend(wrong),
+        }
     }
-    errors.extend(schema_rules::validate_schema(schema, &path, check.options));
+    let rules = structural.as_ref().map(RuleContext::root);
+    let suppress_cost =
+        check.options.versions_with_unchanged_schemas.iter().any(|unchanged| unchanged == version);
+    errors.extend(schema_rules::validate_schema(schema, &path, check.options, rules.as_ref(), suppress_cost));
     // What makes a schema unreadable has mostly been said already, and then with its place.
     if let Some(error) = unreadable.filter(|_| errors.len() == before) {
         errors.push(FieldError::invalid(&path.field(), "", error));
     }
 }
 
-/// The structure, and if there is nothing wrong with it, the defaults in it.
-fn validate_structure(schema: &JsonSchemaProps<'_>, check: &Check<'_>, path: &Path<'_>) -> ErrorList {
+/// The schema as it will be used, if it is structural and its defaults are right. `None` when nothing is to be asked of
+/// it: it has neither defaults nor rules.
+fn read_structure(
+    schema: &JsonSchemaProps<'_>,
+    check: &Check<'_>,
+    path: &Path<'_>,
+) -> Result<Option<StructuralSchema>, ErrorList> {
     let errors = structural_rules::validate_structural(schema, path);
-    let has_defaults = || schema.has(&mut |schema| schema.default.is_some());
-    let Some(tree) = schema.tree.filter(|_| errors.is_empty() && has_defaults()) else { return errors };
-    match StructuralSchema::new(tree) {
-        Ok(structural) => {
-            let require_pruned = check.options.require_pruned_defaults;
-            default_rules::validate_defaults(schema, &structural, path, require_pruned)
-        }
-        Err(error) => vec![FieldError::invalid(&path.field(), "", error)],
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let is_asked = schema.has(&mut |schema| schema.default.is_some() || !schema.validations.is_empty());
+    let Some(tree) = schema.tree.filter(|_| is_asked) else { return Ok(None) };
+    let structural =
+        StructuralSchema::new(tree).map_err(|error| vec![FieldError::invalid(&path.field(), "", error)])?;
+    let require_pruned = check.options.require_pruned_defaults;
+    let errors = default_rules::validate_defaults(schema, &structural, path, require_pruned);
+    match errors.is_empty() {
+        true => Ok(Some(structural)),
+        false => Err(errors),
     }
 }
 

@@ -4,7 +4,6 @@
 
 use super::json_schema_props::{Items, JsonSchemaProps};
 use super::path::Path;
-use super::pattern;
 use pintle_machinery::{ErrorList, FieldError, Value};
 
 /// Where a schema is.
@@ -192,7 +191,9 @@ fn values(
     if let Some(not) = &schema.not {
         nested(not, false, &path.child("not"), errors);
     }
-    if let Err(message) = pattern::check(schema.pattern) {
+    if !schema.pattern.is_empty()
+        && let Err(message) = pintle_cel::pattern::compile(schema.pattern)
+    {
         let detail = format!("must be a valid regular expression, but isn't: {message}");
         errors.push(FieldError::invalid(&path.child("pattern").field(), schema.pattern, detail));
     }

@@ -2,6 +2,7 @@
 
 use super::node::{Flags, Node};
 use super::prune::prune_value;
+use super::rules::{BUDGET, CompiledRules};
 use super::{StructuralSchema, object_meta, values};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 
@@ -15,6 +16,16 @@ pub(crate) struct Place<'s> {
 }
 
 impl StructuralSchema {
+    /// What rules may cost that are run on all defaults of a definition.
+    pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
+
+    /// Runs the rules on a default of the place that this is the schema of.
+    pub(crate) fn check_rules(&self, default: &Value, path: &FieldPath, budget: &mut u64) -> ErrorList {
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self));
+        let errors = rules.validate_within(self, default, budget);
+        errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
+    }
+
     /// The root, which is a resource.
     pub(crate) fn place(&self) -> Place<'_> {
         Place { schema: self, node: self.root_node(), is_resource: true }

@@ -32,7 +32,7 @@ const SELF: &str = "self";
 const OLD_SELF: &str = "oldSelf";
 
 /// What all rules of an object may cost together.
-const BUDGET: u64 = 10_000_000;
+pub(super) const BUDGET: u64 = 10_000_000;
 
 /// The longest message that an expression may make, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -80,6 +80,22 @@ impl CompiledRules {
         // Running out of budget has been told.
         let _ = run.node(root, object, old, ratcheting, &Path::ROOT);
         run.findings
+    }
+
+    /// Runs the rules on a value that a definition has, such as a default, within what is left of a budget.
+    pub(super) fn validate_within(
+        &self,
+        schema: &StructuralSchema,
+        value: &Value,
+        budget: &mut u64,
+    ) -> ErrorList {
+        let Some(root) = &self.0 else { return ErrorList::new() };
+        let nothing = Ratcheting { current: None, parent: None };
+        let mut run = Run { schema, budget: *budget, findings: RuleFindings::default() };
+        // Running out of budget has been told.
+        let _ = run.node(root, value, None, nothing, &Path::ROOT);
+        *budget = run.budget;
+        run.findings.errors
     }
 }
 

@@ -12,6 +12,7 @@ mod apply;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
+mod conversion;
 mod custom_resources;
 mod discovery;
 mod disk;

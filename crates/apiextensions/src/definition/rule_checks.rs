@@ -1,0 +1,198 @@
+//! Rules of a definition, compiled when they are written: what does not compile, and what would cost too much
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules>).
+
+use super::go_json;
+use super::json_schema_props::JsonSchemaProps;
+use super::path::Path;
+use crate::structural::StructuralSchema;
+use crate::structural::rules::{CompiledRule, RuleScope};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+
+/// What one rule may cost for one object, by estimate.
+const RULE_COST_LIMIT: u64 = 10_000_000;
+/// What all rules of a schema may cost together.
+const SCHEMA_COST_LIMIT: u64 = 100_000_000;
+/// How many rules are named when all together cost too much.
+const NAMED_RULES: usize = 4;
+
+/// What rules have cost so far, in one schema.
+#[derive(Debug, Default)]
+pub(super) struct TotalCost {
+    total: u64,
+    most_expensive: Vec<(FieldPath, u64)>,
+}
+
+impl TotalCost {
+    fn observe(&mut self, path: &Path<'_>, cost: u64) {
+        self.total = self.total.saturating_add(cost);
+        if cost < SCHEMA_COST_LIMIT / 100 {
+            return;
+        }
+        self.most_expensive.push((path.field(), cost));
+        self.most_expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+        self.most_expensive.truncate(NAMED_RULES);
+    }
+
+    /// What is wrong with all of them together.
+    pub(super) fn check(self, path: &Path<'_>) -> ErrorList {
+        if self.total <= SCHEMA_COST_LIMIT {
+            return ErrorList::new();
+        }
+        let detail =
+            "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let named = self.most_expensive.iter().map(|(path, _)| FieldError::forbidden(path, detail));
+        let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let all = FieldError::forbidden(&path.field(), too_expensive(name, self.total, SCHEMA_COST_LIMIT));
+        named.chain([all]).collect()
+    }
+}
+
+/// A place where rules can be compiled, and how many values there can be of it in an object.
+pub(super) struct RuleContext<'s> {
+    scope: RuleScope<'s>,
+    /// `None` when a list or map above has no bound.
+    cardinality: Option<u64>,
+}
+
+impl<'s> RuleContext<'s> {
+    /// The context of whole objects.
+    pub(super) fn root(schema: &'s StructuralSchema) -> RuleContext<'s> {
+        RuleContext { scope: RuleScope::root(schema), cardinality: Some(1) }
+    }
+
+    /// The context of a property of `schema`, which stands here.
+    pub(super) fn property(&self, schema: &JsonSchemaProps<'_>, name: &str) -> Option<RuleContext<'s>> {
+        Some(self.below(schema, self.scope.property(name)?))
+    }
+
+    /// The context of additional properties.
+    pub(super) fn additional(&self, schema: &JsonSchemaProps<'_>) -> Option<RuleContext<'s>> {
+        Some(self.below(schema, self.scope.additional_properties()?))
+    }
+
+    /// The context of items.
+    pub(super) fn items(&self, schema: &JsonSchemaProps<'_>) -> Option<RuleContext<'s>> {
+        Some(self.below(schema, self.scope.items()?))
+    }
+
+    fn below(&self, schema: &JsonSchemaProps<'_>, scope: RuleScope<'s>) -> RuleContext<'s> {
+        let bound = |bound: Option<i64>| bound.map(|bound| u64::try_from(bound).unwrap_or_default());
+        let elements = match schema.ty {
+            "object" if schema.additional_properties.is_some() => bound(schema.max_properties),
+            "array" => bound(schema.max_items),
+            _ => Some(1),
+        };
+        let cardinality = self.cardinality.zip(elements).map(|(own, elements)| own.saturating_mul(elements));
+        RuleContext { scope, cardinality }
+    }
+
+    /// Compiles the rules of `schema`, which stands here and has some.
+    pub(super) fn check(
+        &self,
+        schema: &JsonSchemaProps<'_>,
+        path: &Path<'_>,
+        surroundings: RuleSurroundings<'_>,
+        costs: &mut TotalCost,
+    ) -> ErrorList {
+        let path = path.child("x-kubernetes-validations");
+        let Some(compiled) = self.scope.compile(self.scope.rules()) else {
+            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
+                       unable to convert structural schema to CEL declarations";
+            return vec![FieldError::internal(&path.field(), why)];
+        };
+        let mut errors = ErrorList::new();
+        for (index, (rule, compiled)) in schema.validations.iter().zip(&compiled).enumerate() {
+            self.check_rule(rule, compiled, &path.index(index), surroundings, costs, &mut errors);
+        }
+        errors
+    }
+
+    fn check_rule(
+        &self,
+        rule: &Value,
+        compiled: &CompiledRule,
+        path: &Path<'_>,
+        surroundings: RuleSurroundings<'_>,
+        costs: &mut TotalCost,
+        errors: &mut ErrorList,
+    ) {
+        let (rule_path, message_path) = (path.child("rule"), path.child("messageExpression"));
+        let invalid = |path: &Path<'_>, detail: &str| {
+            FieldError::invalid(&path.field(), Value::Null, detail).shown_as(go_json::rule(rule))
+        };
+        let cost = compiled.max_cost.saturating_mul(self.cardinality.unwrap_or(compiled.max_cardinality));
+        if !surroundings.suppress_cost && cost > RULE_COST_LIMIT {
+            let detail = too_expensive("estimated rule cost", cost, RULE_COST_LIMIT);
+            errors.push(FieldError::forbidden(&rule_path.field(), detail));
+        }
+        costs.observe(&rule_path, cost);
+        if let Some(error) = &compiled.error {
+            errors.push(invalid(&rule_path, error.detail()));
+        }
+        if let Some(error) = &compiled.message_expression_error {
+            errors.push(invalid(&message_path, error.detail()));
+        } else if compiled.message_expression.is_some() {
+            let cost = compiled.message_expression_max_cost;
+            if !surroundings.suppress_cost && cost > RULE_COST_LIMIT {
+                let detail = too_expensive("estimated messageExpression cost", cost, RULE_COST_LIMIT);
+                errors.push(FieldError::forbidden(&message_path.field(), detail));
+            }
+            costs.observe(&message_path, cost);
+        }
+        let optional = rule.at("optionalOldSelf").and_then(Value::as_bool);
+        match (compiled.uses_old_self, surroundings.uncorrelatable, optional) {
+            (true, Some(within), _) => {
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {}",
+                    within.text()
+                );
+                errors.push(FieldError::invalid(&rule_path.field(), rule.str_at("rule"), detail));
+            }
+            (false, _, Some(optional)) => {
+                let detail = "may not be set if oldSelf is not used in rule";
+                errors.push(FieldError::invalid(&path.child("optionalOldSelf").field(), optional, detail));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What holds for rules at a place.
+#[derive(Clone, Copy)]
+pub(super) struct RuleSurroundings<'p> {
+    /// The first place above whose values have no counterpart in the state before, so that there is no `oldSelf`.
+    pub(super) uncorrelatable: Option<Path<'p>>,
+    /// Whether single rules may cost anything, as they did when the schema was written.
+    pub(super) suppress_cost: bool,
+}
+
+fn too_expensive(name: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{name} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excess_is_told_as_precisely_as_it_helps() {
+        let check = |cost: u64, expected: &str| {
+            let text = too_expensive("cost", cost, 10);
+            assert!(text.starts_with(&format!("cost exceeds budget by factor of {expected} (try")), "{text}");
+        };
+        check(11, "1.100000x");
+        check(25, "2.5x");
+        check(1001, "more than 100x");
+    }
+}

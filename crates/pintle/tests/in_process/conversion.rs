@@ -1,0 +1,347 @@
+//! Versions of custom resources that a webhook converts into each other, and webhooks that do it badly.
+
+use crate::harness::{PATIENCE, Server};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response, body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use pintle_storage::Key;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const V1: &str = "/apis/example.com/v1/namespaces/default/lamps";
+const V2: &str = "/apis/example.com/v2/namespaces/default/lamps";
+const MERGE: &str = "Content-Type: application/merge-patch+json";
+const APPLY: &str = "Content-Type: application/apply-patch+yaml";
+
+/// What a webhook does to the answer that would be right; `None` never answers.
+type Lie = fn(Value) -> Option<Value>;
+
+/// A webhook in this process. In `v1` a lamp has `spec.watts`, in `v2` the same as text in `spec.power`.
+struct Webhook {
+    port: u16,
+    ca: String,
+    /// How many objects each review asked for.
+    asked: Arc<Mutex<Vec<usize>>>,
+    lie: Arc<Mutex<Lie>>,
+}
+
+impl Webhook {
+    async fn start() -> Webhook {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca_key = KeyPair::generate().unwrap();
+        let ca = params.self_signed(&ca_key).unwrap();
+        let issuer = Issuer::new(params, &ca_key);
+        let key = KeyPair::generate().unwrap();
+        let names = vec!["127.0.0.1".to_owned(), "lamps.default.svc".to_owned()];
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let webhook = Webhook {
+            port: listener.local_addr().unwrap().port(),
+            ca: STANDARD.encode(ca.pem()),
+            asked: Arc::default(),
+            lie: Arc::new(Mutex::new(Some as Lie)),
+        };
+        let (asked, lie) = (webhook.asked.clone(), webhook.lie.clone());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (acceptor, asked, lie) = (acceptor.clone(), asked.clone(), lie.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let service = service_fn(move |request| answer(request, asked.clone(), lie.clone()));
+                    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        webhook
+    }
+
+    fn definition(&self) -> Value {
+        let version = |name: &str, storage: bool, field: &str, ty: &str| {
+            json!({"name": name, "served": true, "storage": storage, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {"type": "object", "properties": {field: {"type": ty}}}},
+            }}})
+        };
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "lamps.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "lamps", "kind": "Lamp"},
+                "versions": [version("v1", true, "watts", "integer"), version("v2", false, "power", "string")],
+                "conversion": {"strategy": "Webhook", "webhook": {
+                    "clientConfig": {"url": format!("https://127.0.0.1:{}/convert", self.port), "caBundle": self.ca},
+                    "conversionReviewVersions": ["v1"],
+                }},
+            },
+        })
+    }
+
+    fn lies(&self, lie: Lie) {
+        *self.lie.lock().unwrap() = lie;
+    }
+
+    fn take_asked(&self) -> Vec<usize> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    asked: Arc<Mutex<Vec<usize>>>,
+    lie: Arc<Mutex<Lie>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let version = review["request"]["desiredAPIVersion"].clone();
+    let objects = review["request"]["objects"].as_array().unwrap();
+    asked.lock().unwrap().push(objects.len());
+    let convert = |object: &Value| {
+        let mut object = object.clone();
+        object["apiVersion"] = version.clone();
+        let spec = &object["spec"];
+        object["spec"] = match version.as_str().unwrap() {
+            "example.com/v2" => json!({"power": spec["watts"].as_i64().map(|watts| format!("{watts} W"))}),
+            _ => {
+                json!({"watts": spec["power"].as_str().and_then(|power| power.strip_suffix(" W")?.parse::<i64>().ok())})
+            }
+        };
+        object
+    };
+    let right = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+        "uid": review["request"]["uid"],
+        "convertedObjects": objects.iter().map(convert).collect::<Vec<_>>(),
+        "result": {"status": "Success"},
+    }});
+    let lie = *lie.lock().unwrap();
+    match lie(right) {
+        Some(answer) => Ok(Response::new(Full::new(answer.to_string().into()))),
+        None => std::future::pending().await,
+    }
+}
+
+async fn define(server: &Server, definition: &Value) {
+    let answer = server.send(&format!("POST {DEFINITIONS}\n\n{definition}")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let deadline = Instant::now() + PATIENCE;
+    while server.send(&format!("GET {V1}")).await.status != 200 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn lamp(version: &str, name: &str, spec: Value) -> String {
+    json!({
+        "apiVersion": format!("example.com/{version}"), "kind": "Lamp", "metadata": {"name": name}, "spec": spec,
+    })
+    .to_string()
+}
+
+/// Sends a request and gives the `spec` that was answered.
+async fn spec(server: &Server, request: &str) -> Value {
+    let answer = server.send(request).await;
+    assert!(answer.status < 300, "{request}: {}", answer.text());
+    answer.json()["spec"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_read_and_written_in_every_version() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let mut watch = server.watch(&format!("{V2}?watch=1"), &[]).await;
+    let post = |path: &str, body: String| format!("POST {path}\n\n{body}");
+    assert_eq!(spec(&server, &post(V1, lamp("v1", "a", json!({"watts": 5})))).await, json!({"watts": 5}));
+    assert!(webhook.take_asked().iter().sum::<usize>() <= 1, "only the watcher wants another version");
+    assert_eq!(
+        spec(&server, &post(V2, lamp("v2", "b", json!({"power": "7 W"})))).await,
+        json!({"power": "7 W"})
+    );
+    assert_eq!(spec(&server, &format!("GET {V1}/b")).await, json!({"watts": 7}));
+    assert_eq!(spec(&server, &format!("GET {V2}/a")).await, json!({"power": "5 W"}));
+    for (name, power) in [("a", "5 W"), ("b", "7 W")] {
+        let event: Value = serde_json::from_str(&watch.next().await.unwrap()).unwrap();
+        assert_eq!(event["object"]["apiVersion"], "example.com/v2");
+        assert_eq!(
+            (&event["object"]["metadata"]["name"], &event["object"]["spec"]["power"]),
+            (&json!(name), &json!(power))
+        );
+    }
+    let patch = format!("PATCH {V2}/a\n{MERGE}\n\n{{\"spec\":{{\"power\":\"9 W\"}}}}");
+    assert_eq!(spec(&server, &patch).await, json!({"power": "9 W"}));
+    assert_eq!(spec(&server, &format!("GET {V1}/a")).await, json!({"watts": 9}));
+    let applied = lamp("v2", "a", json!({"power": "11 W"}));
+    let apply = format!("PATCH {V2}/a?fieldManager=m&force=true\n{APPLY}\n\n{applied}");
+    assert_eq!(spec(&server, &apply).await, json!({"power": "11 W"}));
+    let mut object = server.send(&format!("GET {V2}/b")).await.json();
+    object["spec"]["power"] = json!("8 W");
+    assert_eq!(spec(&server, &format!("PUT {V2}/b\n\n{object}")).await, json!({"power": "8 W"}));
+    let list = server.send(&format!("GET {V1}")).await.json();
+    let watts: Vec<_> = list["items"].as_array().unwrap().iter().map(|item| &item["spec"]["watts"]).collect();
+    assert_eq!(watts, [&json!(11), &json!(8)]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_of_a_list_are_converted_in_one_review() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    for index in 0..20 {
+        let body = lamp("v1", &format!("l{index}"), json!({"watts": index}));
+        assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    }
+    webhook.take_asked();
+    let list = server.send(&format!("GET {V2}")).await.json();
+    assert_eq!(list["items"].as_array().unwrap().len(), 20);
+    assert_eq!(webhook.take_asked(), [20]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_storage_version_is_that_of_what_is_written_from_then_on() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    let mut definition = webhook.definition();
+    define(&server, &definition).await;
+    for name in ["old", "rewritten"] {
+        let body = lamp("v1", name, json!({"watts": 5}));
+        assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    }
+    let stored = |name: &'static str| {
+        let storage = server.storage();
+        async move {
+            let key = Key::new(format!("/registry/example.com/lamps/default/{name}"));
+            let kv = storage.get(&key).await.unwrap().kv.unwrap();
+            let object: Value = serde_json::from_slice(&kv.value).unwrap();
+            (object["apiVersion"].clone(), object["spec"].clone())
+        }
+    };
+    for (index, version) in definition["spec"]["versions"].as_array_mut().unwrap().iter_mut().enumerate() {
+        version["storage"] = json!(index == 1);
+    }
+    let patch = json!({"spec": {"versions": definition["spec"]["versions"]}});
+    let answer = server.send(&format!("PATCH {DEFINITIONS}/lamps.example.com\n{MERGE}\n\n{patch}")).await;
+    assert_eq!(answer.json()["status"]["storedVersions"], json!(["v1", "v2"]));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // The change is served a moment later.
+        let label =
+            format!("{{\"metadata\":{{\"labels\":{{\"at\":\"t{}\"}}}}}}", deadline.elapsed().as_nanos());
+        let answer = server.send(&format!("PATCH {V1}/rewritten\n{MERGE}\n\n{label}")).await;
+        assert_eq!(answer.json()["spec"], json!({"watts": 5}), "{}", answer.text());
+        if stored("rewritten").await == (json!("example.com/v2"), json!({"power": "5 W"})) {
+            break;
+        }
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(stored("old").await, (json!("example.com/v1"), json!({"watts": 5})));
+    assert_eq!(spec(&server, &format!("GET {V1}/old")).await, json!({"watts": 5}));
+    assert_eq!(spec(&server, &format!("GET {V2}/old")).await, json!({"power": "5 W"}));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_that_lie_end_their_requests_alone() {
+    const FOR: &str = "conversion webhook for example.com/v1, Kind=Lamp";
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let body = lamp("v1", "a", json!({"watts": 5}));
+    assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    let lies: [(Lie, &str); 5] = [
+        (
+            |_| Some(json!("no")),
+            "failed: couldn't get version/kind; json parse error: json: cannot unmarshal string",
+        ),
+        (
+            |mut answer| {
+                answer["response"]["result"] = json!({"status": "Failed", "message": "the bulb is broken"});
+                Some(answer)
+            },
+            "failed: the bulb is broken",
+        ),
+        (
+            |mut answer| {
+                answer["response"]["convertedObjects"][0]["metadata"]["name"] = json!("b");
+                Some(answer)
+            },
+            "returned invalid object: must have the same name: a != b",
+        ),
+        (
+            |mut answer| {
+                answer["response"]["convertedObjects"][0]["apiVersion"] = json!("example.com/v3");
+                Some(answer)
+            },
+            "returned invalid object at index 0: invalid groupVersion (expected example.com/v2, received example.com/v3)",
+        ),
+        (
+            |mut answer| {
+                answer["response"]["convertedObjects"] = json!([]);
+                Some(answer)
+            },
+            "returned 0 objects, expected 1",
+        ),
+    ];
+    for (lie, expected) in lies {
+        webhook.lies(lie);
+        let answer = server.send(&format!("GET {V2}/a")).await;
+        assert_eq!(answer.status, 500);
+        let message = answer.str_at("/message");
+        assert!(message.starts_with(&format!("{FOR} {expected}")), "{message}");
+        let patch = format!("PATCH {V2}/a\n{MERGE}\n\n{{\"spec\":{{\"power\":\"1 W\"}}}}");
+        assert_eq!(server.send(&patch).await.status, 500);
+    }
+    webhook.lies(Some);
+    assert_eq!(spec(&server, &format!("GET {V2}/a")).await, json!({"power": "5 W"}));
+    let metrics = server.send("GET /metrics").await;
+    let counted = "apiserver_conversion_webhook_request_total{failure_type=\"conversion_webhook_partial_response_failure\",result=\"failure\"}";
+    assert!(metrics.text().contains(counted));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_hangs_holds_up_nobody_else() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let body = lamp("v1", "a", json!({"watts": 5}));
+    assert_eq!(server.send(&format!("POST {V1}\n\n{body}")).await.status, 201);
+    webhook.lies(|_| None);
+    let client = server.client(crate::harness::Identity::Admin).await;
+    let hanging: Vec<_> = (0..50)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.send(&format!("GET {V2}/a")).await })
+        })
+        .collect();
+    let deadline = Instant::now() + PATIENCE;
+    while webhook.asked.lock().unwrap().len() < 50 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(spec(&server, &format!("GET {V1}/a")).await, json!({"watts": 5}));
+    server.assert_lives().await;
+    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    server.stop().await;
+}
