@@ -1,10 +1,12 @@
 //! Gives every node a type, and every call the overloads it may mean.
 //!
 //! The rules are <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>, the order and texts of
-//! errors cel-go's. Two settings are Kubernetes': the elements of a list literal, and the keys and the values of a map
-//! literal, have one type; and numbers of different types can be ordered. No messages of Protocol Buffers are declared.
+//! errors cel-go's. As Kubernetes sets it, numbers of different types can be ordered, and once all types are known the
+//! elements of a list literal, and the keys and the values of a map literal, must have one type. No messages of Protocol
+//! Buffers are declared.
 
 mod assignability;
+mod format;
 mod literals;
 #[cfg(test)]
 mod tests;
@@ -275,7 +277,7 @@ impl Checker<'_> {
             self.check(element);
             let optional = list.optional_indices.iter().any(|optional| *optional as usize == index);
             let of_element = self.entry_type(element.id, optional);
-            of_elements = Some(self.join(element.id, of_elements, of_element));
+            of_elements = Some(self.join(of_elements, of_element));
         }
         let of_elements = of_elements.unwrap_or_else(|| self.fresh());
         self.set_type(id, Type::list(of_elements));
@@ -287,10 +289,10 @@ impl Checker<'_> {
         for entry in entries {
             self.check(&mut entry.key);
             let of_key = self.type_of(entry.key.id).clone();
-            of_keys = Some(self.join(entry.key.id, of_keys, of_key));
+            of_keys = Some(self.join(of_keys, of_key));
             self.check(&mut entry.value);
             let of_value = self.entry_type(entry.value.id, entry.optional);
-            of_values = Some(self.join(entry.value.id, of_values, of_value));
+            of_values = Some(self.join(of_values, of_value));
         }
         let of_keys = of_keys.unwrap_or_else(|| self.fresh());
         let of_values = of_values.unwrap_or_else(|| self.fresh());
@@ -315,13 +317,12 @@ impl Checker<'_> {
     }
 
     /// The one type of what came before and what comes now.
-    fn join(&mut self, id: ExprId, previous: Option<Type>, current: Type) -> Type {
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitutions.assign(&previous, &current) {
             return if is_less_specific(&previous, &current) { previous } else { current };
         }
-        self.mismatch(id, &previous, &current);
-        Type::Error
+        Type::Dyn
     }
 
     fn check_struct(&mut self, id: ExprId, message: &mut Struct) {
