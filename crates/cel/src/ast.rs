@@ -250,6 +250,12 @@ impl CheckedAst {
         &self.expr
     }
 
+    /// Whether recursion over the tree may need more than the stack there is. A tree is no deeper than it is large.
+    pub(crate) fn is_deep(&self) -> bool {
+        const MANY_NODES: usize = 500;
+        self.types.len() > MANY_NODES
+    }
+
     /// The type of the value of the whole.
     pub fn result_type(&self) -> &Type {
         self.type_of(self.expr.id)
@@ -263,6 +269,13 @@ impl CheckedAst {
     /// What a node refers to, for identifiers and calls.
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id as usize)?.as_ref()
+    }
+
+    /// Whether a variable is used, be it the environment's or a fold's of the same name.
+    pub fn uses_variable(&self, name: &str) -> bool {
+        let is_used =
+            |reference: &Reference| matches!(reference, Reference::Variable(used) if **used == *name);
+        self.references.iter().flatten().any(is_used)
     }
 
     /// The one overload a call means; none if that shows only at run time.

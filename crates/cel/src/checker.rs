@@ -316,7 +316,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The one type of what came before and what comes now.
+    /// The one type of what came before and what comes now; `dyn` if they have none. That literals must not mix types is
+    /// not a matter of types, but checked of [`literals`] afterwards, except within calls of `format`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitutions.assign(&previous, &current) {

@@ -41,6 +41,7 @@ mod source;
 mod stack;
 mod syntax;
 mod value;
+mod work;
 
 pub use compile_error::{CompileErrors, Stage};
 pub use environment::Environment;

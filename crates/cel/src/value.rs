@@ -22,7 +22,9 @@ pub use time::Timestamp;
 
 pub(crate) use list::MAX_LIST_LENGTH;
 pub(crate) use map::Key;
-pub(crate) use number::{decimal, double_to_int, double_to_uint, exact_int, exact_uint, shortest};
+#[cfg(test)]
+pub(crate) use number::decimal;
+pub(crate) use number::{double_to_int, double_to_uint, exact_int, exact_uint, shortest};
 pub(crate) use time::{Civil, format_duration};
 
 use crate::EvaluationError;

@@ -24,7 +24,9 @@ pub(super) fn validate_defaults(
 
 /// Whether a default says what the schema does not know, which older servers accepted.
 pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
-    if !schema.has(&mut |schema| schema.default.is_some()) || super::structural_rules::is_non_structural(schema) {
+    if !schema.has(&mut |schema| schema.default.is_some())
+        || super::structural_rules::is_non_structural(schema)
+    {
         return false;
     }
     let Some(structural) = schema.tree.and_then(|schema| StructuralSchema::new(schema).ok()) else {
@@ -36,7 +38,10 @@ pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
 fn any_unpruned(schema: &JsonSchemaProps<'_>, place: Place<'_>) -> bool {
     schema.default.is_some_and(|default| !place.is_pruned(default))
         || below(schema, place).any(|(_, schema, place)| any_unpruned(schema, place))
-        || schema.additional().zip(place.additional()).is_some_and(|(schema, place)| any_unpruned(schema, place))
+        || schema
+            .additional()
+            .zip(place.additional())
+            .is_some_and(|(schema, place)| any_unpruned(schema, place))
 }
 
 /// The items and properties of a schema; `None` is for the items.
@@ -194,7 +199,9 @@ mod tests {
         check_field(json!({"type": "integer", "default": 3}), &[]);
         check_field(
             json!({"type": "integer", "default": "x"}),
-            &[r#"s.properties[f].default: Invalid value: "string":  in body must be of type integer: "string""#],
+            &[
+                r#"s.properties[f].default: Invalid value: "string":  in body must be of type integer: "string""#,
+            ],
         );
         check_field(
             json!({
@@ -252,8 +259,10 @@ mod tests {
         }}});
         check_field(
             embedded(metadata),
-            &["s.properties[f].properties[metadata].properties[name].default: Invalid value: \"a/b\": must result in \
-               valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+            &[
+                "s.properties[f].properties[metadata].properties[name].default: Invalid value: \"a/b\": must result in \
+               valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'",
+            ],
         );
     }
 }

@@ -26,7 +26,8 @@ pub(super) fn shown(error: FieldError, text: Option<String>) -> FieldError {
 
 /// The error with its value shown as JSON also if it is text, as the reference shows optional and enumerated texts.
 pub(super) fn as_json(error: FieldError) -> FieldError {
-    let text = error.bad_value.as_ref().map(|value| String::from_utf8_lossy(&json::encode_any(value)).into_owned());
+    let text =
+        error.bad_value.as_ref().map(|value| String::from_utf8_lossy(&json::encode_any(value)).into_owned());
     shown(error, text)
 }
 

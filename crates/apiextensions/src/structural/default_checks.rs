@@ -60,7 +60,8 @@ impl<'s> Place<'s> {
     pub(crate) fn check_resources(self, value: &Value, path: &FieldPath) -> Result<ErrorList, FieldError> {
         let mut coerced = value.clone();
         let prefixed = |error: FieldError| FieldError { field: below(path, &error.field), ..error };
-        object_meta::coerce_resources(self.schema, self.node, &mut coerced, self.is_resource).map_err(prefixed)?;
+        object_meta::coerce_resources(self.schema, self.node, &mut coerced, self.is_resource)
+            .map_err(prefixed)?;
         let errors = object_meta::validate_resources(self.schema, self.node, &coerced, self.is_resource);
         Ok(errors.into_iter().map(prefixed).collect())
     }

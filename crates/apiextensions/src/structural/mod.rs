@@ -7,7 +7,8 @@
 //! stack. Walks are guided by schema and object at once and are as long as the object at most.
 //!
 //! What an object goes through, in this order: [`StructuralSchema::coerce`] (unknown fields, nulls, metadata of embedded
-//! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`].
+//! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`],
+//! [`StructuralSchema::validate_rules`].
 
 mod convert;
 mod correlated;
@@ -21,6 +22,7 @@ mod path;
 mod pattern;
 mod prune;
 mod read;
+pub mod rules;
 mod values;
 
 use std::sync::{Arc, OnceLock};
@@ -35,6 +37,7 @@ pub use pattern::Pattern;
 
 use correlated::Correlated;
 use node::{Additional, Constraint, Flags, Name, Node, NodeId, Property, Run};
+use rules::{CompiledRules, RuleFindings};
 
 /// The schema of one version of a custom resource.
 #[derive(Debug)]
@@ -51,6 +54,7 @@ pub struct StructuralSchema {
     rules: Box<[Rule]>,
     root: NodeId,
     schema: OnceLock<Arc<Schema>>,
+    compiled_rules: OnceLock<CompiledRules>,
 }
 
 impl StructuralSchema {
@@ -140,6 +144,14 @@ impl StructuralSchema {
             }
             _ => errors,
         }
+    }
+
+    /// Runs the schema's validation rules (`x-kubernetes-validations`), which are compiled when first needed. `preceding` is
+    /// everything else that is wrong with the object, its metadata included: rules are only run on objects that are in
+    /// shape.
+    pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self));
+        rules.validate(self, object, old, preceding)
     }
 
     fn node(&self, id: NodeId) -> &Node {

@@ -37,6 +37,7 @@ pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
         rules: reader.rules.into_boxed_slice(),
         root,
         schema: OnceLock::new(),
+        compiled_rules: OnceLock::new(),
     };
     prune::prune_defaults(&mut schema);
     Ok(schema)

@@ -229,7 +229,8 @@ impl<'s> Walk<'s> {
             Value::Array(_) => ("array", ""),
             Value::Object(_) => ("object", ""),
         };
-        let (integer, number) = (self.has_type(node, JsonType::Integer), self.has_type(node, JsonType::Number));
+        let (integer, number) =
+            (self.has_type(node, JsonType::Integer), self.has_type(node, JsonType::Number));
         let fits = match value {
             Value::Null => false,
             Value::Bool(_) => self.has_type(node, JsonType::Boolean),

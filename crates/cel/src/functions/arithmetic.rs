@@ -157,6 +157,7 @@ fn negate<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
         [Value::Duration(value)] => {
             Value::Duration(value.checked_neg().ok_or(EvaluationError::INTEGER_OVERFLOW)?)
         }
+        [Value::Bool(_)] => return Err(EvaluationError::NO_SUCH_OVERLOAD),
         [operand] => return Err(without_operator("-_", operand)),
         _ => return Err(EvaluationError::NO_SUCH_OVERLOAD),
     })

@@ -53,6 +53,7 @@ pub(super) fn format(pattern: &str, args: &List<'_>) -> Result<String, Evaluatio
         };
         match text {
             Ok(text) => out.push_str(&text),
+            Err(error) if error.ends_evaluation() => return Err(error),
             Err(error) => return Err(EvaluationError::failed(format!("error during formatting: {error}"))),
         }
         bounded(out.len())?;
@@ -86,39 +87,50 @@ fn precision(text: &str) -> Result<(Option<usize>, &str), String> {
     }
 }
 
-fn string(value: &Value<'_>) -> Result<String, String> {
+fn string(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::List(list) => list_text(list),
         Value::Map(_) => map_text(value),
         Value::Null => Ok("null".to_owned()),
         Value::Type(name) => Ok(name.to_string()),
-        Value::Optional(_) | Value::Opaque(_) | Value::Unknown(_) => Err(format!(
+        Value::Optional(_) | Value::Opaque(_) | Value::Unknown(_) => Err(EvaluationError::failed(format!(
             "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
              and timestamps, was given {}",
             value.type_name()
-        )),
+        ))),
         value => match to_string(value) {
             Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
-            Err(error) => Err(format!("could not convert argument {} to string", quote(&error.to_string()))),
+            Err(error) => Err(EvaluationError::failed(format!(
+                "could not convert argument {} to string",
+                quote(&error.to_string())
+            ))),
         },
     }
 }
 
-fn decimal(value: &Value<'_>) -> Result<String, String> {
+fn decimal(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::Int(value) => Ok(value.to_string()),
         Value::Uint(value) => Ok(value.to_string()),
-        other => Err(format!("decimal clause can only be used on integers, was given {}", other.type_name())),
+        other => Err(EvaluationError::failed(format!(
+            "decimal clause can only be used on integers, was given {}",
+            other.type_name()
+        ))),
     }
 }
 
-fn double(value: &Value<'_>, clause: &str) -> Result<f64, String> {
+fn double(value: &Value<'_>, clause: &str) -> Result<f64, EvaluationError> {
     match value {
         Value::Double(value) => Ok(*value),
         Value::String(text) if matches!(text.as_str(), "NaN" | "Infinity" | "-Infinity") => {
-            parse_double(text).ok_or_else(|| format!("could not convert {} to float64", quote(text)))
+            parse_double(text).ok_or_else(|| {
+                EvaluationError::failed(format!("could not convert {} to float64", quote(text)))
+            })
         }
-        other => Err(format!("{clause} clause can only be used on doubles, was given {}", other.type_name())),
+        other => Err(EvaluationError::failed(format!(
+            "{clause} clause can only be used on doubles, was given {}",
+            other.type_name()
+        ))),
     }
 }
 
@@ -176,42 +188,45 @@ fn signed(value: i64, print: impl Fn(u64) -> String) -> String {
     format!("{sign}{}", print(value.unsigned_abs()))
 }
 
-fn binary(value: &Value<'_>) -> Result<String, String> {
+fn binary(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::Int(value) => Ok(signed(*value, |value| format!("{value:b}"))),
         Value::Uint(value) => Ok(format!("{value:b}")),
         Value::Bool(value) => Ok(if *value { "1" } else { "0" }.to_owned()),
-        other => Err(format!(
+        other => Err(EvaluationError::failed(format!(
             "only integers and bools can be formatted as binary, was given {}",
             other.type_name()
-        )),
+        ))),
     }
 }
 
-fn hex(value: &Value<'_>) -> Result<String, String> {
+fn hex(value: &Value<'_>) -> Result<String, EvaluationError> {
     let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match value {
         Value::Int(value) => Ok(signed(*value, |value| format!("{value:x}"))),
         Value::Uint(value) => Ok(format!("{value:x}")),
         Value::String(text) => Ok(bytes(text.as_bytes())),
         Value::Bytes(value) => Ok(bytes(value)),
-        other => Err(format!(
+        other => Err(EvaluationError::failed(format!(
             "only integers, byte buffers, and strings can be formatted as hex, was given {}",
             other.type_name()
-        )),
+        ))),
     }
 }
 
-fn octal(value: &Value<'_>) -> Result<String, String> {
+fn octal(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::Int(value) => Ok(signed(*value, |value| format!("{value:o}"))),
         Value::Uint(value) => Ok(format!("{value:o}")),
-        other => Err(format!("octal clause can only be used on integers, was given {}", other.type_name())),
+        other => Err(EvaluationError::failed(format!(
+            "octal clause can only be used on integers, was given {}",
+            other.type_name()
+        ))),
     }
 }
 
 /// A value inside a list or map, as an expression would write it.
-fn member(value: &Value<'_>) -> Result<String, String> {
+fn member(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::String(text) => Ok(quote(text)),
         Value::Bytes(_) => string(value).map(|text| format!("b{}", quote(&text))),
@@ -224,41 +239,46 @@ fn member(value: &Value<'_>) -> Result<String, String> {
             value => format!("{value:.DEFAULT_PRECISION$}"),
         }),
         Value::Optional(_) | Value::Opaque(_) | Value::Unknown(_) => {
-            Err(format!("no formatting function for {}", value.type_name()))
+            Err(EvaluationError::failed(format!("no formatting function for {}", value.type_name())))
         }
         value => string(value),
     }
 }
 
-fn list_text(list: &List<'_>) -> Result<String, String> {
+fn list_text(list: &List<'_>) -> Result<String, EvaluationError> {
     let mut out = String::from("[");
     for (position, item) in list.iter().enumerate() {
         if position > 0 {
             out.push_str(", ");
         }
-        out.push_str(&member(&item.map_err(|error| error.to_string())?)?);
-        bounded(out.len()).map_err(|error| error.to_string())?;
+        out.push_str(&member(&item?)?);
+        bounded(out.len())?;
     }
     out.push(']');
     Ok(out)
 }
 
-fn map_text(value: &Value<'_>) -> Result<String, String> {
+fn map_text(value: &Value<'_>) -> Result<String, EvaluationError> {
     let Value::Map(map) = value else { return Ok(String::new()) };
     let mut entries = Vec::with_capacity(map.len());
     let mut length = 2;
     for key in map.keys() {
         if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
-            return Err(format!("no formatting function for map key of type {}", key.type_name()));
+            return Err(EvaluationError::failed(format!(
+                "no formatting function for map key of type {}",
+                key.type_name()
+            )));
         }
         let value = match map.find(&key) {
             Ok(Some(value)) => member(&value)?,
-            Ok(None) => return Err(format!("could not find key: {}", quote(&key.display()))),
-            Err(error) => return Err(error.to_string()),
+            Ok(None) => {
+                return Err(EvaluationError::failed(format!("could not find key: {}", quote(&key.display()))));
+            }
+            Err(error) => return Err(error),
         };
         let key = member(&key)?;
         length += key.len() + value.len() + 3;
-        bounded(length).map_err(|error| error.to_string())?;
+        bounded(length)?;
         entries.push((key, value));
     }
     entries.sort();

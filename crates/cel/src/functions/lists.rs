@@ -161,8 +161,10 @@ fn extreme<'a>(name: &str, args: &mut [Value<'a>], preferred: Ordering) -> Outco
 
 fn position<'a>(positions: impl Iterator<Item = usize>, list: &List<'a>, wanted: &Value<'a>) -> Outcome<'a> {
     for position in positions {
-        let equal =
-            list.get(position).is_some_and(|item| item.is_ok_and(|item| item.equal(wanted) == Ok(true)));
+        let equal = match list.get(position).map(|item| item.and_then(|item| item.equal(wanted))) {
+            Some(Err(error)) if error.ends_evaluation() => return Err(error),
+            equal => equal == Some(Ok(true)),
+        };
         if equal {
             return Ok(Value::Int(i64::try_from(position).unwrap_or(i64::MAX)));
         }
@@ -235,13 +237,24 @@ fn sort_by<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Vec<Value<'a>>, Evalu
         }
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(items(list)?).collect();
-    pairs.sort_by(|(one, _), (other, _)| match (one, other) {
-        // A total order, with what is not a number at the end.
-        (Value::Double(one), Value::Double(other)) => {
-            one.partial_cmp(other).unwrap_or_else(|| one.is_nan().cmp(&other.is_nan()))
+    if pairs.iter().any(|(key, _)| matches!(key, Value::Double(key) if key.is_nan())) {
+        // What is not a number has no order. The reference inserts one item after the other behind the last one that is
+        // not greater.
+        for end in 1..pairs.len() {
+            for place in (1..=end).rev() {
+                let greater = match pairs.get(place - 1..=place) {
+                    Some([(before, _), (after, _)]) => after.compare(before) == Ok(Ordering::Less),
+                    _ => false,
+                };
+                if !greater {
+                    break;
+                }
+                pairs.swap(place - 1, place);
+            }
         }
-        (one, other) => one.compare(other).unwrap_or(Ordering::Equal),
-    });
+    } else {
+        pairs.sort_by(|(one, _), (other, _)| one.compare(other).unwrap_or(Ordering::Equal));
+    }
     Ok(pairs.into_iter().map(|(_, item)| item).collect())
 }
 
@@ -250,7 +263,18 @@ fn distinct<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     let mut out: Vec<Value<'a>> = Vec::new();
     for item in list.iter() {
         let item = item?;
-        if !out.iter().any(|known| item.equal(known) == Ok(true)) {
+        let mut seen = false;
+        for known in &out {
+            match item.equal(known) {
+                Ok(true) => {
+                    seen = true;
+                    break;
+                }
+                Err(error) if error.ends_evaluation() => return Err(error),
+                _ => {}
+            }
+        }
+        if !seen {
             out.push(item);
         }
     }

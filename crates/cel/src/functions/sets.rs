@@ -21,8 +21,10 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
             [Value::List(one), other @ Value::List(_)] => {
                 for item in one.iter() {
                     // An item that cannot be compared is in neither.
-                    if contains(other, &item?).unwrap_or(false) {
-                        return Ok(Value::Bool(true));
+                    match contains(other, &item?) {
+                        Ok(true) => return Ok(Value::Bool(true)),
+                        Err(error) if error.ends_evaluation() => return Err(error),
+                        _ => {}
                     }
                 }
                 Ok(Value::Bool(false))

@@ -133,7 +133,11 @@ fn traverse(value: &Value<'_>, steps: &mut u64) -> Option<u64> {
         Value::List(list) => {
             let mut cost: u64 = 0;
             for item in list.iter() {
-                cost = cost.saturating_add(item.map_or(Some(1), |item| traverse(&item, steps))?);
+                cost = cost.saturating_add(match item {
+                    Ok(item) => traverse(&item, steps)?,
+                    Err(error) if error.ends_evaluation() => return None,
+                    Err(_) => 1,
+                });
             }
             cost
         }

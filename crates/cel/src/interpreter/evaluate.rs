@@ -9,6 +9,7 @@ use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Root};
 use crate::EvaluationError;
 use crate::functions::{find, find_all, matches};
 use crate::value::{Key, Map, Value};
+use crate::work;
 use indexmap::IndexMap;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
@@ -30,6 +31,7 @@ impl Plan {
             cost: 0,
             iterations: 0,
         };
+        let _counted = work::begin();
         let result = evaluator.evaluate(&self.root);
         *budget = budget.saturating_sub(evaluator.cost);
         result

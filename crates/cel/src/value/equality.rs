@@ -108,10 +108,7 @@ impl<'a> List<'a> {
                 return Ok(false);
             }
             for (one, other) in self.iter().zip(other.iter()) {
-                // Errors of items count as equal.
-                if let (Ok(one), Ok(other)) = (one, other)
-                    && one.equal(&other) == Ok(false)
-                {
+                if differ(one, other)? {
                     return Ok(false);
                 }
             }
@@ -167,11 +164,13 @@ impl<'a> Map<'a> {
                 return Ok(false);
             }
             for key in self.keys() {
-                let Ok(Some(other)) = other.find(&key) else { return Ok(false) };
-                // Errors of values count as equal.
-                if let Ok(Some(one)) = self.find(&key)
-                    && one.equal(&other) == Ok(false)
-                {
+                let other = match other.find(&key) {
+                    Ok(Some(other)) => Ok(other),
+                    Err(error) if error.ends_evaluation() => return Err(error),
+                    _ => return Ok(false),
+                };
+                let one = self.find(&key).map(|one| one.unwrap_or(Value::Null));
+                if differ(one, other)? {
                     return Ok(false);
                 }
             }
@@ -203,6 +202,22 @@ impl<'a> Map<'a> {
             }
         }
         Ok(true)
+    }
+}
+
+/// Whether items of lists and maps that an expression made differ. Errors of items do not make them differ.
+fn differ(
+    one: Result<Value<'_>, EvaluationError>,
+    other: Result<Value<'_>, EvaluationError>,
+) -> Result<bool, EvaluationError> {
+    let equal = match (one, other) {
+        (Ok(one), Ok(other)) => one.equal(&other),
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    };
+    match equal {
+        Ok(equal) => Ok(!equal),
+        Err(error) if error.ends_evaluation() => Err(error),
+        Err(_) => Ok(false),
     }
 }
 

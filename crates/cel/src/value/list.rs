@@ -5,6 +5,7 @@ use super::equality::merge_key;
 use super::{Json, Value};
 use crate::EvaluationError;
 use crate::schema::{ListType, Schema};
+use crate::work;
 use std::sync::Arc;
 
 /// The longest list that expressions may make. Looking at the items of one costs more than any budget.
@@ -58,6 +59,9 @@ impl<'a> List<'a> {
 
     /// An item; an error if the object's data does not fit its schema, `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<Result<Value<'a>, EvaluationError>> {
+        if let Err(error) = work::count(1) {
+            return (index < self.len()).then_some(Err(error));
+        }
         let mut list = self;
         let mut index = index;
         loop {

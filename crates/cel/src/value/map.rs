@@ -6,6 +6,7 @@ use super::{Json, Text, Value};
 use crate::EvaluationError;
 use crate::escaping::{escape, unescape};
 use crate::schema::{Schema, SchemaKind};
+use crate::work;
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -85,6 +86,7 @@ impl<'a> Map<'a> {
     /// The value of a key; numbers find keys of another type that are equal. An error if the key cannot be one, or if
     /// the object's data does not fit its schema.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvaluationError> {
+        work::count(1)?;
         match &self.0 {
             Repr::Json(members, schema) => match (key, schema) {
                 (Value::String(key), schema) => member(members, *schema, key),

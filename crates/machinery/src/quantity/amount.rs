@@ -202,11 +202,15 @@ impl Amount {
     }
 
     pub(super) fn as_f64(&self) -> f64 {
-        let base = match &self.mantissa {
-            Mantissa::Small(value) => *value as f64,
-            Mantissa::Big(value) => value.to_string().parse().unwrap_or(f64::INFINITY),
-        };
-        base * 10_f64.powi(self.scale.clamp(-400, 400) as i32)
+        let scale = self.scale.clamp(-400, 400) as i32;
+        match &self.mantissa {
+            Mantissa::Small(value) => *value as f64 * 10_f64.powi(scale),
+            // Large numbers are rounded in nanos and scaled back, as the reference does; the last digit depends on it.
+            Mantissa::Big(value) => {
+                let nanos: f64 = format!("{value}e{}", scale + 9).parse().unwrap_or(f64::INFINITY);
+                nanos * 1e-9
+            }
+        }
     }
 
     /// The digits and a multiple of three as exponent: no factor of a thousand is left in the digits.

@@ -1,0 +1,447 @@
+//! Validation rules: expressions that objects must satisfy
+//! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules>).
+//!
+//! Rules are compiled once a definition, when its first object comes. A walk along object and compiled rules runs each
+//! where it stands, with what stood there before as `oldSelf`. All rules of an object share one budget; when it is spent,
+//! no more rules are run and the object is refused.
+//!
+//! A rule that fails on a part that has not changed is ratcheted: it becomes a warning, unless it is about the change.
+
+mod compile;
+mod decl_type;
+mod field_path;
+mod tree;
+mod view;
+
+use std::collections::HashMap;
+
+use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue};
+use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
+
+pub use compile::{CompiledRule, RuleError, RuleScope};
+
+use super::StructuralSchema;
+use super::correlated::Correlated;
+use super::node::{JsonType, ListType, Node, Rule};
+use super::path::Path;
+use compile::PER_CALL_LIMIT;
+use tree::RuleNode;
+
+/// The variables of rules.
+const SELF: &str = "self";
+const OLD_SELF: &str = "oldSelf";
+
+/// What all rules of an object may cost together.
+const BUDGET: u64 = 10_000_000;
+
+/// The longest message that an expression may make, in bytes.
+const MAX_MESSAGE: usize = 5 * 1024;
+
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// What rules say of an object.
+#[derive(Debug, Default)]
+pub struct RuleFindings {
+    /// Why the object is refused.
+    pub errors: ErrorList,
+    /// What would refuse it if it had not been so before.
+    pub warnings: Vec<String>,
+}
+
+/// A schema's rules, once they have been compiled.
+#[derive(Debug)]
+pub(super) struct CompiledRules(Option<Box<RuleNode>>);
+
+impl CompiledRules {
+    pub(super) fn new(schema: &StructuralSchema) -> CompiledRules {
+        CompiledRules(RuleNode::build(schema).map(Box::new))
+    }
+
+    /// Runs the rules. `preceding` is what else is wrong with the object: rules are not run on objects whose shape is wrong.
+    pub(super) fn validate(
+        &self,
+        schema: &StructuralSchema,
+        object: &Value,
+        old: Option<&Value>,
+        preceding: &ErrorList,
+    ) -> RuleFindings {
+        let mut findings = RuleFindings::default();
+        let Some(root) = &self.0 else { return findings };
+        if preceding.iter().any(|error| is_blocking(error.error_type)) {
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing \
+                          errors to complete validation";
+            findings.errors.push(FieldError::invalid(&FieldPath::default(), Value::Null, detail));
+            return findings;
+        }
+        let correlated = old.map(|old| Correlated::new(schema, schema.root_node(), object, old));
+        let ratcheting = Ratcheting { current: correlated.as_ref(), parent: None };
+        let mut run = Run { schema, budget: BUDGET, findings };
+        // Running out of budget has been told.
+        let _ = run.node(root, object, old, ratcheting, &Path::ROOT);
+        run.findings
+    }
+}
+
+/// What makes the object's shape wrong.
+fn is_blocking(error_type: ErrorType) -> bool {
+    matches!(
+        error_type,
+        ErrorType::NotSupported
+            | ErrorType::Required
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::TypeInvalid
+    )
+}
+
+/// The budget is spent; nothing more is run.
+struct Spent;
+
+/// Where the walk is in the object beside its old state.
+#[derive(Clone, Copy)]
+struct Ratcheting<'a, 'o> {
+    /// The place, if it was there before.
+    current: Option<&'a Correlated<'o>>,
+    /// The nearest place above that was there before.
+    parent: Option<&'a Correlated<'o>>,
+}
+
+impl<'a, 'o> Ratcheting<'a, 'o> {
+    fn is_unchanged(self) -> bool {
+        self.current.or(self.parent).is_some_and(Correlated::is_unchanged)
+    }
+
+    fn key(self, name: &str) -> Ratcheting<'a, 'o> {
+        let Some(current) = self.current else { return self };
+        if self.parent.is_none() && matches!(name, "apiVersion" | "kind") {
+            // Both versions were converted to one type, so a change of these is not seen.
+            return Ratcheting { current: None, parent: None };
+        }
+        Ratcheting { current: current.key(name), parent: Some(current) }
+    }
+
+    fn index(self, index: usize) -> Ratcheting<'a, 'o> {
+        let Some(current) = self.current else { return self };
+        Ratcheting { current: current.index(index), parent: Some(current) }
+    }
+}
+
+struct Run<'s> {
+    schema: &'s StructuralSchema,
+    budget: u64,
+    findings: RuleFindings,
+}
+
+impl Run<'_> {
+    fn node(
+        &mut self,
+        rules: &RuleNode,
+        value: &Value,
+        old: Option<&Value>,
+        ratcheting: Ratcheting<'_, '_>,
+        path: &Path<'_>,
+    ) -> Result<(), Spent> {
+        // Rules about null stand at the object or list around it.
+        if value.is_null() {
+            return Ok(());
+        }
+        let old = old.filter(|old| !old.is_null());
+        self.rules(rules, value, old, ratcheting, path)?;
+        for alternative in &rules.all_of {
+            let ratcheting = Ratcheting { current: None, parent: ratcheting.parent };
+            self.node(alternative, value, old, ratcheting, path)?;
+        }
+        match value {
+            Value::Array(items) => {
+                let Some(item_rules) = &rules.items else { return Ok(()) };
+                let old = old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                let schema = self.schema;
+                let old = KeyedItems::new(schema, schema.node(rules.node), old);
+                for (index, item) in items.iter().enumerate() {
+                    let old = old.find(item);
+                    self.node(item_rules, item, old, ratcheting.index(index), &path.index(index))?;
+                }
+                Ok(())
+            }
+            Value::Object(members) => {
+                self.members(rules, members, old.and_then(Value::as_object), ratcheting, path)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn members(
+        &mut self,
+        rules: &RuleNode,
+        members: &Map,
+        old: Option<&Map>,
+        ratcheting: Ratcheting<'_, '_>,
+        path: &Path<'_>,
+    ) -> Result<(), Spent> {
+        if let Some(rules) = &rules.additional {
+            for (name, value) in members {
+                let old = old.and_then(|old| old.get(name));
+                self.node(rules, value, old, ratcheting.key(name), &path.key(name))?;
+            }
+        }
+        for (name, rules) in &rules.properties {
+            if let Some(value) = members.get(&**name) {
+                let old = old.and_then(|old| old.get(&**name));
+                self.node(rules, value, old, ratcheting.key(name), &path.child(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(
+        &mut self,
+        rules: &RuleNode,
+        value: &Value,
+        old: Option<&Value>,
+        ratcheting: Ratcheting<'_, '_>,
+        path: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let node = self.schema.node(rules.node);
+        if let Some(error) = rules.error {
+            self.invalid(path, node, format!("rule compiler initialization error: {error}"));
+            return Ok(());
+        }
+        if rules.rules.is_empty() {
+            return Ok(());
+        }
+        if self.budget == 0 {
+            self.invalid(path, node, OUT_OF_BUDGET.to_owned());
+            return Err(Spent);
+        }
+        let own = CelValue::from_object(value, &*rules.view);
+        let old_self = old.map(|old| CelValue::from_object(old, &*rules.view));
+        for (rule, compiled) in &rules.rules {
+            if let Some(error) = &compiled.error {
+                self.invalid(path, node, format!("rule compile error: {}", error.detail()));
+                continue;
+            }
+            let Some(program) = &compiled.program else { continue };
+            let optional = rule.optional_old_self == Some(true);
+            if compiled.uses_old_self && old.is_none() && !optional {
+                continue;
+            }
+            let activation = activation(&own, old_self.as_ref(), optional);
+            let result = match &activation {
+                Ok(activation) => self.evaluate(program, activation, path, node)?,
+                Err(error) => Err(error.clone()),
+            };
+            match (result, &activation) {
+                (Ok(result), Ok(activation)) => {
+                    if result != Some(true) {
+                        self.failed(rule, compiled, activation, value, node, ratcheting, path)?;
+                    }
+                }
+                (Ok(_), Err(_)) => {}
+                (Err(error), _) => {
+                    let text = rule_text(rule);
+                    match &error {
+                        EvaluationError::CostLimitExceeded => {
+                            let detail = format!(
+                                "'{error}': no further validation rules will be run due to call cost exceeds limit for \
+                                 rule: {text}"
+                            );
+                            self.invalid(path, node, detail);
+                            return Err(Spent);
+                        }
+                        error if error.to_string().starts_with("no such overload") => {
+                            let detail = format!(
+                                "'{error}': call arguments did not match a supported operator, function or macro \
+                                 signature for rule: {text}"
+                            );
+                            self.invalid(path, node, detail);
+                        }
+                        error => self.invalid(path, node, format!("{error} evaluating rule: {text}")),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a rule and takes what it cost off the budget. The result is `None` when it is no boolean.
+    fn evaluate<'a>(
+        &mut self,
+        program: &'a Program,
+        activation: &Activation<'a>,
+        path: &Path<'_>,
+        node: &Node,
+    ) -> Result<Result<Option<bool>, EvaluationError>, Spent> {
+        let mut left = PER_CALL_LIMIT;
+        let result = program.evaluate(activation, &mut left);
+        match self.budget.checked_sub(PER_CALL_LIMIT - left) {
+            Some(budget) => self.budget = budget,
+            None => {
+                self.invalid(path, node, OUT_OF_BUDGET.to_owned());
+                return Err(Spent);
+            }
+        }
+        Ok(result.map(|result| result.as_bool()))
+    }
+
+    /// Tells of a rule that does not hold.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the one place where all that is known of a rule comes together"
+    )]
+    fn failed<'a>(
+        &mut self,
+        rule: &Rule,
+        compiled: &'a CompiledRule,
+        activation: &Activation<'a>,
+        value: &Value,
+        node: &Node,
+        ratcheting: Ratcheting<'_, '_>,
+        path: &Path<'_>,
+    ) -> Result<(), Spent> {
+        let mut field = path.to_field_path();
+        if !compiled.field_path.is_empty() {
+            field = field.child(&compiled.field_path);
+        }
+        let ratcheted = !compiled.uses_old_self && ratcheting.is_unchanged();
+        let detail = match &compiled.message_expression {
+            None => None,
+            Some(program) => match self.message(program, &rule.message_expression, activation) {
+                Ok(message) => message,
+                Err(detail) => {
+                    self.add(FieldError::invalid(&field, type_name(node), detail), ratcheted);
+                    return Err(Spent);
+                }
+            },
+        };
+        let detail = detail.unwrap_or_else(|| match rule.message.is_empty() {
+            true => format!("failed rule: {}", rule_text(rule)),
+            false => rule.message.trim().to_owned(),
+        });
+        // Objects and lists are not shown: they may be large.
+        let shown = !matches!(node.ty, Some(JsonType::Object | JsonType::Array));
+        let (error_type, bad_value, detail) = match rule.reason.as_deref() {
+            Some("FieldValueForbidden") => (ErrorType::Forbidden, None, detail),
+            Some("FieldValueRequired") => (ErrorType::Required, None, detail),
+            Some("FieldValueDuplicate") => (ErrorType::Duplicate, Some(value), String::new()),
+            _ => (ErrorType::Invalid, Some(value), detail),
+        };
+        let bad_value = bad_value.filter(|_| shown).cloned();
+        self.add(FieldError { error_type, field, bad_value, shown_as: None, detail }, ratcheted);
+        Ok(())
+    }
+
+    /// The message that an expression makes; `None` when it makes none that can be shown. The error is the detail of what is
+    /// told when the budget is spent.
+    fn message<'a>(
+        &mut self,
+        program: &'a Program,
+        source: &str,
+        activation: &Activation<'a>,
+    ) -> Result<Option<String>, String> {
+        let mut left = PER_CALL_LIMIT;
+        let result = program.evaluate(activation, &mut left);
+        let Some(budget) = self.budget.checked_sub(PER_CALL_LIMIT - left) else {
+            let detail = "messageExpression evaluation failed due to running out of cost budget, no further validation \
+                          rules will be run";
+            return Err(detail.to_owned());
+        };
+        if result.as_ref().err() == Some(&EvaluationError::CostLimitExceeded) {
+            let source = pintle_machinery::error_list::quote(source);
+            return Err(format!(
+                "no further validation rules will be run due to call cost exceeds limit for messageExpression: {source}"
+            ));
+        }
+        self.budget = budget;
+        let Ok(message) = result else { return Ok(None) };
+        let message = message.as_str().map(str::trim).unwrap_or_default();
+        let fits = !message.is_empty() && message.len() <= MAX_MESSAGE && !message.contains('\n');
+        Ok(fits.then(|| message.to_owned()))
+    }
+
+    /// An error that shows the name of the type instead of the value.
+    fn invalid(&mut self, path: &Path<'_>, node: &Node, detail: String) {
+        self.findings.errors.push(FieldError::invalid(&path.to_field_path(), type_name(node), detail));
+    }
+
+    fn add(&mut self, error: FieldError, ratcheted: bool) {
+        match ratcheted {
+            true => self.findings.warnings.push(error.to_string()),
+            false => self.findings.errors.push(error),
+        }
+    }
+}
+
+/// The old items of a list of type map; of other lists, none: theirs have no counterpart.
+struct KeyedItems<'s, 'v> {
+    keys: Vec<&'s str>,
+    by_keys: HashMap<Vec<&'v Value>, &'v Value>,
+}
+
+impl<'s, 'v> KeyedItems<'s, 'v> {
+    fn new(schema: &'s StructuralSchema, node: &Node, old: &'v [Value]) -> KeyedItems<'s, 'v> {
+        let is_map = node.list_type == ListType::Map && node.ty == Some(JsonType::Array);
+        let keys = match is_map && !old.is_empty() {
+            true => schema.strs(node.list_map_keys).collect(),
+            false => Vec::new(),
+        };
+        let mut items = KeyedItems { keys, by_keys: HashMap::new() };
+        if !items.keys.is_empty() {
+            for item in old {
+                if let Some(keys) = items.keys_of(item) {
+                    items.by_keys.entry(keys).or_insert(item);
+                }
+            }
+        }
+        items
+    }
+
+    fn keys_of<'i>(&self, item: &'i Value) -> Option<Vec<&'i Value>> {
+        let members = item.as_object()?;
+        let scalar = |name: &&str| {
+            members.get(*name).filter(|key| !key.is_null() && !key.is_array() && !key.is_object())
+        };
+        self.keys.iter().map(scalar).collect()
+    }
+
+    fn find(&self, item: &Value) -> Option<&'v Value> {
+        if self.by_keys.is_empty() {
+            return None;
+        }
+        let keys = self.keys_of(item)?;
+        self.by_keys.get(keys.as_slice()).copied()
+    }
+}
+
+/// The variables of a rule. An error when the data does not fit the schema.
+fn activation<'a>(
+    own: &Result<CelValue<'a>, EvaluationError>,
+    old: Option<&Result<CelValue<'a>, EvaluationError>>,
+    optional: bool,
+) -> Result<Activation<'a>, EvaluationError> {
+    let activation = Activation::new().with(SELF, own.clone()?);
+    let old = match old {
+        Some(old) => Some(old.clone()?),
+        None => None,
+    };
+    Ok(match (optional, old) {
+        (true, old) => activation.with(OLD_SELF, CelValue::optional(old)),
+        (false, Some(old)) => activation.with(OLD_SELF, old),
+        (false, None) => activation,
+    })
+}
+
+fn type_name(node: &Node) -> &'static str {
+    node.ty.map_or("", JsonType::name)
+}
+
+/// How messages call a rule.
+fn rule_text(rule: &Rule) -> &str {
+    match rule.message.is_empty() {
+        true => rule.rule.trim(),
+        false => rule.message.trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
