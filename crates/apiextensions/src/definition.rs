@@ -29,6 +29,8 @@ mod spec;
 mod structural_rules;
 mod subresources;
 pub(crate) mod valid_path;
+mod violations;
 
 pub(crate) use conversion_rules::check_ca_bundle;
 pub(crate) use strategy::{DefinitionStrategy, StatusStrategy};
+pub(crate) use violations::{Violations, violations};

@@ -44,7 +44,7 @@ pub(crate) struct Spec {
 }
 
 /// Names, as asked for and as accepted.
-#[derive(Deserialize, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Deserialize, Default, Clone, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Names {
     pub(crate) plural: String,

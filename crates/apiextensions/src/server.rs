@@ -66,6 +66,11 @@ impl ApiExtensions {
         vec![Box::new(self.metrics.clone())]
     }
 
+    /// Tells whether every definition that was there at the start has been looked at.
+    pub fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.clone()
+    }
+
     /// Waits until every definition that was there at the start is served, if it is to be.
     pub async fn wait_synced(&self) {
         // Who has ended will serve nothing more.

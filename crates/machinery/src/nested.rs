@@ -74,7 +74,12 @@ mod tests {
                 "spec.n.deep",
                 Err(".spec.n.deep accessor error: 3 is of the type int64, expected map[string]interface{}"),
             ),
-            ("list.n", Err(".list.n accessor error: [1] is of the type []interface {}, expected map[string]interface{}")),
+            (
+                "list.n",
+                Err(
+                    ".list.n accessor error: [1] is of the type []interface {}, expected map[string]interface{}",
+                ),
+            ),
         ];
         for (path, expected) in rows {
             assert_eq!(nested_int64(&object, path), expected.map_err(str::to_owned), "{path}");

@@ -97,6 +97,15 @@ pub(crate) fn build(
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
+    let synced = api_extensions.synced();
+    health.add(
+        "poststarthook/crd-informer-synced",
+        CheckScope::Always,
+        Arc::new(move || match *synced.borrow() {
+            true => Ok(()),
+            false => Err("definitions are not known yet".to_owned()),
+        }),
+    );
     let stopping = shutdown.clone();
     health.add(
         "shutdown",

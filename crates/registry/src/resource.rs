@@ -1,8 +1,8 @@
 //! The declaration of a resource.
 
 use crate::{
-    Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy, Subresource,
-    TableConvertor,
+    Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy,
+    Subresource, TableConvertor,
 };
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;

@@ -88,6 +88,18 @@ pub trait Strategy: Send + Sync {
         validate_object_meta_update(object, old, &FieldPath::new("metadata"))
     }
 
+    /// As [`Strategy::validate_update`], which it calls unless a kind's validation has something to say also of what it
+    /// lets pass: the client is told, whether the update is accepted or not.
+    fn check_update(
+        &self,
+        context: &RequestContext<'_>,
+        object: &Value,
+        old: &Value,
+        _warnings: &mut Vec<String>,
+    ) -> ErrorList {
+        self.validate_update(context, object, old)
+    }
+
     /// What the client should know of an update that is accepted all the same.
     fn warnings_on_update(
         &self,

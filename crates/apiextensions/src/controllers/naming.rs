@@ -66,6 +66,42 @@ impl Group {
             self.accepted.insert(definition.to_owned(), names);
         }
     }
+
+    /// What a definition gets of the names it wants, and what is told of the others. The last conflict is the one that is
+    /// told.
+    fn decide(&self, wanted: &Names, accepted: &Names) -> Outcome {
+        let mut outcome = Outcome {
+            names: accepted.clone(),
+            status: "True",
+            reason: "NoConflicts",
+            message: "no conflicts found".to_owned(),
+        };
+        let (resources, kinds) = (&self.resources, &self.kinds);
+        outcome.give(&wanted.plural, resources, "PluralConflict", |names| &mut names.plural);
+        outcome.give(&wanted.singular, resources, "SingularConflict", |names| &mut names.singular);
+        if wanted.short_names != accepted.short_names {
+            let new = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
+            let mut conflicts: Vec<String> = Vec::new();
+            for conflict in new.filter(|name| resources.has(name)).map(|name| in_use(name)) {
+                if !conflicts.contains(&conflict) {
+                    conflicts.push(conflict);
+                }
+            }
+            match conflicts.as_slice() {
+                [] => outcome.names.short_names.clone_from(&wanted.short_names),
+                [one] => outcome.refuse("ShortNamesConflict", one.clone()),
+                several => outcome.refuse("ShortNamesConflict", format!("[{}]", several.join(", "))),
+            }
+        }
+        outcome.give(&wanted.kind, kinds, "KindConflict", |names| &mut names.kind);
+        outcome.give(&wanted.list_kind, kinds, "ListKindConflict", |names| &mut names.list_kind);
+        outcome.names.categories.clone_from(&wanted.categories);
+        outcome
+    }
+}
+
+fn in_use(name: &str) -> String {
+    format!("{} is already in use", quote(name))
 }
 
 fn resource_names(names: &Names) -> impl Iterator<Item = &String> {
@@ -80,66 +116,33 @@ struct Outcome {
     message: String,
 }
 
+impl Outcome {
+    /// Gives one name, unless another definition has it.
+    fn give(
+        &mut self,
+        wanted: &String,
+        owners: &Owners,
+        reason: &'static str,
+        place: fn(&mut Names) -> &mut String,
+    ) {
+        let own = place(&mut self.names);
+        match wanted != own && owners.has(wanted) {
+            true => self.refuse(reason, in_use(wanted)),
+            false => own.clone_from(wanted),
+        }
+    }
+
+    fn refuse(&mut self, reason: &'static str, message: String) {
+        (self.status, self.reason, self.message) = ("False", reason, message);
+    }
+}
+
 impl Naming {
     pub(crate) fn new(context: Context) -> Naming {
         Naming { context, groups: Mutex::default() }
     }
 
-    fn decide(&self, group: &str, wanted: &Names, accepted: &Names) -> Outcome {
-        let groups = self.groups.lock();
-        let none = Group::default();
-        let group = groups.get(group).unwrap_or(&none);
-        let mut names = accepted.clone();
-        let mut outcome = ("True", "NoConflicts", "no conflicts found".to_owned());
-        let taken = |wanted: &str, own: &str, owners: &Owners| {
-            (wanted != own && owners.has(wanted)).then(|| format!("{} is already in use", quote(wanted)))
-        };
-        let mut single =
-            |wanted: &String, own: &String, owners: &Owners, reason, name: &mut String| match taken(
-                wanted, own, owners,
-            ) {
-                Some(message) => outcome = ("False", reason, message),
-                None => name.clone_from(wanted),
-            };
-        let (resources, kinds) = (&group.resources, &group.kinds);
-        single(&wanted.plural, &accepted.plural, resources, "PluralConflict", &mut names.plural);
-        single(&wanted.singular, &accepted.singular, resources, "SingularConflict", &mut names.singular);
-        let mut outcome_short = None;
-        if wanted.short_names != accepted.short_names {
-            let others = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
-            let mut conflicts: Vec<String> = Vec::new();
-            for conflict in others.filter_map(|name| taken(name, "", resources)) {
-                if !conflicts.contains(&conflict) {
-                    conflicts.push(conflict);
-                }
-            }
-            match conflicts.as_slice() {
-                [] => names.short_names.clone_from(&wanted.short_names),
-                [one] => outcome_short = Some(one.clone()),
-                several => outcome_short = Some(format!("[{}]", several.join(", "))),
-            }
-        }
-        let mut kind_outcome = None;
-        let mut kind =
-            |wanted: &String, own: &String, reason, name: &mut String| match taken(wanted, own, kinds) {
-                Some(message) => kind_outcome = Some(("False", reason, message)),
-                None => name.clone_from(wanted),
-            };
-        kind(&wanted.kind, &accepted.kind, "KindConflict", &mut names.kind);
-        kind(&wanted.list_kind, &accepted.list_kind, "ListKindConflict", &mut names.list_kind);
-        // The last conflict is the one that is told.
-        if let Some(message) = outcome_short {
-            outcome = ("False", "ShortNamesConflict", message);
-        }
-        if let Some(conflict) = kind_outcome {
-            outcome = conflict;
-        }
-        names.categories.clone_from(&wanted.categories);
-        let (status, reason, message) = outcome;
-        Outcome { names, status, reason, message }
-    }
-
-    /// Puts the outcome into the definition; `None` when that changes nothing.
+    /// Puts the outcome into the definition.
     fn apply(&self, name: &str, mut definition: Value) -> Result<Value, Status> {
         let read = |path: &str| -> Result<Names, Status> {
             match definition.at(path) {
@@ -152,7 +155,7 @@ impl Naming {
             return Ok(definition);
         }
         let group = definition.str_at("spec.group").to_owned();
-        let outcome = self.decide(&group, &wanted, &accepted);
+        let outcome = self.groups.lock().entry(group.clone()).or_default().decide(&wanted, &accepted);
         let says = condition::Says {
             condition_type: "NamesAccepted",
             status: outcome.status,
@@ -243,5 +246,73 @@ impl Controller for Naming {
 
     fn sync<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(self.context.update_status(name, move |definition| self.apply(name, definition)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plural: &str, singular: &str, short: &[&str], kind: &str) -> Names {
+        Names {
+            plural: plural.to_owned(),
+            singular: singular.to_owned(),
+            short_names: short.iter().map(|name| (*name).to_owned()).collect(),
+            kind: kind.to_owned(),
+            list_kind: format!("{kind}List"),
+            categories: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_owner_in_its_group() {
+        let mut group = Group::default();
+        group.set("boxes.g", Some(names("boxes", "box", &["bx", "b"], "Box")));
+        let none = Names::default();
+        let decide = |wanted: Names, accepted: &Names| {
+            let outcome = group.decide(&wanted, accepted);
+            (outcome.status, outcome.reason, outcome.message, outcome.names)
+        };
+        let free = names("cases", "case", &["c"], "Case");
+        assert_eq!(
+            decide(free.clone(), &none),
+            ("True", "NoConflicts", "no conflicts found".to_owned(), free.clone())
+        );
+        let rows = [
+            (names("bx", "case", &[], "Case"), "PluralConflict", "\"bx\" is already in use"),
+            (names("cases", "boxes", &[], "Case"), "SingularConflict", "\"boxes\" is already in use"),
+            (
+                names("cases", "case", &["b", "c", "bx", "b"], "Case"),
+                "ShortNamesConflict",
+                "[\"b\" is already in use, \"bx\" is already in use]",
+            ),
+            (names("cases", "case", &["b"], "Case"), "ShortNamesConflict", "\"b\" is already in use"),
+            (names("cases", "case", &[], "BoxList"), "KindConflict", "\"BoxList\" is already in use"),
+            // The last conflict is told.
+            (names("boxes", "box", &["b"], "Box"), "ListKindConflict", "\"BoxList\" is already in use"),
+        ];
+        for (wanted, reason, message) in rows {
+            let (status, told, why, _) = decide(wanted, &none);
+            assert_eq!((status, told, why.as_str()), ("False", reason, message));
+        }
+        // What is free is given all the same, and what one has stays one's own.
+        let (_, _, _, given) = decide(names("cases", "box", &["c"], "Case"), &none);
+        assert_eq!(given, Names { singular: String::new(), ..free });
+        let own = names("boxes", "box", &["bx", "b"], "Box");
+        let wanted = names("boxes", "box", &["b", "new"], "Box");
+        assert_eq!(decide(wanted.clone(), &own).3, wanted);
+    }
+
+    #[test]
+    fn names_are_free_when_the_last_owner_has_gone() {
+        let mut group = Group::default();
+        let own = names("boxes", "box", &[], "Box");
+        group.set("boxes.g", Some(own.clone()));
+        group.set("other.g", Some(names("boxes", "other", &[], "Other")));
+        group.set("boxes.g", None);
+        assert!(group.resources.has("boxes") && !group.resources.has("box") && !group.kinds.has("Box"));
+        group.set("other.g", None);
+        assert!(!group.resources.has("boxes"));
+        assert_eq!(group.decide(&own, &Names::default()).reason, "NoConflicts");
     }
 }

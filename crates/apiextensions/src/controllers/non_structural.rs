@@ -2,29 +2,16 @@
 //! written any more.
 
 use super::{Context, Controller, condition};
-use crate::{definition_view::Definition, informer::Change};
-use pintle_machinery::Status;
+use crate::{
+    definition::{Violations, violations},
+    informer::Change,
+};
+use pintle_machinery::{Status, ValueExt};
 use pintle_registry::BoxFuture;
 
 const CONDITION: &str = "NonStructuralSchema";
 
 pub(crate) struct NonStructural(pub(crate) Context);
-
-/// What is wrong, if anything is.
-fn violations(definition: &Definition) -> Option<String> {
-    definition
-        .spec
-        .preserve_unknown_fields
-        .then(|| "spec.preserveUnknownFields: Invalid value: true: must be false".to_owned())
-}
-
-fn is_due(definition: &Definition) -> bool {
-    match (violations(definition), definition.condition(CONDITION)) {
-        (None, None) => false,
-        (Some(message), Some(old)) => old.message != message,
-        _ => true,
-    }
-}
 
 impl Controller for NonStructural {
     fn name(&self) -> &'static str {
@@ -32,30 +19,34 @@ impl Controller for NonStructural {
     }
 
     fn wants(&self, change: &Change) -> Vec<String> {
-        let is_due = change.now.as_ref().is_some_and(|now| is_due(now));
+        let Some(now) = &change.now else { return Vec::new() };
+        let has_condition = now.condition(CONDITION).is_some();
+        let is_due = match now.spec.preserve_unknown_fields {
+            false => has_condition,
+            true => {
+                let before = change.before.as_ref().map(|before| before.metadata.generation);
+                !has_condition || before != Some(now.metadata.generation)
+            }
+        };
         is_due.then(|| change.name().to_owned()).into_iter().collect()
     }
 
     fn sync<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move {
-            let Some(definition) = self.0.definitions.get(name) else { return Ok(()) };
-            let found = violations(&definition);
-            let changed = self.0.update_status(name, |mut definition| {
-                match &found {
-                    Some(message) => condition::set(
-                        &mut definition,
-                        condition::Says {
-                            condition_type: CONDITION,
-                            status: "True",
-                            reason: "Violations",
-                            message,
-                        },
-                    ),
-                    None => condition::remove(&mut definition, CONDITION),
-                }
-                Ok(definition)
+        Box::pin(self.0.update_status(name, |mut definition| {
+            let Some(Violations { status, reason, message }) = violations(&definition) else {
+                condition::remove(&mut definition, CONDITION);
+                return Ok(definition);
+            };
+            let says = condition::Says { condition_type: CONDITION, status, reason, message: &message };
+            let is_said = condition::find(&definition, CONDITION).is_some_and(|old| {
+                old.str_at("status") == status
+                    && old.str_at("reason") == reason
+                    && old.str_at("message") == message
             });
-            changed.await
-        })
+            if !is_said {
+                condition::set(&mut definition, says);
+            }
+            Ok(definition)
+        }))
     }
 }

@@ -94,3 +94,55 @@ impl Queue {
         self.changed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{pin::pin, task::Poll};
+
+    /// The next name if there is one now.
+    async fn now(queue: &Queue) -> Option<String> {
+        let mut next = pin!(queue.next());
+        std::future::poll_fn(|context| {
+            Poll::Ready(match next.as_mut().poll(context) {
+                Poll::Ready(name) => Some(name),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_in_the_queue_once_and_worked_on_by_one() {
+        let queue = Queue::default();
+        for name in ["a", "b", "a"] {
+            queue.add(name.to_owned());
+        }
+        assert_eq!(now(&queue).await.as_deref(), Some("a"));
+        // What comes while it is worked on comes again afterwards.
+        queue.add("a".to_owned());
+        assert_eq!(now(&queue).await.as_deref(), Some("b"));
+        assert_eq!(now(&queue).await, None);
+        queue.succeeded("a");
+        assert_eq!(now(&queue).await.as_deref(), Some("a"));
+        queue.succeeded("a");
+        assert_eq!(now(&queue).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_comes_again_later_and_later() {
+        let queue = Queue::default();
+        queue.add("a".to_owned());
+        assert_eq!(queue.next().await, "a");
+        for delay in [5, 10, 20, 40] {
+            let failed = Instant::now();
+            queue.failed("a");
+            assert_eq!(now(&queue).await, None);
+            assert_eq!(queue.next().await, "a");
+            // The clock counts whole milliseconds.
+            assert!((delay..=delay + 1).contains(&failed.elapsed().as_millis()), "{:?}", failed.elapsed());
+        }
+        queue.succeeded("a");
+        assert_eq!(queue.state.lock().failures.len(), 0);
+    }
+}

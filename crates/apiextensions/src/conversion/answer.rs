@@ -42,7 +42,8 @@ pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec
 /// An answer of another kind cannot even be read. One that does not say what it is, is read all the same.
 fn check_kind(answer: &Value, version: ReviewVersion) -> Result<(), String> {
     let (api_version, kind) = (answer.str_at("apiVersion"), answer.str_at("kind"));
-    let known = [ReviewVersion::V1, ReviewVersion::V1beta1].into_iter().find(|own| own.api_version() == api_version);
+    let known =
+        [ReviewVersion::V1, ReviewVersion::V1beta1].into_iter().find(|own| own.api_version() == api_version);
     match (known, kind) {
         (_, "") => Ok(()),
         (Some(own), "ConversionReview") if own == version => Ok(()),
@@ -108,7 +109,9 @@ fn check_object(original: Value, converted: Value, to: &GroupVersion) -> Result<
         let path = format!("metadata.{name}");
         let (expected, received) = (original.str_at(&path), converted.str_at(&path));
         if expected != received {
-            return Err(returned(format!("invalid object: must have the same {shown}: {expected} != {received}")));
+            return Err(returned(format!(
+                "invalid object: must have the same {shown}: {expected} != {received}"
+            )));
         }
     }
     restore(original, converted).map_err(|why| returned(format!("invalid metadata: {why}")))
@@ -185,7 +188,10 @@ mod tests {
             |answer| answer.set("apiVersion", "apiextensions.k8s.io/v1beta1"),
             "failed: converting (v1beta1.ConversionReview) to (v1.ConversionReview): unknown conversion",
         );
-        prefixed(|answer| answer.set("response.convertedObjects", json!([])), "returned 0 objects, expected 1");
+        prefixed(
+            |answer| answer.set("response.convertedObjects", json!([])),
+            "returned 0 objects, expected 1",
+        );
         prefixed(
             |answer| first(answer).set("apiVersion", "x/y"),
             "returned invalid object at index 0: invalid groupVersion (expected g.io/v2, received x/y)",

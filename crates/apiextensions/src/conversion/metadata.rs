@@ -32,7 +32,10 @@ pub(super) fn restore(mut original: Value, mut converted: Value) -> Result<Value
                 metadata.insert(name.to_owned(), Value::Object(own));
             }
             Some(other) => {
-                return Err(format!("invalid metadata.{name} of type {} in converted object", go_type(&other)));
+                return Err(format!(
+                    "invalid metadata.{name} of type {} in converted object",
+                    go_type(&other)
+                ));
             }
         }
     }

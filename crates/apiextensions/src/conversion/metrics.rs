@@ -40,7 +40,8 @@ impl ConversionMetrics {
     /// When a name is not one, which the tests would show.
     pub(crate) fn new() -> Result<ConversionMetrics, prometheus::Error> {
         const RESULT: [&str; 2] = ["result", "failure_type"];
-        let buckets = vec![0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
+        let buckets =
+            vec![0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
         Ok(ConversionMetrics {
             requests: IntCounterVec::new(
                 Opts::new(
@@ -86,7 +87,10 @@ impl ConversionMetrics {
 
 impl Collector for ConversionMetrics {
     fn desc(&self) -> Vec<&Desc> {
-        [self.requests.desc(), self.durations.desc(), self.by_definition.desc()].into_iter().flatten().collect()
+        [self.requests.desc(), self.durations.desc(), self.by_definition.desc()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {

@@ -62,15 +62,23 @@ impl WebhookConverter {
         for place in 0..objects.len() {
             let Some(object) = objects.get_mut(place).and_then(|slot| slot.as_mut()) else { continue };
             if is_converted_by_name(object, &version) {
-                if let (Some(slot), Some(object)) = (done.get_mut(place), objects.get_mut(place).and_then(Option::take)) {
+                if let (Some(slot), Some(object)) =
+                    (done.get_mut(place), objects.get_mut(place).and_then(Option::take))
+                {
                     *slot = object;
                 }
                 continue;
             }
             let body = review::object(object);
             if size > 0 && size + body.len() > REVIEW_SIZE {
-                self.review(&mut objects, &mut done, std::mem::take(&mut places), std::mem::take(&mut bodies), to)
-                    .await?;
+                self.review(
+                    &mut objects,
+                    &mut done,
+                    std::mem::take(&mut places),
+                    std::mem::take(&mut bodies),
+                    to,
+                )
+                .await?;
                 size = 0;
             }
             size += body.len();
@@ -119,9 +127,7 @@ impl WebhookConverter {
         let answer = answer.and_then(|answer| answer.object()).map_err(|error| {
             Refused(FailureType::Call, format!("conversion webhook for {about} failed: {error}"))
         });
-        let found = answer.and_then(|answer| {
-            converted(answer, Question { version, uid: &uid, to, objects })
-        });
+        let found = answer.and_then(|answer| converted(answer, Question { version, uid: &uid, to, objects }));
         self.metrics.called(started.elapsed(), found.as_ref().err().map(|Refused(failure, _)| *failure));
         found.map_err(|Refused(_, why)| why)
     }

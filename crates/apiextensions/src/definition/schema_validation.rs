@@ -111,7 +111,10 @@ fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<F
         None => false,
         // These are not flags, and say something also by `false`.
         Some(Value::Bool(false)) => {
-            matches!(name, "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields")
+            matches!(
+                name,
+                "additionalProperties" | "additionalItems" | "x-kubernetes-preserve-unknown-fields"
+            )
         }
         Some(Value::String(text)) => !text.is_empty() || matches!(name, "$ref"),
         Some(Value::Array(items)) => !items.is_empty(),

@@ -2,7 +2,10 @@
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#status-subresource>).
 
 use super::{scale, schema::LazyStructural};
-use crate::{definition_view::Scale, structural::InvalidMetadata};
+use crate::{
+    definition_view::Scale,
+    structural::{InvalidMetadata, rules::RuleFindings},
+};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, GroupResource, GroupVersionKind, Status, Value, ValueExt,
     error_list::quote,
@@ -42,8 +45,8 @@ impl Rules {
         errors
     }
 
-    /// Whether the values, of which `old` had some already, are as the schema says.
-    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) {
+    /// Whether the values, of which `old` had some already, are as the schema says. Returns what is wrong and was so before.
+    fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
         errors.extend(self.schema.validate_values(object, old));
         if let Some(scale) = &self.scale {
             scale::validate_spec(scale, object, errors);
@@ -51,6 +54,14 @@ impl Rules {
         }
         errors.extend(self.schema.validate_embedded_resources(object));
         errors.extend(self.schema.validate_list_types(object, old));
+        self.validate_rules(object, old, errors)
+    }
+
+    /// Runs the rules of the schema. They are not run on an object whose shape is wrong.
+    fn validate_rules(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
+        let RuleFindings { errors: broken, warnings } = self.schema.validate_rules(object, old, errors);
+        errors.extend(broken);
+        warnings
     }
 }
 
@@ -103,6 +114,7 @@ impl Strategy for CustomResourceStrategy {
         }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
         errors = validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
+        // Nothing was wrong before.
         self.0.validate_content(object, None, &mut errors);
         errors
     }
@@ -123,13 +135,19 @@ impl Strategy for CustomResourceStrategy {
         }
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn check_update(
+        &self,
+        _context: &RequestContext<'_>,
+        object: &Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> ErrorList {
         let mut errors = self.0.validate_type_meta(object);
         if !errors.is_empty() {
             return errors;
         }
         errors = validate_object_meta_accessor_update(object, old, &FieldPath::new("metadata"));
-        self.0.validate_content(object, Some(old), &mut errors);
+        warnings.extend(self.0.validate_content(object, Some(old), &mut errors));
         errors
     }
 
@@ -197,7 +215,13 @@ impl Strategy for StatusStrategy {
         &["metadata", "spec"]
     }
 
-    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+    fn check_update(
+        &self,
+        _context: &RequestContext<'_>,
+        object: &Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> ErrorList {
         let mut errors = self.0.validate_type_meta(object);
         if !errors.is_empty() {
             return errors;
@@ -209,6 +233,7 @@ impl Strategy for StatusStrategy {
             scale::validate_status(scale, object, &mut errors);
         }
         errors.extend(rules.schema.validate_list_types(object, Some(old)));
+        warnings.extend(rules.validate_rules(object, Some(old), &mut errors));
         errors
     }
 

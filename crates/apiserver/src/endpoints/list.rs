@@ -5,9 +5,7 @@
 
 use super::{
     Exchange,
-    encoding::{
-        Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list_schema,
-    },
+    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list_schema},
     selection::Selection,
 };
 use crate::{

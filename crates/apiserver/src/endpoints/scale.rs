@@ -13,9 +13,7 @@ use super::{
 use crate::{
     body::{Body, RequestBody},
     negotiation::{self, Accepted, Offers},
-    registry::{
-        ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written,
-    },
+    registry::{ManagedWrite, Preconditions, Transform, TypeSchema, Upsert, VersionedResource, Written},
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
@@ -175,15 +173,14 @@ impl Transform for ScaleTransform<'_> {
                 Change::Patch(patch) => {
                     let schema = scale_schema()?;
                     let patched = patch.apply(before.clone(), schema, self.validation)?;
-                    let mut patched =
-                        read_patched(
-                            self.exchange,
-                            patched,
-                            patch.problems(),
-                            self.kind,
-                            schema,
-                            self.validation,
-                        )?;
+                    let mut patched = read_patched(
+                        self.exchange,
+                        patched,
+                        patch.problems(),
+                        self.kind,
+                        schema,
+                        self.validation,
+                    )?;
                     check_name(&patched, &self.exchange.info.name)?;
                     self.manager(&write, |manager| manager.update(Some(&before), &mut patched))?;
                     patched
@@ -300,7 +297,8 @@ fn custom_scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), 
 
 /// A scale that names its object and says nothing else.
 fn plain_scale_of(object: &Value) -> Value {
-    let mut scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
+    let mut scale =
+        json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
     for name in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.at(&format!("metadata.{name}")) {
             scale.set(&format!("metadata.{name}"), value.clone());

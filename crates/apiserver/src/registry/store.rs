@@ -350,7 +350,8 @@ impl Store {
         if let Some(shown) = &encoded.shown {
             object = shown.clone();
         }
-        if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored)) {
+        if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
+        {
             // What the storage version does not have is lost, and the client is to see that.
             object = versions.convert(object, &self.resource, &self.schema).await?;
             if let Some(revision) = revision {

@@ -290,7 +290,9 @@ impl Store {
         let mut errors =
             validate_object_meta_accessor(new, namespaced, validate_path_segment_name, &metadata());
         errors.extend(validate_object_meta_accessor_update(new, old, &metadata()));
-        errors.extend(strategy.validate_update(context, new, old));
+        let mut findings = Vec::new();
+        errors.extend(strategy.check_update(context, new, old, &mut findings));
+        warnings.extend(findings);
         if !errors.is_empty() {
             return Err(Status::invalid(&self.kind_of(new), new.name(), &errors));
         }

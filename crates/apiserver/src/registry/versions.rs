@@ -53,8 +53,7 @@ impl Versions {
         let version = self
             .find(api_version)
             .ok_or_else(|| format!("request to convert CR from an invalid group/version: {api_version}"))?;
-        let mut object =
-            json::decode(stored, version.schema.get()).map_err(|error| error.to_string())?.value;
+        let mut object = json::decode(stored, version.schema.get()).map_err(|error| error.to_string())?.value;
         let strategy = &version.resource.strategy;
         strategy.coerce(&mut object, false).map_err(|status| status.message)?;
         strategy.set_defaults(&mut object);
@@ -64,7 +63,12 @@ impl Versions {
     }
 
     /// The object of some JSON in the version of a declaration.
-    pub(super) async fn read(&self, json: &[u8], to: &Resource, schema: &TypeSchema) -> Result<Value, Status> {
+    pub(super) async fn read(
+        &self,
+        json: &[u8],
+        to: &Resource,
+        schema: &TypeSchema,
+    ) -> Result<Value, Status> {
         if is_of_version(json, to) {
             return Ok(json::decode(json, schema.get()).map_err(Status::internal_error)?.value);
         }

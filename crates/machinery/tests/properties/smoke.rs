@@ -2,10 +2,10 @@
 
 #[path = "../../../../fuzz/src/continue_tokens.rs"]
 pub(crate) mod continue_tokens;
-#[path = "../../../../fuzz/src/managed_fields.rs"]
-pub(crate) mod managed_fields;
 #[path = "../../../../fuzz/src/json_paths.rs"]
 pub(crate) mod json_paths;
+#[path = "../../../../fuzz/src/managed_fields.rs"]
+pub(crate) mod managed_fields;
 #[path = "../../../../fuzz/src/patches.rs"]
 pub(crate) mod patches;
 #[path = "../../../../fuzz/src/quantities.rs"]

@@ -53,8 +53,10 @@ async fn define(server: &Server, definition: &Value) {
     let answer = server.send(&format!("POST {DEFINITIONS}\n\n{definition}")).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     let name = definition["metadata"]["name"].as_str().unwrap();
-    until(server, &format!("{DEFINITIONS}/{name}"), |_, definition| condition(definition, "Established") == "True")
-        .await;
+    until(server, &format!("{DEFINITIONS}/{name}"), |_, definition| {
+        condition(definition, "Established") == "True"
+    })
+    .await;
 }
 
 fn condition(definition: &Value, condition_type: &str) -> String {
@@ -124,7 +126,8 @@ async fn a_custom_resource_from_definition_to_deletion() {
 #[tokio::test(flavor = "multi_thread")]
 async fn discovery_follows_the_definitions() {
     let server = Server::start().await;
-    let aggregated = "GET /apis\nAccept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let aggregated =
+        "GET /apis\nAccept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let group = |answer: &Value| {
         let items = answer["items"].as_array().unwrap();
         items.iter().find(|item| item["metadata"]["name"] == "example.com").cloned().unwrap_or_default()
@@ -160,7 +163,8 @@ async fn a_definition_is_served_within_milliseconds() {
     for index in 0..5 {
         let mut definition = boxes();
         definition["metadata"]["name"] = json!(format!("things{index}.example.com"));
-        definition["spec"]["names"] = json!({"plural": format!("things{index}"), "kind": format!("Thing{index}")});
+        definition["spec"]["names"] =
+            json!({"plural": format!("things{index}"), "kind": format!("Thing{index}")});
         let answer = server.send(&format!("POST {DEFINITIONS}\n\n{definition}")).await;
         assert_eq!(answer.status, 201, "{}", answer.text());
         let created = Instant::now();
@@ -220,8 +224,9 @@ async fn objects_stay_in_the_version_they_were_stored_in() {
     let created = server.send(&format!("POST {BOXES}\n\n{object}")).await;
     assert_eq!(created.status, 201, "{}", created.text());
     let patch = "[{\"op\":\"replace\",\"path\":\"/spec/versions/0/storage\",\"value\":false},{\"op\":\"replace\",\"path\":\"/spec/versions/1/storage\",\"value\":true}]";
-    let migrate =
-        format!("PATCH {DEFINITIONS}/boxes.example.com\nContent-Type: application/json-patch+json\n\n{patch}");
+    let migrate = format!(
+        "PATCH {DEFINITIONS}/boxes.example.com\nContent-Type: application/json-patch+json\n\n{patch}"
+    );
     let answer = server.send(&migrate).await;
     assert_eq!(answer.json()["status"]["storedVersions"], json!(["v1", "v2"]), "{}", answer.text());
     // The new storage version has no inches; the object is as it was all the same, until it is written again.
@@ -237,7 +242,9 @@ async fn objects_stay_in_the_version_they_were_stored_in() {
         serde_json::from_slice::<Value>(&value).unwrap()
     };
     assert_eq!(stored().await["apiVersion"], "example.com/v1");
-    let touched = server.send(&format!("PATCH {BOXES}/a\n{MERGE}\n\n{{\"metadata\":{{\"labels\":{{\"a\":\"b\"}}}}}}")).await;
+    let touched = server
+        .send(&format!("PATCH {BOXES}/a\n{MERGE}\n\n{{\"metadata\":{{\"labels\":{{\"a\":\"b\"}}}}}}"))
+        .await;
     assert_eq!(touched.status, 200, "{}", touched.text());
     let stored = stored().await;
     assert_eq!((&stored["apiVersion"], &stored["spec"]), (&json!("example.com/v2"), &json!({"size": 3})));
@@ -275,8 +282,7 @@ async fn names_are_given_once_and_given_on() {
     define(&server, &boxes()).await;
     let mut rival = boxes();
     rival["metadata"]["name"] = json!("cases.example.com");
-    rival["spec"]["names"] =
-        json!({"plural": "cases", "singular": "case", "kind": "Case", "listKind": "CaseList", "shortNames": ["bx"]});
+    rival["spec"]["names"] = json!({"plural": "cases", "singular": "case", "kind": "Case", "listKind": "CaseList", "shortNames": ["bx"]});
     let answer = server.send(&format!("POST {DEFINITIONS}\n\n{rival}")).await;
     assert_eq!(answer.status, 201, "{}", answer.text());
     let path = format!("{DEFINITIONS}/cases.example.com");

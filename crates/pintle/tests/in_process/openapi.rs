@@ -1,6 +1,6 @@
 //! OpenAPI: which documents there are, and the form of one.
 
-use crate::harness::{Server, Transcript, assert_transcript};
+use crate::harness::{PATIENCE, Server, Transcript, assert_transcript};
 use serde_json::Value;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,4 +71,68 @@ async fn documents_are_cached_by_their_hash() {
     let moved = server.send(&format!("GET {old}")).await;
     assert_eq!((moved.status, moved.header("location")), (301, url.as_str()));
     server.stop().await;
+}
+
+const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.open.example.com"},
+"spec":{"group":"open.example.com","scope":"Namespaced","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,
+"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","description":"one"}}}}}]}}"#;
+
+/// The URL of a document in the index, when it is there and `differs` from another.
+async fn url_of(server: &Server, key: &str, other: Option<&str>) -> Option<String> {
+    let index = server.send("GET /openapi/v3").await.json();
+    let url = index["paths"][key]["serverRelativeURL"].as_str().map(str::to_owned);
+    (url.as_deref() != other).then_some(url?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_follow_definitions() {
+    const KEY: &str = "apis/open.example.com/v1";
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let server = Server::start().await;
+    let core = url_of(&server, "api/v1", None).await;
+    let made =
+        server.send(&format!("POST {DEFINITIONS}\nContent-Type: application/json\n\n{DEFINITION}")).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let first = wait_for(async || url_of(&server, KEY, None).await).await;
+    let spec = async |url: &str| {
+        let document = server.send(&format!("GET {url}")).await;
+        assert_eq!(document.status, 200);
+        document.json()["components"]["schemas"]["com.example.open.v1.A"]["properties"]["spec"].clone()
+    };
+    assert_eq!(spec(&first).await["description"], "one");
+
+    let patch = r#"[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/description","value":"two"}]"#;
+    let patch = format!(
+        "PATCH {DEFINITIONS}/as.open.example.com\nContent-Type: application/json-patch+json\n\n{patch}"
+    );
+    assert_eq!(server.send(&patch).await.status, 200);
+    let second = wait_for(async || url_of(&server, KEY, Some(&first)).await).await;
+    assert_eq!(spec(&second).await["description"], "two");
+    let moved = server.send(&format!("GET {first}")).await;
+    assert_eq!((moved.status, moved.header("location")), (301, second.as_str()));
+    assert_eq!(url_of(&server, "api/v1", None).await, core, "other documents stay as they are");
+    let accept = "Accept: application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+    let protobuf = server.send(&format!("GET {second}\n{accept}")).await;
+    assert_eq!(protobuf.status, 200);
+    let all = server.send("GET /openapi/v2").await.json();
+    assert_eq!(all["definitions"]["com.example.open.v1.A"]["properties"]["spec"]["description"], "two");
+
+    assert_eq!(server.send(&format!("DELETE {DEFINITIONS}/as.open.example.com")).await.status, 200);
+    wait_for(async || (server.send(&format!("GET /openapi/v3/{KEY}")).await.status == 404).then_some(()))
+        .await;
+    assert_eq!(url_of(&server, KEY, None).await, None);
+    server.stop().await;
+}
+
+/// Asks until there is an answer.
+async fn wait_for<T>(mut condition: impl AsyncFnMut() -> Option<T>) -> T {
+    let answer = async {
+        loop {
+            match condition().await {
+                Some(answer) => return answer,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, answer).await.expect("what is waited for comes")
 }

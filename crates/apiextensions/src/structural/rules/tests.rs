@@ -232,7 +232,7 @@ fn costs_are_estimated_from_limits() {
         (
             json!({"type": "array", "maxItems": 10, "items": {"type": "integer"}}),
             "self.all(x, x > 0)",
-            64,
+            52,
             1_048_576,
         ),
         (json!({"type": "array", "items": {"type": "integer"}}), "self.all(x, x > 0)", 7_864_317, 1_048_576),
