@@ -65,6 +65,7 @@ mod tests {
     fn every_fuzz_target_is_declared_and_smoke_run() {
         let manifest = read("fuzz/Cargo.toml");
         let smoke = [
+            "apiextensions/tests/properties/smoke.rs",
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
@@ -72,9 +73,10 @@ mod tests {
         ]
         .map(|file| read(&format!("crates/{file}")))
         .concat();
-        let properties: String = files("crates/machinery/tests/properties")
+        let properties: String = ["apiextensions", "machinery"]
+            .map(|name| format!("crates/{name}/tests/properties"))
             .iter()
-            .map(|file| read(&format!("crates/machinery/tests/properties/{file}")))
+            .flat_map(|folder| files(folder).into_iter().map(move |file| read(&format!("{folder}/{file}"))))
             .collect();
         for file in files("fuzz/fuzz_targets") {
             assert!(manifest.contains(&format!("path = \"fuzz_targets/{file}\"")), "{file} is not declared");

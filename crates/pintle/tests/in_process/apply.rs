@@ -85,7 +85,9 @@ async fn configurations_that_are_none_are_refused() {
     let typed =
         |kind: &str, why: &str| format!("failed to create typed patch object (/a; /v1, Kind={kind}): {why}");
     let long = "m".repeat(129);
-    let rows: Vec<((String, (&str, &str)), String, u16, String)> = vec![
+    // Path and media type, body, code, message.
+    type Row<'a> = ((String, (&'a str, &'a str)), String, u16, String);
+    let rows: Vec<Row<'_>> = vec![
         (
             (format!("{MAPS}/a"), APPLY),
             fine.clone(),

@@ -151,7 +151,7 @@ async fn what_the_rules_name_is_stored_encrypted() {
     let disk = Disk::new();
     let server = disk.start_with("secrets, '*.apps'", &[ONE]).await;
     create_secret(&server).await;
-    let config_map = r#"{"metadata":{"name":"plain"},"data":{"greeting":"hello-from-the-config-map"}}"#;
+    let config_map = r#"{"metadata":{"name":"plain"},"data":{"greeting":"q7XkP2mZ9vLw4RtB"}}"#;
     create(&server, "/api/v1/namespaces/default/configmaps", config_map).await;
     let revision = r#"{"metadata":{"name":"r"},"revision":1,"data":{"note":"hidden-in-the-revision"}}"#;
     create(&server, "/apis/apps/v1/namespaces/default/controllerrevisions", revision).await;
@@ -162,7 +162,7 @@ async fn what_the_rules_name_is_stored_encrypted() {
     assert!(disk.stored(STORED_SECRET).await.starts_with(prefix));
     assert!(disk.stored("/registry/controllerrevisions/default/r").await.starts_with(prefix));
     assert!(!disk.stored("/registry/configmaps/default/plain").await.starts_with(b"k8s:enc:"));
-    assert!(disk.holds(b"hello-from-the-config-map"));
+    assert!(disk.holds(b"q7XkP2mZ9vLw4RtB"));
     for hidden in [PASSWORD.as_bytes(), b"hunter2", b"hidden-in-the-revision"] {
         assert!(!disk.holds(hidden), "{}", String::from_utf8_lossy(hidden));
     }
