@@ -129,7 +129,8 @@ impl ClusterIps<'_> {
 
     async fn claim(&self, address: IpAddr) -> Result<(), IpError> {
         let object = ip_address_object(address, self.namespace, self.name);
-        match self.registry.create(&ip_addresses(), "", object, WriteOptions::default()).await {
+        let options = WriteOptions { field_manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
+        match self.registry.create(&ip_addresses(), "", object, options).await {
             Ok(_) => Ok(()),
             Err(status) if status.reason == StatusReason::AlreadyExists => Err(IpError::Allocated),
             Err(status) => Err(IpError::Failed(status)),
