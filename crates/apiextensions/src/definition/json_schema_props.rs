@@ -57,7 +57,7 @@ pub(super) struct SchemaOrBool<'a> {
 /// What a property depends on.
 #[derive(Debug)]
 pub(super) enum Dependency<'a> {
-    Schema(JsonSchemaProps<'a>),
+    Schema(Box<JsonSchemaProps<'a>>),
     /// Names of properties.
     Properties(&'a Value),
 }
@@ -128,7 +128,7 @@ impl<'a> JsonSchemaProps<'a> {
                 let members = value.as_object().into_iter().flatten();
                 let read = |(name, value): (&'a String, &'a Value)| {
                     let dependency = match value {
-                        Value::Object(_) => Dependency::Schema(Self::read(value)),
+                        Value::Object(_) => Dependency::Schema(Box::new(Self::read(value))),
                         names => Dependency::Properties(names),
                     };
                     (name.as_str(), dependency)
@@ -209,7 +209,7 @@ impl<'a> Unsupported<'a> {
     /// Schemas that hold where a property is.
     pub(super) fn dependent_schemas(&self) -> impl Iterator<Item = (&'a str, &JsonSchemaProps<'a>)> {
         self.dependencies.iter().flatten().filter_map(|(name, dependency)| match dependency {
-            Dependency::Schema(schema) => Some((*name, schema)),
+            Dependency::Schema(schema) => Some((*name, &**schema)),
             Dependency::Properties(_) => None,
         })
     }
