@@ -38,4 +38,6 @@ pub(crate) fn values(data: &[u8]) {
         assert!(schema.validate_list_types(&object, Some(&old)).is_empty());
     }
     let _ = schema.validate_status_values(&object, &old);
+    let rules = schema.validate_rules(&object, Some(&old), &Vec::new());
+    assert_eq!(schema.validate_rules(&object, Some(&old), &Vec::new()).errors, rules.errors);
 }

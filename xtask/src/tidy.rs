@@ -65,6 +65,7 @@ mod tests {
     fn every_fuzz_target_is_declared_and_smoke_run() {
         let manifest = read("fuzz/Cargo.toml");
         let smoke = [
+            "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
             "storage/tests/fuzz_smoke.rs",
@@ -93,6 +94,7 @@ mod tests {
     fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
+            "cel_expression",
             "continue_token",
             "field_selector",
             "json_decode",

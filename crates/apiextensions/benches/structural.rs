@@ -5,6 +5,7 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use pintle_apiextensions::structural::{InvalidMetadata, StructuralSchema};
+use pintle_machinery::ValueExt;
 use serde_json::{Value, json};
 
 /// A schema like those of operators: a pod template's worth of nested objects, limits and alternatives.
@@ -56,7 +57,7 @@ fn structural(criterion: &mut Criterion) {
     schema.set_defaults(&mut complete);
     assert!(schema.validate(&complete, None).is_empty());
     let mut wrong = complete.clone();
-    wrong["spec"]["replicas"] = json!(-1);
+    wrong.set("spec.replicas", -1);
 
     let mut group = criterion.benchmark_group("structural");
     group.bench_function("read a schema", |bencher| bencher.iter(|| StructuralSchema::new(&definition)));

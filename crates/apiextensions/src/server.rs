@@ -25,10 +25,11 @@ pub struct ApiExtensions {
 }
 
 impl ApiExtensions {
-    /// Starts to serve what the definitions in `stores` define, until `stopping` turns true.
+    /// Starts to serve what the definitions in `stores` define, until `stopping` turns true. Where definitions are
+    /// switched off, nothing is defined and nothing served.
     ///
     /// # Errors
-    /// When `stores` has no definitions.
+    /// When the metrics cannot be made: a defect.
     pub fn start(
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
@@ -37,11 +38,16 @@ impl ApiExtensions {
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
         let context = Context { stores: stores.clone(), definitions: definitions.clone() };
-        // First come those who serve, so that what a controller says is true when it says so.
         let metrics = ConversionMetrics::new().map_err(Status::internal_error)?;
         let services = Arc::new(ClusterIpResolver::new(stores.clone()));
         let webhooks = Webhooks { services, metrics: metrics.clone() };
+        let (synced, is_synced) = watch::channel(false);
+        let Ok(store) = stores.store(&resource()) else {
+            synced.send_replace(true);
+            return Ok(ApiExtensions { definitions, synced: is_synced, tasks: Vec::new(), metrics });
+        };
         let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone(), webhooks);
+        // First come those who serve, so that what a controller says is true when it says so.
         let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving)];
         let mut tasks = Vec::new();
         run(Naming::new(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
@@ -49,8 +55,6 @@ impl ApiExtensions {
         run(NonStructural(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
         run(ApiApproval(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
         run(Finalizer(context), &mut handlers, &mut tasks, runtime, stopping);
-        let (synced, is_synced) = watch::channel(false);
-        let store = stores.store(&resource())?;
         let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
         tasks.push(runtime.spawn(informer.run(stopping.clone())));
         Ok(ApiExtensions { definitions, synced: is_synced, tasks, metrics })

@@ -250,6 +250,12 @@ impl CheckedAst {
         &self.expr
     }
 
+    /// Whether recursion over the tree may need more than the stack there is. A tree is no deeper than it is large.
+    pub(crate) fn is_deep(&self) -> bool {
+        const MANY_NODES: usize = 500;
+        self.types.len() > MANY_NODES
+    }
+
     /// The type of the value of the whole.
     pub fn result_type(&self) -> &Type {
         self.type_of(self.expr.id)

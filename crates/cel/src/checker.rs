@@ -1,10 +1,12 @@
 //! Gives every node a type, and every call the overloads it may mean.
 //!
 //! The rules are <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>, the order and texts of
-//! errors cel-go's. Two settings are Kubernetes': the elements of a list literal, and the keys and the values of a map
-//! literal, have one type; and numbers of different types can be ordered. No messages of Protocol Buffers are declared.
+//! errors cel-go's. As Kubernetes sets it, numbers of different types can be ordered, and once all types are known the
+//! elements of a list literal, and the keys and the values of a map literal, must have one type. No messages of Protocol
+//! Buffers are declared.
 
 mod assignability;
+mod format;
 mod literals;
 #[cfg(test)]
 mod tests;

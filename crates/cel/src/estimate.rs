@@ -12,6 +12,7 @@ mod range;
 pub use range::Estimate;
 
 use crate::ast::{Call, CheckedAst, Comprehension, Expr, ExprId, ExprKind, List, Literal, MapEntry, Select};
+use crate::stack::with_room;
 use crate::types::Type;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -30,7 +31,7 @@ const STRING_TRAVERSAL: f64 = 0.1;
 const REGEX_LENGTH: f64 = 0.25;
 
 /// Knows how large the values of variables and their parts may be.
-pub trait SizeEstimator {
+pub trait SizeEstimator: Sync {
     /// The size of a value, as `size()` would count it. `path` leads from a variable over fields to the value; the
     /// parts of lists and maps are `@items`, `@indices`, `@keys` and `@values`. Empty when no variable leads there.
     fn size(&self, path: &[Rc<str>], value_type: &Type) -> Option<Estimate>;
@@ -48,6 +49,11 @@ impl SizeEstimator for UnknownSizes {
 
 /// What an evaluation of a checked expression may cost.
 pub fn estimate_cost(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
+    // Without a thread for a deep expression nothing is known of its cost, which is then as high as can be.
+    with_room(ast.is_deep(), || estimate_here(ast, sizes)).unwrap_or(Estimate::UNKNOWN)
+}
+
+fn estimate_here(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
     let mut coster = Coster {
         ast,
         sizes,

@@ -63,3 +63,56 @@ pub(crate) fn no_such_overload(name: &str, args: &[Value<'_>]) -> EvaluationErro
 fn bounded(length: usize) -> Result<(), EvaluationError> {
     if length > MAX_TEXT_LENGTH { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ast::operators::{
+        CONDITIONAL, EQUALS, INDEX, LOGICAL_AND, LOGICAL_OR, NOT_EQUALS, NOT_STRICTLY_FALSE, OPTIONAL_INDEX,
+        OPTIONAL_SELECT,
+    };
+    use crate::declarations::Declarations;
+
+    #[test]
+    fn every_declared_function_does_something() {
+        // What is more than a function of its arguments is part of the plan.
+        let planned = [
+            CONDITIONAL,
+            EQUALS,
+            INDEX,
+            LOGICAL_AND,
+            LOGICAL_OR,
+            NOT_EQUALS,
+            NOT_STRICTLY_FALSE,
+            OPTIONAL_INDEX,
+            OPTIONAL_SELECT,
+            "or",
+            "orValue",
+        ];
+        // The authorizer is not a variable of validation rules.
+        let of_authorizer = [
+            "path",
+            "group",
+            "serviceAccount",
+            "resource",
+            "subresource",
+            "namespace",
+            "name",
+            "check",
+            "allowed",
+            "reason",
+            "errored",
+            "error",
+            "fieldSelector",
+            "labelSelector",
+        ];
+        for (name, overloads) in Declarations::kubernetes().functions() {
+            if planned.contains(&name) || of_authorizer.contains(&name) {
+                continue;
+            }
+            for overload in overloads {
+                assert!(lookup(name, overload.id).is_some(), "{name} {}", overload.id);
+            }
+        }
+    }
+}

@@ -88,6 +88,22 @@ fn managed_fields(criterion: &mut Criterion) {
     criterion.bench_function("managed_fields/apply_config_map", |bencher| {
         bencher.iter(|| applier.apply(Some(black_box(&applied)), &changed, false));
     });
+
+    let applier = manager("applier", "");
+    let mut config = pod();
+    for part in ["status", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp"] {
+        config.remove_at(part);
+    }
+    config.set("kind", "Pod");
+    config.set("apiVersion", "v1");
+    let applied = applier.apply(Some(&live), &config, true).expect("it is forced");
+    criterion.bench_function("managed_fields/apply_pod_without_change", |bencher| {
+        bencher.iter(|| applier.apply(Some(black_box(&applied)), &config, false));
+    });
+    config.set("metadata.labels.seen", "1");
+    criterion.bench_function("managed_fields/apply_pod", |bencher| {
+        bencher.iter(|| applier.apply(Some(black_box(&applied)), &config, false));
+    });
 }
 
 criterion_group!(benches, managed_fields);

@@ -1,5 +1,7 @@
 //! The documents about custom resources: what is in them, and what it costs to make them.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
 use pintle_openapi::{CustomDefinitions, OpenApi, PublishedDefinition};
 use serde_json::{Value, json};
 use std::{

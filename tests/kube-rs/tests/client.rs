@@ -294,6 +294,7 @@ async fn two_appliers_at_peace() -> Result {
     assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a", "b", "both"]);
     let left = maps.patch("shared", &bob, &applied(&[])).await?;
     assert_eq!(data(&left).keys().collect::<Vec<_>>(), ["a"]);
-    assert_eq!(appliers(&left), owners(&[("alice", &["a"])]));
+    // An empty map is owned, though it holds nothing.
+    assert_eq!(appliers(&left), owners(&[("alice", &["a"]), ("bob", &[])]));
     Ok(())
 }

@@ -120,14 +120,14 @@ impl StructuralSchema {
     /// As [`StructuralSchema::validate_values`], of an update through the `status` subresource: only the status is looked
     /// at, and messages take it for the whole.
     pub fn validate_status_values(&self, object: &Value, old: &Value) -> ErrorList {
-        let members =
-            |object: &'_ Value| object.as_object().and_then(|members| members.get("status")).cloned();
-        let (Some(status), Some(node)) = (members(object), self.property(self.root_node(), "status")) else {
-            return ErrorList::new();
-        };
-        let old = members(old).unwrap_or_default();
-        let old = Correlated::new(self, node, &status, &old);
-        values::validate(self, node, &status, Some(&old), &FieldPath::new("status"))
+        fn status(object: &Value) -> Option<&Value> {
+            object.as_object()?.get("status")
+        }
+        let node = self.property(self.root_node(), "status");
+        let (Some(value), Some(node)) = (status(object), node) else { return ErrorList::new() };
+        let old = status(old).unwrap_or(&Value::Null);
+        let old = Correlated::new(self, node, value, old);
+        values::validate(self, node, value, Some(&old), &FieldPath::new("status"))
     }
 
     /// Checks type and metadata of embedded resources, on create and update alike.

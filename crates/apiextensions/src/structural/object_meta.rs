@@ -249,12 +249,11 @@ fn validate_resource(members: &Map, path: &FieldPath, errors: &mut ErrorList) {
         Some(Value::String(text)) if text.is_empty() => {
             errors.push(FieldError::invalid(&api_version, "", "must not be empty"));
         }
-        Some(Value::String(text)) => {
-            if GroupVersion::parse(text).is_none() {
-                let detail = format!("unexpected GroupVersion string: {text}");
-                errors.push(FieldError::invalid(&api_version, text.as_str(), detail));
-            }
+        Some(Value::String(text)) if GroupVersion::parse(text).is_none() => {
+            let detail = format!("unexpected GroupVersion string: {text}");
+            errors.push(FieldError::invalid(&api_version, text.as_str(), detail));
         }
+        Some(Value::String(_)) => {}
         Some(value) => errors.push(FieldError::invalid(&api_version, value.clone(), "must be a string")),
     }
     match members.get("kind") {

@@ -6,7 +6,7 @@ pub(crate) mod structural;
 const ROUNDS: u32 = 3_000;
 
 /// Schemas and objects with everything that schemas may have.
-const CORPUS: [&str; 4] = [
+const CORPUS: [&str; 5] = [
     r#"{"schema":{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{
         "a":{"type":"string","pattern":"^[a-z]+$","maxLength":5,"default":"x"},"n":{"type":"integer","format":"int32","minimum":1,
         "maximum":9,"multipleOf":2},"d":{"type":"string","format":"date-time"},"e":{"type":"string","enum":["p","q"]}}}}},
@@ -26,6 +26,10 @@ const CORPUS: [&str; 4] = [
         "oneOf":[{"properties":{"a":{"enum":[1]}}},{"not":{"required":["c"]}}],"allOf":[{"maxProperties":2}],
         "properties":{"a":{"type":"integer"},"b":{"type":"string","format":"email"},"c":{"type":"string","format":"uri"}}}}},
         "object":{"status":{"a":2,"b":"x","c":"y"}},"old":{"status":{"a":2}}}"#,
+    r#"{"schema":{"type":"object","x-kubernetes-validations":[{"rule":"self.n > oldSelf.n","message":"m"}],"properties":{
+        "n":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 1","messageExpression":"string(self)"}]},
+        "l":{"type":"array","maxItems":3,"items":{"type":"string","x-kubernetes-validations":[{"rule":"self.matches('^a')",
+        "reason":"FieldValueForbidden"}]}}}},"object":{"n":1,"l":["a","b"]},"old":{"n":1,"l":["b"]}}"#,
 ];
 
 /// A small generator of the xorshift kind: the same inputs in every run.

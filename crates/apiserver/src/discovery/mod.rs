@@ -146,7 +146,7 @@ impl Discovery {
                 version.resources.sort_by(|a, b| a.resource.resource.cmp(&b.resource.resource));
             }
         }
-        let mut fixed = groups.into_iter().map(Arc::new).collect();
+        let mut fixed: Vec<_> = groups.into_iter().map(Arc::new).collect();
         sort_groups(&mut fixed, priority);
         Discovery { fixed, custom, priority, server_address, whole: Mutex::default() }
     }
@@ -273,7 +273,7 @@ impl Discovery {
 }
 
 /// The higher priority of a group's first version first, then by name.
-fn sort_groups(groups: &mut Vec<Arc<Group>>, priority: Priority) {
+fn sort_groups(groups: &mut [Arc<Group>], priority: Priority) {
     let first =
         |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
     groups.sort_by_cached_key(|group| (Reverse(priority(&group.name, &first(group)).0), group.name.clone()));

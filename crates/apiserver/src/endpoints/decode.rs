@@ -97,7 +97,8 @@ fn read(
     let decoded = match media_type {
         MediaType::Json => {
             let found = json::type_meta(body).map_err(|error| {
-                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+                let why = format!("couldn't get version/kind; json parse error: {error}");
+                if is_custom { unrecognized(kind, &why, body) } else { Status::bad_request(why) }
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             match &custom_kind {
@@ -118,6 +119,7 @@ fn read(
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
+        MediaType::Protobuf if is_custom => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
             check_type_meta((message.api_version, message.kind), kind)?;
@@ -127,7 +129,8 @@ fn read(
     let Decoded { mut value, mut problems } =
         decoded.map_err(|error| cannot_be_handled(kind, kind, &error))?;
     if is_custom && custom_kind.as_ref().is_none_or(|found| *found == kind.kind) {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = unknown.map_err(|status| cannot_be_handled(kind, kind, &status.message))?;
         problems.extend(unknown.into_iter().map(StrictProblem::UnknownField));
     }
     if !problems.is_empty() {
@@ -162,9 +165,7 @@ fn check_custom_type_meta(
 ) -> Result<String, Status> {
     if kind.is_empty() {
         let text = String::from_utf8_lossy(body);
-        let why = format!("Object 'Kind' is missing in '{text}'");
-        let version = GroupVersion::parse(api_version).unwrap_or_default();
-        return Err(unrecognized(&version, wanted, &why));
+        return Err(unrecognized(wanted, &format!("Object 'Kind' is missing in '{text}'"), body));
     }
     let wanted_version = wanted.group_version().to_string();
     if api_version != wanted_version {
@@ -175,11 +176,34 @@ fn check_custom_type_meta(
     Ok(kind)
 }
 
-/// 400 for a body that does not say of what kind it is.
-fn unrecognized(_version: &GroupVersion, wanted: &GroupVersionKind, why: &str) -> Status {
+/// 400 for a custom resource as protobuf, which it has no form of.
+fn no_protobuf(body: &[u8], wanted: &GroupVersionKind) -> Status {
+    let message = match protobuf::open(body) {
+        Ok(message) => message,
+        Err(error) => return unrecognized(wanted, &error.to_string(), body),
+    };
+    let version = GroupVersion::parse(&message.api_version).unwrap_or_else(|| wanted.group_version());
+    let kind = if message.kind.is_empty() { wanted.kind.clone() } else { message.kind };
+    let why = "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be \
+               encoded to a protobuf message";
+    cannot_be_handled(&version.with_kind(kind), wanted, &why)
+}
+
+/// 400 for a body that does not say of what kind it is, with as much of it as people want to see.
+fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
+    const SHOWN: usize = 30;
+    let shown = body.get(..SHOWN).unwrap_or(body);
+    let mut summary = match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(shown).into_owned(),
+        Some(_) => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SHOWN {
+        summary.push_str(" ...");
+    }
+    let kind = &wanted.kind;
     Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {}): {why}",
-        wanted.kind
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::{
 use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupVersionKind, Status, StatusReason, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::{StrictProblem, json},
     options::{FieldValidation, WriteOptions},
     patch::{PatchError, Scope, json_patch, merge_patch, strategic},
@@ -189,6 +189,18 @@ struct PatchTransform<'a> {
 }
 
 impl PatchTransform<'_> {
+    /// 422 for a custom resource that the patch made unreadable, with all that it would have been.
+    fn invalid(&self, old: &Value, status: &Status) -> Status {
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+        let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
+        let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
+        let schema = self.exchange.resource.schema.get();
+        let Ok(patched) = self.patch.apply(old.clone(), schema, self.validation) else { return rejected() };
+        let text = String::from_utf8(json::encode_any(&patched)).unwrap_or_default();
+        let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
+        Status::invalid(&GroupKind::default(), "", &vec![error])
+    }
+
     /// The patched object in the storage version.
     fn patched(&self, old: &Value) -> Result<Value, Status> {
         let resource = self.exchange.resource;
@@ -196,6 +208,7 @@ impl PatchTransform<'_> {
         let mut rest = resource.from_storage(old.clone());
         let scope = self.patch.scope();
         let part = scope.take(&mut rest, schema);
+        let is_custom = resource.schema.is_custom();
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; one empty entry asks for the same reset.
         if !schema.is_structural()
@@ -204,7 +217,11 @@ impl PatchTransform<'_> {
             patched.set("metadata.managedFields", serde_json::json!([{}]));
         }
         let problems = self.patch.problems();
-        let patched = read_patched(self.exchange, patched, problems, self.kind, schema, self.validation)?;
+        let read = read_patched(self.exchange, patched, problems, self.kind, schema, self.validation);
+        let patched = read.map_err(|status| match is_custom && status.code == 422 {
+            true => self.invalid(old, &status),
+            false => status,
+        })?;
         let patched = scope.put_back(rest, patched);
         check_name(&patched, &self.exchange.info.name)?;
         let mut patched = resource.to_storage(patched);
@@ -227,19 +244,31 @@ pub(super) fn read_patched(
     let group_version = kind.group_version().to_string();
     // What the patch took away is taken from the path again.
     let other = |own: &str, wanted: &str| !own.is_empty() && own != wanted;
-    if other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version) {
+    // Of which kind and version a custom resource says that it is, validation looks at.
+    let is_custom = schema.is_structural();
+    let said = |name: &str, wanted: &str| match patched.str_at(name) {
+        own if is_custom && !own.is_empty() => own.to_owned(),
+        _ => wanted.to_owned(),
+    };
+    let (own_kind, own_version) = (said("kind", &kind.kind), said("apiVersion", &group_version));
+    let is_other =
+        other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version);
+    if !is_custom && is_other {
         return Err(rejected());
     }
-    let decoded = json::decode(patched.to_string().as_bytes(), schema).map_err(|error| {
-        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&error.to_string())]);
+    let undecodable = |error: &str| {
+        let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status
-    })?;
+    };
+    let decoded = json::decode(patched.to_string().as_bytes(), schema)
+        .map_err(|error| undecodable(&error.to_string()))?;
     let mut value = decoded.value;
     let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));
-    if schema.is_structural() {
-        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true)?;
+    if is_custom {
+        let unknown = exchange.resource.resource.strategy.coerce(&mut value, true);
+        let unknown = unknown.map_err(|status| undecodable(&status.message))?;
         problems.extend(unknown.into_iter().map(|path| StrictProblem::UnknownField(path).to_string()));
     }
     match validation {
@@ -251,8 +280,8 @@ pub(super) fn read_patched(
             return Err(Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(&why)]));
         }
     }
-    value.set("kind", kind.kind.clone());
-    value.set("apiVersion", group_version);
+    value.set("kind", own_kind);
+    value.set("apiVersion", own_version);
     Ok(value)
 }
 

@@ -254,8 +254,7 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String>
     }
     let mut scale = plain_scale_of(object);
     let replicas = |path: &str| object.i64_at(path).unwrap_or_default();
-    scale.set("spec.replicas", replicas(&paths.spec_replicas));
-    scale.set("status.replicas", replicas(&paths.status_replicas));
+    set_replicas(&mut scale, replicas(&paths.spec_replicas), replicas(&paths.status_replicas));
     if let Some(selector) = paths.selector.as_deref().and_then(|path| object.at(path)) {
         let text = match selector {
             Value::String(text) => text.clone(),
@@ -287,12 +286,20 @@ fn custom_scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), 
     let selector = paths.selector.as_deref().map(|path| nested_string(object, path));
     let mut scale = plain_scale_of(object);
     // Go cuts off what does not fit.
-    scale.set("spec.replicas", wanted.unwrap_or_default() as i32);
-    scale.set("status.replicas", actual.unwrap_or_default() as i32);
+    let cut = |number: Option<i64>| i64::from(number.unwrap_or_default() as i32);
+    set_replicas(&mut scale, cut(wanted), cut(actual));
     if let Some(selector) = selector.transpose()?.flatten().filter(|text| !text.is_empty()) {
         scale.set("status.selector", selector);
     }
     Ok((scale, wanted.is_some()))
+}
+
+/// A scale to zero does not say so, and nobody owns what it does not say.
+fn set_replicas(scale: &mut Value, wanted: i64, actual: i64) {
+    if wanted != 0 {
+        scale.set("spec.replicas", wanted);
+    }
+    scale.set("status.replicas", actual);
 }
 
 /// A scale that names its object and says nothing else.

@@ -1,6 +1,7 @@
 //! What is wrong with literals although their types are right: the checks Kubernetes adds to the type checker's
 //! (<https://github.com/google/cel-go/blob/master/cel/validator.go>).
 
+use super::format;
 use crate::ast::{CheckedAst, Expr, ExprId, ExprKind, Literal};
 use crate::compile_error::Issue;
 use crate::pattern;
@@ -13,8 +14,8 @@ use pintle_machinery::codec::parse_duration;
 pub(super) fn validate(ast: &CheckedAst, positions: &[u32], source: &Source<'_>) -> Result<(), Vec<Issue>> {
     let mut found = Findings::default();
     walk(ast, ast.expr(), false, &mut found);
-    let Findings { durations, timestamps, patterns, lists, maps } = found;
-    let issues: Vec<_> = [durations, timestamps, patterns, lists, maps]
+    let Findings { durations, timestamps, patterns, lists, maps, formats } = found;
+    let issues: Vec<_> = [durations, timestamps, patterns, lists, maps, formats]
         .into_iter()
         .flatten()
         .map(|(id, message)| {
@@ -34,6 +35,7 @@ struct Findings {
     patterns: Vec<Finding>,
     lists: Vec<Finding>,
     maps: Vec<Finding>,
+    formats: Vec<Finding>,
 }
 
 /// `exempt` is whether this is within the arguments of `format`, which may be of any types.
@@ -45,7 +47,14 @@ fn walk(ast: &CheckedAst, expr: &Expr, exempt: bool, found: &mut Findings) {
             if let Some(Expr { id, kind: ExprKind::Literal(literal) }) = call.args.first() {
                 check_argument(&call.function, *id, literal, found);
             }
-            let exempt = exempt || &*call.function == "format";
+            let is_format = &*call.function == "format";
+            if let (true, Some(Expr { kind: ExprKind::Literal(Literal::String(text)), .. })) =
+                (is_format, call.target.as_deref())
+                && let [Expr { kind: ExprKind::List(list), .. }] = call.args.as_slice()
+            {
+                found.formats.extend(format::check(ast, expr.id, text, &list.elements));
+            }
+            let exempt = exempt || is_format;
             call.target
                 .as_deref()
                 .into_iter()

@@ -272,7 +272,10 @@ fn map_text(value: &Value<'_>) -> Result<String, EvaluationError> {
         let value = match map.find(&key) {
             Ok(Some(value)) => member(&value)?,
             Ok(None) => {
-                return Err(EvaluationError::failed(format!("could not find key: {}", quote(&key.display()))));
+                return Err(EvaluationError::failed(format!(
+                    "could not find key: {}",
+                    quote(&key.display())
+                )));
             }
             Err(error) => return Err(error),
         };

@@ -87,7 +87,7 @@ fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !digits.is_empty() && padding <= 2 && text.len() % 4 == 0 && digits.bytes().all(is_digit)
+    !digits.is_empty() && padding <= 2 && text.len().is_multiple_of(4) && digits.bytes().all(is_digit)
 }
 
 fn is_date(text: &str) -> bool {

@@ -8,9 +8,10 @@ use super::cost::{self, CREATE_LIST, CREATE_MAP, SELECT};
 use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Root};
 use crate::EvaluationError;
 use crate::functions::{find, find_all, matches};
-use crate::value::{Key, Map, Value};
+use crate::value::{Key, Map, Value, exact_int};
 use crate::work;
 use indexmap::IndexMap;
+use std::borrow::Cow;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
@@ -254,22 +255,9 @@ impl<'a> Evaluator<'_, 'a> {
         }
         for qualifier in &attribute.qualifiers {
             optional |= qualifier.optional;
-            match self.qualify(&value, &qualifier.index) {
-                Ok((Some(found), _)) => {
-                    self.charge(SELECT)?;
-                    value = found;
-                }
-                Ok((None, _)) if optional => return Ok(Value::Optional(None)),
-                Ok((None, index)) => {
-                    self.charge(SELECT)?;
-                    return Err(missing(&value, &index));
-                }
-                Err(error) => {
-                    if !optional {
-                        self.charge(SELECT)?;
-                    }
-                    return Err(error);
-                }
+            match self.qualify(&value, &qualifier.index, optional)? {
+                Some(found) => value = found,
+                None => return Ok(Value::Optional(None)),
             }
         }
         Ok(if optional { Value::some(value) } else { value })
@@ -287,92 +275,74 @@ impl<'a> Evaluator<'_, 'a> {
         }
         for qualifier in steps {
             optional |= qualifier.optional;
-            match self.qualify(&value, &qualifier.index) {
-                Ok((Some(found), _)) => {
-                    self.charge(SELECT)?;
-                    value = found;
-                }
-                Ok((None, _)) if optional => return Ok(Value::Bool(false)),
-                Ok((None, index)) => {
-                    self.charge(SELECT)?;
-                    return Err(missing(&value, &index));
-                }
-                Err(error) => return Err(error),
+            match self.qualify(&value, &qualifier.index, optional)? {
+                Some(found) => value = found,
+                None => return Ok(Value::Bool(false)),
             }
         }
-        let found = self.qualify(&value, &last.index).map(|(found, _)| found.is_some());
+        let found =
+            self.index(&last.index).and_then(|index| lookup(&value, &index)).map(|found| found.is_some());
         if !optional || found == Ok(true) {
             self.charge(SELECT)?;
         }
         found.map(Value::Bool)
     }
 
-    /// One step of a path, and the key or position that it was.
+    /// One step of a path, paid for; `None` if it leads nowhere and may.
     fn qualify(
         &mut self,
         value: &Value<'a>,
         index: &'a Node,
-    ) -> Result<(Option<Value<'a>>, Value<'a>), EvaluationError> {
-        let index = self.evaluate_within(index)?;
-        let found = match value {
-            Value::Map(map) => map.find(&index)?,
-            Value::List(list) => {
-                let position = match &index {
-                    Value::Int(position) => Some(*position),
-                    Value::Uint(position) => i64::try_from(*position).ok(),
-                    Value::Double(position) => {
-                        let whole = position.trunc() == *position && position.abs() < 9.2e18;
-                        whole.then_some(*position as i64)
-                    }
-                    other => {
-                        let name = other.type_name();
-                        return Err(EvaluationError::failed(format!(
-                            "unsupported index type '{name}' in list"
-                        )));
-                    }
-                };
-                let Some(position) = position else {
-                    let index = index.display();
-                    return Err(EvaluationError::failed(format!("unsupported index value {index} in list")));
-                };
-                let found = usize::try_from(position).ok().and_then(|position| list.get(position));
-                if found.is_some() && list.has_schema() && !matches!(index, Value::Int(_)) {
-                    return Err(EvaluationError::failed(format!("unsupported index: {}", index.display())));
-                }
-                found.transpose()?
-            }
-            _ => None,
-        };
-        Ok((found, index))
+        optional: bool,
+    ) -> Result<Option<Value<'a>>, EvaluationError> {
+        let found = self.index(index).and_then(|index| match lookup(value, &index)? {
+            None if !optional => Err(missing(value, &index)),
+            found => Ok(found),
+        });
+        // An optional step that leads nowhere is free.
+        if !optional || matches!(found, Ok(Some(_))) {
+            self.charge(SELECT)?;
+        }
+        found
+    }
+
+    fn index(&mut self, index: &'a Node) -> Result<Cow<'a, Value<'a>>, EvaluationError> {
+        match index {
+            Node::Constant(index) => Ok(Cow::Borrowed(index)),
+            index => self.evaluate_within(index).map(Cow::Owned),
+        }
     }
 
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
-        let mut args: Vec<Value<'a>> = Vec::with_capacity(call.args.len());
-        let mut failure = None;
-        for (position, arg) in call.args.iter().enumerate() {
-            match self.evaluate(arg) {
-                Ok(value) => args.push(value),
-                Err(error) if error.ends_evaluation() => return Err(error),
-                Err(error) => {
-                    failure = failure.or(Some(error));
-                    if !call.eager && position + 1 < call.args.len() {
-                        break;
-                    }
-                    args.push(Value::Null);
-                }
+        // Nearly all calls have few arguments, which then need no room on the heap.
+        match call.args.len() {
+            0..=3 => {
+                let mut room = [const { Value::Null }; 3];
+                self.call_with(call, room.get_mut(..call.args.len()).unwrap_or_default())
             }
+            many => self.call_with(call, &mut vec![Value::Null; many]),
+        }
+    }
+
+    /// A call with room for its arguments.
+    fn call_with(&mut self, call: &'a Call, args: &mut [Value<'a>]) -> Outcome<'a> {
+        let mut failure = None;
+        for (position, (arg, place)) in call.args.iter().zip(args.iter_mut()).enumerate() {
+            match self.evaluate(arg) {
+                Ok(value) => *place = value,
+                Err(error) if error.ends_evaluation() => return Err(error),
+                // Calls that do not get to their last argument are free.
+                Err(error) if !call.eager && position + 1 < call.args.len() => return Err(error),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if failure.is_some() || !call.cost.needs_result() {
+            self.charge(call.cost.of(args, None, self.limit))?;
         }
         if let Some(error) = failure {
-            // Calls that did not get to their last argument are free.
-            if args.len() == call.args.len() && !call.cost.needs_result() {
-                self.charge(call.cost.of(&args, None, self.limit))?;
-            }
             return Err(error);
         }
-        if !call.cost.needs_result() {
-            self.charge(call.cost.of(&args, None, self.limit))?;
-        }
-        let result = match (&call.implementation, args.as_mut_slice()) {
+        let result = match (&call.implementation, &mut *args) {
             (Implementation::Function(function), args) => function(args),
             (Implementation::Matches(pattern), [text, ..]) => matches(pattern, text),
             (Implementation::Find(pattern), [text, ..]) => find(pattern, text),
@@ -383,7 +353,7 @@ impl<'a> Evaluator<'_, 'a> {
             _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
         };
         if call.cost.needs_result() {
-            self.charge(call.cost.of(&args, result.as_ref().ok(), self.limit))?;
+            self.charge(call.cost.of(args, result.as_ref().ok(), self.limit))?;
         }
         result
     }
@@ -503,6 +473,33 @@ impl<'a> Evaluator<'_, 'a> {
         }
         Ok(true)
     }
+}
+
+/// What a value has at a key or position.
+fn lookup<'a>(value: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>, EvaluationError> {
+    let list = match value {
+        Value::Map(map) => return map.find(index),
+        Value::List(list) => list,
+        _ => return Ok(None),
+    };
+    let position = match index {
+        Value::Int(position) => Some(*position),
+        Value::Uint(position) => i64::try_from(*position).ok(),
+        Value::Double(position) => exact_int(*position),
+        other => {
+            let name = other.type_name();
+            return Err(EvaluationError::failed(format!("unsupported index type '{name}' in list")));
+        }
+    };
+    let Some(position) = position else {
+        let index = index.display();
+        return Err(EvaluationError::failed(format!("unsupported index value {index} in list")));
+    };
+    let found = usize::try_from(position).ok().and_then(|position| list.get(position));
+    if found.is_some() && list.has_schema() && !matches!(index, Value::Int(_)) {
+        return Err(EvaluationError::failed(format!("unsupported index: {}", index.display())));
+    }
+    found.transpose()
 }
 
 /// What a step that leads nowhere says.

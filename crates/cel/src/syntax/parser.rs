@@ -1,8 +1,8 @@
 //! From tokens to a tree.
 //!
 //! Texts of syntax errors are those cel-go's generated parser has for the first thing that does not fit
-//! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>); parsing ends there, where the generated parser
-//! guesses on.
+//! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>). Like it, this one goes on after one token too many
+//! or too few; at anything else it ends, where the generated one guesses on.
 
 use super::lexer::tokens;
 use super::literal::unescape;
@@ -39,6 +39,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
         next: 0,
         nodes: Nodes { source, positions: vec![0], issues },
         depth: Depth::default(),
+        recovering: false,
     };
     let parsed = parser.expression().and_then(|parsed| {
         parser.expect(TokenKind::End)?;
@@ -49,7 +50,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
         Ok(parsed) if issues.is_empty() => Ok(Ast { expr: parsed.expr, positions }),
         Ok(_) => Err(issues),
         Err(issue) => {
-            issues.push(issue);
+            issues.extend(issue);
             Err(issues)
         }
     }
@@ -108,10 +109,14 @@ struct Parser<'s, 't> {
     next: usize,
     nodes: Nodes<'s>,
     depth: Depth,
+    /// Whether nothing has been read since something was found missing.
+    recovering: bool,
 }
 
-/// A syntax error ends parsing.
-type Result<T, E = Issue> = std::result::Result<T, E>;
+/// What ends parsing: an error, or none if it has been reported.
+type Fatal = Option<Issue>;
+
+type Result<T, E = Fatal> = std::result::Result<T, E>;
 
 impl<'s> Parser<'s, '_> {
     fn peek_at(&self, ahead: usize) -> Token<'s> {
@@ -126,6 +131,7 @@ impl<'s> Parser<'s, '_> {
 
     fn advance(&mut self) -> Token<'s> {
         let token = self.peek();
+        self.recovering = false;
         self.next = (self.next + 1).min(self.tokens.len());
         token
     }
@@ -134,48 +140,65 @@ impl<'s> Parser<'s, '_> {
         (self.peek().kind == kind).then(|| self.advance())
     }
 
+    /// Takes a token of a kind. One token too many before it, and its being missing before what may follow it, are
+    /// reported and parsing goes on.
     fn expect(&mut self, kind: TokenKind) -> Result<Token<'s>> {
-        self.take(kind).ok_or_else(|| {
-            let found = self.peek();
-            if self.peek_at(1).kind == kind && found.kind != TokenKind::End {
-                return self.syntax_error(
-                    found,
-                    format!("extraneous input {} expecting {}", found.quoted(), TokenKind::list(&[kind])),
-                );
+        if let Some(token) = self.take(kind) {
+            return Ok(token);
+        }
+        let found = self.peek();
+        let expected = TokenKind::list(&[kind]);
+        if self.peek_at(1).kind == kind && found.kind != TokenKind::End {
+            self.report(found, format!("extraneous input {} expecting {expected}", found.quoted()));
+            self.advance();
+            return Ok(self.advance());
+        }
+        let may_follow = match kind {
+            TokenKind::CloseParenthesis | TokenKind::CloseBracket | TokenKind::CloseBrace => {
+                is_operator(found.kind) || found.kind == TokenKind::End && self.depth.expression == 1
             }
-            // A closing token alone can be guessed where the text could go on after it.
-            let closes =
-                matches!(kind, TokenKind::CloseParenthesis | TokenKind::CloseBracket | TokenKind::CloseBrace);
-            let is_missing = closes && (found.kind == TokenKind::End || is_operator(found.kind));
-            let what = if is_missing { "missing" } else { "mismatched input" };
-            let expected = TokenKind::list(&[kind]);
-            let message = if is_missing {
-                format!("{what} {expected} at {}", found.quoted())
-            } else {
-                format!("{what} {} expecting {expected}", found.quoted())
-            };
-            self.syntax_error(found, message)
-        })
+            TokenKind::Colon => TokenKind::EXPRESSION.contains(&found.kind),
+            _ => false,
+        };
+        if may_follow {
+            self.report(found, format!("missing {expected} at {}", found.quoted()));
+            self.recovering = true;
+            return Ok(Token { kind, text: "", ..found });
+        }
+        Err(self.syntax_error(found, format!("mismatched input {} expecting {expected}", found.quoted())))
     }
 
-    /// An error unless one of some kinds is next.
-    fn expect_any(&self, expected: &[TokenKind]) -> Result<()> {
+    /// Sees to it that one of some kinds is next: one token too many before it is reported and skipped.
+    fn expect_any(&mut self, expected: &[TokenKind]) -> Result<()> {
         let found = self.peek();
         if expected.contains(&found.kind) {
             return Ok(());
         }
-        let is_extra = found.kind != TokenKind::End && expected.contains(&self.peek_at(1).kind);
-        let what = if is_extra { "extraneous input" } else { "mismatched input" };
-        let message = format!("{what} {} expecting {}", found.quoted(), TokenKind::list(expected));
-        Err(self.syntax_error(found, message))
+        let list = TokenKind::list(expected);
+        if found.kind != TokenKind::End && expected.contains(&self.peek_at(1).kind) {
+            self.report(found, format!("extraneous input {} expecting {list}", found.quoted()));
+            self.advance();
+            return Ok(());
+        }
+        Err(self.syntax_error(found, format!("mismatched input {} expecting {list}", found.quoted())))
     }
 
-    fn syntax_error(&self, at: Token<'_>, message: String) -> Issue {
-        Issue { location: self.source.location(at.offset), message: format!("Syntax error: {message}") }
+    /// Reports what parsing can go on after.
+    fn report(&mut self, at: Token<'_>, message: String) {
+        let issue = self.syntax_error(at, message);
+        self.nodes.issues.extend(issue);
+    }
+
+    /// An error; none right after something missing, which it may be due to.
+    fn syntax_error(&self, at: Token<'_>, message: String) -> Fatal {
+        (!self.recovering).then(|| Issue {
+            location: self.source.location(at.offset),
+            message: format!("Syntax error: {message}"),
+        })
     }
 
     /// What the text from a token to the next cannot be the beginning of.
-    fn no_alternative(&self, from: Token<'s>) -> Issue {
+    fn no_alternative(&self, from: Token<'s>) -> Fatal {
         let found = self.peek();
         let text = self.source.text().get(from.start..found.start + found.text.len()).unwrap_or_default();
         let reserved = matches!(found.kind, TokenKind::True | TokenKind::False | TokenKind::Null);
@@ -183,29 +206,28 @@ impl<'s> Parser<'s, '_> {
         let message = if reserved && text.len() == found.text.len() + 1 {
             format!("mismatched input {} expecting IDENTIFIER", found.quoted())
         } else {
-            format!("no viable alternative at input {}", quoted(text.trim_end()))
+            format!("no viable alternative at input {}", quoted(text))
         };
         self.syntax_error(found, message)
     }
 
-    fn too_deep() -> Issue {
-        Issue {
-            location: Location::NONE,
-            message: format!("expression recursion limit exceeded: {MAX_DEPTH}"),
-        }
+    /// An error of the expression as a whole.
+    fn of_the_whole(message: String) -> Fatal {
+        Some(Issue { location: Location::NONE, message })
+    }
+
+    fn too_deep() -> Fatal {
+        Parser::of_the_whole(format!("expression recursion limit exceeded: {MAX_DEPTH}"))
     }
 
     fn parsed(&self, expr: Expr, depth: usize) -> Result<Parsed> {
         if depth > MAX_DEPTH {
-            return Err(Issue {
-                location: Location::NONE,
-                message: "max recursion depth exceeded".to_owned(),
-            });
+            return Err(Parser::of_the_whole("max recursion depth exceeded".to_owned()));
         }
         if self.nodes.is_full() {
             let message =
                 format!("expression size exceeds limit: {MAX_NODES} nodes after the expansion of macros");
-            return Err(Issue { location: Location::NONE, message });
+            return Err(Parser::of_the_whole(message));
         }
         Ok(Parsed { expr, depth })
     }
@@ -365,7 +387,7 @@ impl<'s> Parser<'s, '_> {
         }
         self.advance();
         if name.kind == TokenKind::EscapedIdentifier {
-            let expr = self.nodes.error(dot.offset, "unsupported syntax: '`'");
+            let expr = self.nodes.error(name.offset, "unsupported syntax: '`'");
             return self.parsed(expr, operand.depth + 1);
         }
         if optional {
@@ -466,11 +488,9 @@ impl<'s> Parser<'s, '_> {
             let parsed = self.expression()?;
             depth = depth.max(parsed.depth);
             list.elements.push(parsed.expr);
-            self.expect_any(&[TokenKind::CloseBracket, TokenKind::Comma])?;
-            if self.peek_at(1).kind == TokenKind::CloseBracket || self.take(TokenKind::Comma).is_none() {
+            if !self.another_entry(TokenKind::CloseBracket, &element)? {
                 break;
             }
-            self.expect_any(&element)?;
         }
         self.take(TokenKind::Comma);
         self.expect(TokenKind::CloseBracket)?;
@@ -492,7 +512,7 @@ impl<'s> Parser<'s, '_> {
             let value = self.expression()?;
             depth = depth.max(key.depth).max(value.depth);
             entries.push(MapEntry { id, key: key.expr, value: value.expr, optional });
-            if !self.another_entry(&start)? {
+            if !self.another_entry(TokenKind::CloseBrace, &start)? {
                 break;
             }
         }
@@ -501,14 +521,14 @@ impl<'s> Parser<'s, '_> {
         self.parsed(Expr { id, kind: ExprKind::Map(entries) }, depth)
     }
 
-    /// Whether an entry follows an entry; a comma before the end is left.
-    fn another_entry(&mut self, start: &[TokenKind]) -> Result<bool> {
-        self.expect_any(&[TokenKind::CloseBrace, TokenKind::Comma])?;
-        if self.peek_at(1).kind == TokenKind::CloseBrace || self.take(TokenKind::Comma).is_none() {
-            return Ok(false);
+    /// Whether an entry follows an entry, past a comma; a comma before the end is left.
+    fn another_entry(&mut self, close: TokenKind, start: &[TokenKind]) -> Result<bool> {
+        self.expect_any(&[close, TokenKind::Comma])?;
+        let another = self.peek().kind == TokenKind::Comma && start.contains(&self.peek_at(1).kind);
+        if another {
+            self.advance();
         }
-        self.expect_any(start)?;
-        Ok(true)
+        Ok(another)
     }
 
     /// A variable, the call of a function, or a message, all of which may begin with a dot.
@@ -578,7 +598,7 @@ impl<'s> Parser<'s, '_> {
             let value = self.expression()?;
             depth = depth.max(value.depth);
             fields.push(StructField { id, name: name.text.into(), value: value.expr, optional });
-            if !self.another_entry(&start)? {
+            if !self.another_entry(TokenKind::CloseBrace, &start)? {
                 break;
             }
         }

@@ -69,3 +69,17 @@ macro_rules! answers {
 }
 
 answers!(conversions, formatting, libraries, lists, macros, operators, optionals, patterns, strings, times);
+
+/// Chains nest without brackets, and are worked on with the stack that a thread has.
+#[test]
+fn long_chains_fit_the_stack() {
+    let rows = [
+        (format!("1{} == 201", " + 1".repeat(200)), Answer::Value("true".to_owned())),
+        (format!("{}true", "!".repeat(200)), Answer::Value("true".to_owned())),
+        (format!("true{}", " && true".repeat(2000)), Answer::Value("true".to_owned())),
+        (format!("dyn({{}}){}", ".a".repeat(200)), Answer::Error("no such key: a".to_owned())),
+    ];
+    for (expression, wanted) in rows {
+        assert_eq!(evaluate(&expression), wanted, "{expression}");
+    }
+}

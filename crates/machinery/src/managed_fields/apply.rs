@@ -115,7 +115,7 @@ impl FieldManager<'_> {
             return Ok(());
         }
         let found = match version.split('/').collect::<Vec<_>>().as_slice() {
-            [version] if version.is_empty() => format!("/, Kind={kind}"),
+            [""] => format!("/, Kind={kind}"),
             [version] => format!("/{version}, Kind={kind}"),
             [group, version] => format!("{group}/{version}, Kind={kind}"),
             _ => "/, Kind=".to_owned(),

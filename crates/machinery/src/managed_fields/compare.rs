@@ -155,15 +155,13 @@ impl Walk {
         for atom in std::iter::once(first).chain(second) {
             match atom {
                 Atom::Map(members)
-                    if !members.atomic && !(self.is_empty(old, members) && self.is_empty(new, members)) =>
+                    if !(members.atomic || self.is_empty(old, members) && self.is_empty(new, members)) =>
                 {
                     self.members(object(old), object(new), members, &mut |name, old, new, shape| {
                         self.node(path_element::field(name), old, new, shape, &mut below);
                     });
                 }
-                Atom::List(kind)
-                    if !kind.is_atomic() && !(items(old).is_empty() && items(new).is_empty()) =>
-                {
+                Atom::List(kind) if !(kind.is_atomic() || items(old).is_empty() && items(new).is_empty()) => {
                     self.list(items(old), items(new), kind, &mut below);
                 }
                 Atom::Scalar(_) | Atom::Map(_) | Atom::List(_) => {

@@ -18,8 +18,8 @@ fn node(live: &mut Value, config: &Value, shape: Shape<'_>) {
     match shape.atom(Some(config)) {
         // Neither null nor nothing takes away what others may own.
         Atom::Map(members)
-            if !members.atomic
-                && !(object(Some(live)).is_none_or(Map::is_empty)
+            if !(members.atomic
+                || object(Some(live)).is_none_or(Map::is_empty)
                     && object(Some(config)).is_none_or(Map::is_empty)) =>
         {
             if !live.is_object() {
@@ -34,7 +34,7 @@ fn node(live: &mut Value, config: &Value, shape: Shape<'_>) {
             }
         }
         Atom::List(kind)
-            if !kind.is_atomic() && !(items(Some(live)).is_empty() && items(Some(config)).is_empty()) =>
+            if !(kind.is_atomic() || items(Some(live)).is_empty() && items(Some(config)).is_empty()) =>
         {
             let own = match live.take() {
                 Value::Array(items) => items,

@@ -64,15 +64,19 @@ fn pod_configs() -> impl Strategy<Value = Value> {
                 let ports: Vec<Value> =
                     ports.into_iter().map(|port| json!({"containerPort": port})).collect();
                 let mut container = json!({"name": name, "env": env, "ports": ports});
-                image.map(|image| container["image"] = json!(image));
-                tty.map(|tty| container["tty"] = json!(tty));
+                if let Some(image) = image {
+                    container["image"] = json!(image);
+                }
+                if let Some(tty) = tty {
+                    container["tty"] = json!(tty);
+                }
                 container
             })
             .collect();
         let mut spec = json!({"containers": containers});
-        tolerations.map(|keys| {
+        if let Some(keys) = tolerations {
             spec["tolerations"] = keys.into_iter().map(|key| json!({"key": key})).collect();
-        });
+        }
         let metadata = json!({"name": "p", "labels": labels, "finalizers": finalizers});
         json!({"kind": "Pod", "metadata": metadata, "spec": spec})
     })

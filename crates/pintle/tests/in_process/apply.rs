@@ -370,3 +370,23 @@ async fn owners_in_other_versions_are_understood() {
     assert!(versions.iter().all(|(_, version)| version == "autoscaling/v2"), "{versions:?}");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_owns_a_scale_to_zero() {
+    let server = Server::start().await;
+    let body = json!({"metadata": {"name": "web", "managedFields": []}, "spec": {"replicas": 0, "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let made = server.exchange("POST", DEPLOYMENTS, &[JSON], body.to_string()).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let path = format!("{DEPLOYMENTS}/web");
+    server.exchange("PATCH", &path, &[MERGE_PATCH], r#"{"metadata":{"managedFields":[]}}"#).await;
+    let scale = |spec: Value| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web"}, "spec": spec});
+    let answer = apply(&server, &format!("{path}/scale"), "scaler", &scale(json!({}))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(owners(&server.send(&format!("GET {path}")).await), vec![]);
+    let answer = apply(&server, &format!("{path}/scale"), "scaler", &scale(json!({"replicas": 2}))).await;
+    assert_eq!(answer.json()["spec"], json!({"replicas": 2}));
+    let replicas = json!({"f:spec": {"f:replicas": {}}});
+    assert_eq!(owners(&server.send(&format!("GET {path}")).await), [("scaler Apply".to_owned(), replicas)]);
+    server.stop().await;
+}

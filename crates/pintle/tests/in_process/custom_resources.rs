@@ -32,7 +32,7 @@ fn boxes() -> Value {
                 "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
             },
             "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-            "selectableFields": [{"jsonPath": ".spec.colour"}],
+            "selectableFields": [{"jsonPath": ".spec.colour"}, {"jsonPath": format!(".spec.{unit}")}],
         })
     };
     json!({
@@ -107,7 +107,8 @@ async fn a_custom_resource_from_definition_to_deletion() {
             &format!("PATCH {BOXES}/a/scale\n{MERGE}\n\n{{\"spec\":{{\"replicas\":6}}}}"),
             &format!("GET {BOXES}?fieldSelector=spec.colour%3Dred&labelSelector=x%3Dz"),
             &format!("GET {BOXES}?fieldSelector=spec.colour%3Dblue"),
-            &format!("GET {BOXES}?fieldSelector=spec.size%3D1"),
+            &format!("GET {BOXES}?fieldSelector=spec.inches%3D2"),
+            &format!("GET {BOXES}?fieldSelector=spec.metres%3D2"),
             &format!("DELETE {BOXES}/a?dryRun=All"),
             &format!("DELETE {BOXES}?labelSelector=x%3Dz"),
             &format!("GET {BOXES}/a"),
@@ -183,7 +184,8 @@ async fn watches_see_every_version_and_end_with_the_definition() {
     let version = server.send(&format!("GET {BOXES}")).await.resource_version();
     let path = format!("/apis/example.com/v2/namespaces/default/boxes?watch=1&resourceVersion={version}");
     let mut frames = server.watch(&path, &[]).await;
-    let object = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"a\"}}";
+    let object =
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"a\"},\"spec\":{}}";
     assert_eq!(server.send(&format!("POST {BOXES}\n\n{object}")).await.status, 201);
     let event = frames.event().await;
     assert_eq!(event["type"], "ADDED");
@@ -198,7 +200,8 @@ async fn watches_see_every_version_and_end_with_the_definition() {
         .await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(frames.next().await, None);
-    let object = "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"b\"}}";
+    let object =
+        "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Box\",\"metadata\":{\"name\":\"b\"},\"spec\":{}}";
     let created = server.send(&format!("POST {BOXES}\n\n{object}")).await;
     assert_eq!(created.json()["spec"]["size"], 4, "{}", created.text());
     let mut expired = server.watch(&format!("{BOXES}?watch=1&resourceVersion={version}"), &[]).await;

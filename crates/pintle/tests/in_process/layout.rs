@@ -1,10 +1,14 @@
 //! What lies in the store: keys, media types, versions.
 
-use crate::harness::{Server, options};
+use crate::harness::{Answer, PATIENCE, Server, options};
 use pintle::{Options, StorageBackend, StorageMediaType};
 use pintle_apiserver::registry::{Engine, StorageFactory, Stores};
 use pintle_storage::{Key, KeyValue, ListRequest, MemoryStorage, Storage};
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::runtime::Handle;
 
 /// Everything that is stored below a prefix.
@@ -381,6 +385,22 @@ async fn every_resource_lies_where_and_as_kube_apiserver_has_it() {
     assert_eq!(found, expected);
 }
 
+/// An object once the server's own controllers have said of it what they have to say.
+async fn settled(server: &Server, path: &str) -> Answer {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = server.send(&format!("GET {path}")).await;
+        let conditions = answer.json()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_established =
+            conditions.iter().any(|own| own["type"] == "Established" && own["status"] == "True");
+        if is_established || !path.contains("customresourcedefinitions") {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{}", answer.text());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_version_too_new_to_be_stored_is_stored_in_the_one_before() {
     for media_type in [StorageMediaType::Json, StorageMediaType::Protobuf] {
@@ -408,9 +428,10 @@ async fn a_version_too_new_to_be_stored_is_stored_in_the_one_before() {
             let list = server.send(&format!("GET {path}")).await;
             assert_eq!(list.json()["items"][0]["metadata"]["uid"], created.json()["metadata"]["uid"]);
             let item = format!("{}/{}", path, created.str_at("/metadata/name"));
-            assert_eq!(server.send(&format!("GET {item}")).await.text(), created.text());
-            let same = server.send(&format!("PUT {item}\n\n{}", created.text())).await;
-            assert_eq!(same.resource_version(), created.resource_version(), "{}", same.text());
+            let read = settled(&server, &item).await;
+            assert_eq!(read.str_at("/metadata/uid"), created.str_at("/metadata/uid"));
+            let same = server.send(&format!("PUT {item}\n\n{}", read.text())).await;
+            assert_eq!(same.resource_version(), read.resource_version(), "{}", same.text());
         }
         server.stop().await;
     }

@@ -17,6 +17,9 @@ use std::sync::{
 
 /// The commit thread itself copies at most such a part of the log's usual length.
 const LAST_PART: u64 = 16;
+/// How much the thread gives way to others, between 0 and 19.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 /// A log that is so much longer than usual is copied while writers wait.
 const TOO_LONG: u64 = 3;
 
@@ -91,6 +94,7 @@ impl Copier {
         };
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("storage-copy".to_owned()).spawn(move || {
+            give_way();
             let copied = passive(&connection);
             // The commit thread waits for it before it ends.
             let _ = sender.send((connection, copied));
@@ -148,6 +152,14 @@ impl Copier {
             None => Ok(()),
         }
     }
+}
+
+/// Lets the commit thread and the writers go first: they sleep and wake all the time, and a thread that only computes
+/// and copies would make them wait for a processor each time. As far as the system can say so of a single thread.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    // Where it may not, it is as it was.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
 }
 
 /// Copies what no reader needs in the log.

@@ -284,7 +284,10 @@ impl<'d, 's> Decoder<'d, 's> {
         let mut fields = Vec::new();
         let mut owner = None;
         for step in self.path.iter().skip(self.base) {
-            if let Step::Field(schema, field) = step {
+            // Within a custom resource the metadata is read for itself.
+            if let Step::Field(schema, field) = step
+                && !schema.is_structural()
+            {
                 owner = Some(schema.name());
                 let at = fields.len();
                 let mut embedded = field.embedded_in();

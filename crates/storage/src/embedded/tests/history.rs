@@ -108,7 +108,7 @@ impl History {
 /// A value that tells of what write it is, and that no other bytes look like. Every other one can be compressed to
 /// about half of its size.
 pub(super) fn value(writer: u64, number: u64, size: usize) -> Bytes {
-    let mut value = format!("{writer} {number} ").into_bytes();
+    let value = format!("{writer} {number} ").into_bytes();
     if (writer + number).is_multiple_of(2) {
         let noise = value_of_noise(value, size.div_ceil(2));
         return noise.iter().copied().cycle().take(size.max(noise.len())).collect();

@@ -1,0 +1,31 @@
+//! Expressions out of definitions and policies.
+
+use pintle_cel::types::Type;
+use pintle_cel::{Activation, Environment, Value};
+use std::sync::LazyLock;
+
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+    Environment::new().with_variable("self", Type::Dyn).with_variable("list", Type::list(Type::String))
+});
+
+/// What compiles compiles to the same again, evaluates within its budget, and to the same value each time; what does not
+/// says why.
+pub(crate) fn expression(data: &[u8]) {
+    let Ok(source) = std::str::from_utf8(data) else { return };
+    let program = match ENVIRONMENT.compile(source) {
+        Ok(program) => program,
+        Err(errors) => return assert!(!errors.messages().is_empty() && !errors.to_string().is_empty()),
+    };
+    let again = ENVIRONMENT.compile(source).expect("it compiled before");
+    assert_eq!(program.result_type(), again.result_type());
+    let object = serde_json::json!({"a": 1, "b": ["x", "y"], "c": {"d": null, "e": "2020-01-01T00:00:00Z"}});
+    let list = serde_json::json!(["a", "b", "10.0.0.1"]);
+    let activation =
+        Activation::new().with("self", Value::from_json(&object)).with("list", Value::from_json(&list));
+    let evaluate = || {
+        let mut budget = 10_000;
+        let value = program.evaluate(&activation, &mut budget);
+        (format!("{value:?}"), budget)
+    };
+    assert_eq!(evaluate(), evaluate());
+}
