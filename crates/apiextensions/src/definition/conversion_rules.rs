@@ -62,7 +62,8 @@ fn validate_client(client: &Value, path: &Path<'_>, options: &ValidationOptions,
         _ => errors.push(FieldError::required(&path.field(), "exactly one of url or service is required")),
     }
     let bundle = client.str_at("caBundle");
-    if !options.allow_invalid_ca_bundle
+    if !bundle.is_empty()
+        && !options.allow_invalid_ca_bundle
         && let Err(error) = check_ca_bundle(bundle)
     {
         let detail = format!("unable to load root certificates: {error}");

@@ -80,7 +80,8 @@ fn a_diff_tells_of_changes_and_of_conflicts() -> Result {
     assert_eq!(own.status.code(), Some(1), "{text}");
     assert!(text.contains("-  colour: red\n+  colour: blue\n"), "{text}");
 
-    let conflict = kubectl.command(&["diff", "--server-side", "--field-manager=painter", "-f", &file]).output()?;
+    let conflict =
+        kubectl.command(&["diff", "--server-side", "--field-manager=painter", "-f", &file]).output()?;
     let text = String::from_utf8_lossy(&conflict.stderr);
     assert_eq!(conflict.status.code(), Some(2), "{text}");
     assert!(text.contains("conflict with \"kubectl\": .data.colour"), "{text}");
@@ -100,7 +101,8 @@ fn what_was_applied_from_the_client_moves_to_the_server() -> Result {
     // kubectl moves the fields over to its own server-side entry, and the server keeps its annotation up to date.
     kubectl.feed(&["apply", "--server-side", "-f", "-"], &blue())?;
     assert!(last(&kubectl)?.contains("  colour: blue\n"));
-    let managers = [owner("kubectl", "Apply", &["f:colour", "f:size"]), owner("kubectl-last-applied", "Apply", &[])];
+    let managers =
+        [owner("kubectl", "Apply", &["f:colour", "f:size"]), owner("kubectl-last-applied", "Apply", &[])];
     assert_eq!(owners(&kubectl)?, managers);
     // And back: a client-side apply finds what was applied last.
     let without = SETTINGS.replace(", size: small", "");
