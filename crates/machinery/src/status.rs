@@ -4,6 +4,7 @@
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
 use crate::{ErrorList, GroupKind, GroupResource, Value, ValueExt, error_list::quote};
+use indexmap::IndexSet;
 use serde_json::json;
 use std::fmt;
 
@@ -374,13 +375,9 @@ impl std::error::Error for Status {}
 
 /// Several messages as one: a single one as it is, more in brackets; each text once.
 pub fn aggregate(messages: impl Iterator<Item = String>) -> String {
-    let mut seen: Vec<String> = Vec::new();
-    for message in messages {
-        if !seen.contains(&message) {
-            seen.push(message);
-        }
-    }
-    match seen.as_slice() {
+    // A client's object can be wrong in very many places.
+    let seen: IndexSet<String> = messages.collect();
+    match seen.into_iter().collect::<Vec<_>>().as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }

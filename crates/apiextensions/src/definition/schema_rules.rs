@@ -12,6 +12,8 @@ use super::{structural_rules, valid_path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+/// Members have their counterparts by name in both.
+const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
@@ -151,7 +153,7 @@ impl Walk<'_> {
         for (name, property) in &schema.properties {
             let meta = ["metadata", "kind", "apiVersion"].into_iter().find(|meta| meta == name);
             let mut inside = inside;
-            if schema.map_type.is_some_and(|map_type| map_type != "granular") {
+            if schema.map_type.is_some_and(|map_type| !MAP_TYPES.contains(&map_type)) {
                 inside.uncorrelatable = inside.uncorrelatable.or(Some(*path));
             }
             if let Some(name) = meta.filter(|_| around.is_root || schema.embedded_resource) {
@@ -253,7 +255,6 @@ fn validate_map_type(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mut
     if schema.ty != "object" {
         errors.push(wrong_type(schema, path, "must be object if x-kubernetes-map-type is specified"));
     }
-    const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
     if !MAP_TYPES.contains(&map_type) {
         let path = path.child("x-kubernetes-map-type").field();
         errors.push(FieldError::not_supported(&path, map_type, &MAP_TYPES));
