@@ -1,9 +1,10 @@
 //! Feeds the index from the watch caches.
 
-use crate::{Index, PolicyRule, Rbac, RoleBinding, policy_rule::or_none};
+use crate::{Index, PolicyRule, Rbac, RoleBinding, policy_rule::or_none, rbac::Source};
 use pintle_cacher::{
     CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchScope, WatchStart,
 };
+use pintle_storage::Revision;
 use serde::Deserialize;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
@@ -46,15 +47,16 @@ impl Rbac {
             (sources.cluster_role_bindings, Kind::Binding, true),
             (sources.role_bindings, Kind::Binding, false),
         ];
-        let mut tasks = Vec::new();
+        let (mut followed, mut tasks) = (Vec::new(), Vec::new());
         for (cacher, kind, of_cluster) in sources {
-            let Some(cacher) = cacher else {
-                self.synced.send_modify(|synced| *synced += 1);
-                continue;
-            };
-            let rbac = self.clone();
-            let informer = Informer { rbac, cacher, kind, of_cluster, is_synced: false };
+            let Some(cacher) = cacher else { continue };
+            let (sender, applied) = watch::channel(None);
+            followed.push(Source { cacher: cacher.clone(), applied });
+            let informer = Informer { rbac: self.clone(), cacher, kind, of_cluster, applied: sender };
             tasks.push(runtime.spawn(informer.run(stopping.clone())));
+        }
+        if self.sources.set(followed).is_err() {
+            tracing::error!("roles and bindings are followed already");
         }
         tasks
     }
@@ -65,14 +67,14 @@ struct Informer {
     cacher: Arc<Cacher>,
     kind: Kind,
     of_cluster: bool,
-    is_synced: bool,
+    applied: watch::Sender<Option<Revision>>,
 }
 
 /// What was heard of while the initial events come: what was not is gone.
 type Seen = Option<HashSet<(String, String)>>;
 
 impl Informer {
-    async fn run(mut self, mut stopping: watch::Receiver<bool>) {
+    async fn run(self, mut stopping: watch::Receiver<bool>) {
         let mut stopped = std::pin::pin!(async move {
             // A server whose channel is gone has stopped, too.
             drop(stopping.wait_for(|stopping| *stopping).await);
@@ -91,7 +93,7 @@ impl Informer {
     }
 
     /// Watches once, from the state on.
-    async fn watch(&mut self) {
+    async fn watch(&self) {
         let options = WatchOptions {
             start: WatchStart::InitialEvents(Freshness::Any),
             scope: WatchScope::All,
@@ -104,24 +106,21 @@ impl Informer {
         let mut seen = Some(HashSet::new());
         let mut items = Vec::new();
         while watcher.next_batch(BATCH, &mut items).await {
-            let mut is_synced = self.is_synced;
+            let mut applied = *self.applied.borrow();
             self.rbac.change(|index| {
                 for item in items.drain(..) {
-                    is_synced |= self.take(index, &item, &mut seen);
+                    applied = self.take(index, &item, &mut seen).or(applied);
                 }
             });
-            if is_synced && !self.is_synced {
-                self.is_synced = true;
-                self.rbac.synced.send_modify(|synced| *synced += 1);
-            }
+            self.applied.send_replace(applied);
         }
     }
 
-    /// Whether the initial events have ended.
-    fn take(&self, index: &mut Index, item: &WatchItem, seen: &mut Seen) -> bool {
+    /// The revision up to which the index has everything then; `None` while the initial events come.
+    fn take(&self, index: &mut Index, item: &WatchItem, seen: &mut Seen) -> Option<Revision> {
         match item {
             WatchItem::Event { event_type, event } => {
-                let Some(object) = event.object(*event_type) else { return false };
+                let Some(object) = event.object(*event_type) else { return None };
                 if let Some(seen) = seen {
                     seen.insert((object.namespace().to_owned(), object.name().to_owned()));
                 }
@@ -129,9 +128,9 @@ impl Informer {
                     EventType::Added | EventType::Modified => self.set(index, object),
                     EventType::Deleted => self.remove(index, object.namespace(), object.name()),
                 }
-                false
+                seen.is_none().then(|| event.revision())
             }
-            WatchItem::Bookmark { initial_events_end, .. } => {
+            WatchItem::Bookmark { revision, initial_events_end } => {
                 if let Some(seen) = seen.take_if(|_| *initial_events_end) {
                     // What went while nobody was looking.
                     let names = match self.kind {
@@ -142,7 +141,7 @@ impl Informer {
                         self.remove(index, &namespace, &name);
                     }
                 }
-                *initial_events_end
+                seen.is_none().then_some(*revision)
             }
         }
     }

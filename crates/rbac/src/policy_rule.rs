@@ -2,27 +2,27 @@
 
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{Value, ValueExt, text::quote};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
 /// One rule of a role: verbs on resources, or on paths that are no resources.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
     /// The verbs; "*" is all.
     #[serde(deserialize_with = "or_none")]
     pub verbs: Vec<String>,
     /// The groups; "*" is all.
-    #[serde(deserialize_with = "or_none")]
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
     /// The resources, `pods` or `pods/log`; "*" is all with their subresources, "*/scale" that subresource of all.
-    #[serde(deserialize_with = "or_none")]
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// The names; none is all.
-    #[serde(deserialize_with = "or_none")]
+    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
     /// The paths; "*" at the end is whatever follows.
-    #[serde(rename = "nonResourceURLs", deserialize_with = "or_none")]
+    #[serde(rename = "nonResourceURLs", deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
 

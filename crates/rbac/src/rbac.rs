@@ -7,8 +7,15 @@ use pintle_auth::{
     BoxFuture,
     authz::{Attributes, Authorizer, Decision, NonResourceRule, ResolvedRules, ResourceRule, Verdict},
 };
+use pintle_cacher::{Cacher, Freshness};
 use pintle_machinery::{UserInfo, status::aggregate};
-use std::{fmt, future::ready, sync::Arc};
+use pintle_storage::Revision;
+use std::{
+    fmt,
+    future::ready,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 use tokio::sync::watch;
 
 /// Decides by roles and bindings. It has none until [`Rbac::follow`] was called and [`Rbac::wait_synced`] has returned.
@@ -16,17 +23,24 @@ pub struct Rbac {
     index: ArcSwap<Index>,
     /// Held by who changes the index.
     changing: Mutex<()>,
-    /// How many of the sources have told all that they had at the start.
-    pub(crate) synced: watch::Sender<usize>,
+    /// Set by [`Rbac::follow`].
+    pub(crate) sources: OnceLock<Vec<Source>>,
 }
 
-/// How many sources there are: roles and bindings, of the cluster and of namespaces.
-pub(crate) const SOURCES: usize = 4;
+/// A cache that is followed.
+pub(crate) struct Source {
+    pub(crate) cacher: Arc<Cacher>,
+    /// Up to which revision the index has it; `None` until it has all that was there at the start.
+    pub(crate) applied: watch::Receiver<Option<Revision>>,
+}
+
+/// How long a question waits for the index to know the newest writes. It is asked without them then, as if it had come a
+/// little earlier.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Default for Rbac {
     fn default() -> Rbac {
-        let synced = watch::Sender::new(0);
-        Rbac { index: ArcSwap::default(), changing: Mutex::default(), synced }
+        Rbac { index: ArcSwap::default(), changing: Mutex::default(), sources: OnceLock::new() }
     }
 }
 
@@ -50,15 +64,36 @@ impl Rbac {
         self.index.load_full()
     }
 
+    fn sources(&self) -> &[Source] {
+        self.sources.get().map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Whether every role and binding that was there at the start is known.
     pub fn is_synced(&self) -> bool {
-        *self.synced.borrow() >= SOURCES
+        self.sources().iter().all(|source| source.applied.borrow().is_some())
     }
 
     /// Waits until every role and binding that was there at the start is known.
     pub async fn wait_synced(&self) {
-        // The sender lives as long as this does.
-        drop(self.synced.subscribe().wait_for(|synced| *synced >= SOURCES).await);
+        for source in self.sources() {
+            // Who has ended will tell nothing more.
+            drop(source.applied.clone().wait_for(Option::is_some).await);
+        }
+    }
+
+    /// Waits until what was created or changed before is known, as far as that does not take too long. What was deleted may
+    /// still be known.
+    pub async fn catch_up(&self) {
+        let caught_up = async {
+            for Source { cacher, applied } in self.sources() {
+                let Ok(snapshot) = cacher.snapshot(Freshness::Consistent).await else { continue };
+                let newest = snapshot.range("", None).map(|object| object.revision()).max();
+                drop(applied.clone().wait_for(|applied| *applied >= newest).await);
+            }
+        };
+        if tokio::time::timeout(PATIENCE, caught_up).await.is_err() {
+            tracing::warn!("the index of roles and bindings is behind");
+        }
     }
 
     /// Decides, at once.
