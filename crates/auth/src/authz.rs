@@ -1,11 +1,21 @@
 //! What a user may do.
 
+mod authorizer_chain;
+mod privileged_groups;
+mod resolved_rules;
+mod selectors;
+
 use crate::BoxFuture;
 use pintle_machinery::{
     UserInfo,
     user::{AUTHENTICATED, SYSTEM_MASTERS},
 };
 use std::{borrow::Cow, future::ready};
+
+pub use authorizer_chain::AuthorizerChain;
+pub use privileged_groups::PrivilegedGroups;
+pub use resolved_rules::{NonResourceRule, ResolvedRules, ResourceRule};
+pub use selectors::Selectors;
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -30,6 +40,8 @@ pub struct Attributes<'a> {
     pub path: &'a str,
     /// Whether it is for a resource.
     pub is_resource_request: bool,
+    /// The selectors of a request to many objects, if it has any.
+    pub selectors: Option<&'a Selectors>,
 }
 
 impl<'a> Attributes<'a> {
@@ -46,6 +58,7 @@ impl<'a> Attributes<'a> {
             name: "",
             path: "",
             is_resource_request: true,
+            selectors: None,
         }
     }
 }
@@ -68,7 +81,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why, for who is refused and for the audit log; may be empty.
     pub reason: Cow<'static, str>,
-    /// What went wrong while deciding, such as a role that cannot be found; may be empty. It changes nothing.
+    /// What went wrong while deciding, such as a webhook that does not answer; may be empty. Who is not allowed is told of
+    /// it instead of being refused.
     pub error: Cow<'static, str>,
 }
 
@@ -88,6 +102,12 @@ impl Verdict {
 pub trait Authorizer: Send + Sync {
     /// Decides.
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict>;
+
+    /// All that a user may do in a namespace, as far as this authorizer has rules that it can tell. One that has none
+    /// says nothing.
+    fn rules_for<'a>(&'a self, _user: &'a UserInfo, _namespace: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        Box::pin(ready(ResolvedRules::default()))
+    }
 }
 
 /// Lets everybody do everything: what the server's own parts work with.
@@ -97,6 +117,20 @@ pub struct AlwaysAllow;
 impl Authorizer for AlwaysAllow {
     fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
         Box::pin(ready(Verdict::new(Decision::Allow)))
+    }
+
+    fn rules_for<'a>(&'a self, _: &'a UserInfo, _: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        let all = || vec!["*".to_owned()];
+        Box::pin(ready(ResolvedRules {
+            resource_rules: vec![ResourceRule {
+                verbs: all(),
+                groups: all(),
+                resources: all(),
+                names: Vec::new(),
+            }],
+            non_resource_rules: vec![NonResourceRule { verbs: all(), urls: all() }],
+            ..ResolvedRules::default()
+        }))
     }
 }
 

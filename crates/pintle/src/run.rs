@@ -1,7 +1,7 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options,
+    Options, authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
@@ -14,11 +14,7 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{
-    TokenFile, TokenFileError, Union,
-    authn::TokenAuthenticator,
-    authz::{Authorizer, MastersOnly},
-};
+use pintle_auth::{TokenFile, TokenFileError, Union, authn::TokenAuthenticator, authz::MastersOnly};
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
@@ -172,7 +168,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
+    let authorizer = authorization::authorizer(vec![Arc::new(MastersOnly)]);
     let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
