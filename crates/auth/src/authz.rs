@@ -6,10 +6,7 @@ mod resolved_rules;
 mod selectors;
 
 use crate::BoxFuture;
-use pintle_machinery::{
-    UserInfo,
-    user::{AUTHENTICATED, SYSTEM_MASTERS},
-};
+use pintle_machinery::UserInfo;
 use std::{borrow::Cow, future::ready};
 
 pub use authorizer_chain::AuthorizerChain;
@@ -131,38 +128,5 @@ impl Authorizer for AlwaysAllow {
             non_resource_rules: vec![NonResourceRule { verbs: all(), urls: all() }],
             ..ResolvedRules::default()
         }))
-    }
-}
-
-/// Members of `system:masters` may do everything; all others only what discovery and health checks need. What stands in
-/// for RBAC until that is served.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MastersOnly;
-
-/// What `system:public-info-viewer` opens to everybody.
-const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-/// What `system:discovery` opens to everybody who is authenticated.
-const DISCOVERY: &[&str] = &["/api", "/apis", "/openapi", "/version"];
-
-impl MastersOnly {
-    fn decide(attributes: &Attributes<'_>) -> Decision {
-        if attributes.user.is_member_of(SYSTEM_MASTERS) {
-            return Decision::Allow;
-        }
-        if attributes.is_resource_request || attributes.verb != "get" {
-            return Decision::NoOpinion;
-        }
-        let below = |root: &str| {
-            attributes.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let allowed = PUBLIC.contains(&attributes.path)
-            || attributes.user.is_member_of(AUTHENTICATED) && DISCOVERY.iter().any(|root| below(root));
-        if allowed { Decision::Allow } else { Decision::NoOpinion }
-    }
-}
-
-impl Authorizer for MastersOnly {
-    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(ready(Verdict::new(MastersOnly::decide(attributes))))
     }
 }
