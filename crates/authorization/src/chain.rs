@@ -3,9 +3,8 @@
 //! The chain in force stands behind an atomic pointer: a request is judged by one chain from beginning to end. Members of
 //! `system:masters` are asked for before all others, so that no configuration locks the administrators out.
 //!
-//! A server has its requests judged before all that judges them is there (roles are objects that the server serves). So
-//! a chain is loaded first, which finds all mistakes, and started when its parts are there; until then only
-//! `system:masters` may do anything.
+//! Authorizers that know the server's objects, and policies, have to be among the first configuration: they are what
+//! another one is made of. So a configuration that is put in force later has neither fewer nor more of them.
 
 use crate::{
     abac::{AbacAuthorizer, AbacError},
@@ -26,7 +25,14 @@ use pintle_auth::{
     },
 };
 use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
-use std::{future::ready, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    future::ready,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 /// Where a configuration comes from.
 #[derive(Debug, Clone)]
@@ -78,38 +84,46 @@ pub enum AuthorizationError {
 }
 
 /// The authorizers that know the server's objects.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct ObjectAuthorizers {
-    /// Decides for nodes; needed when the configuration has [`AuthorizerType::Node`].
-    pub node: Option<Arc<dyn Authorizer>>,
-    /// Decides by roles; needed when the configuration has [`AuthorizerType::Rbac`].
-    pub rbac: Option<Arc<dyn Authorizer>>,
+    /// Decides for nodes.
+    pub node: Arc<dyn Authorizer>,
+    /// Decides by roles.
+    pub rbac: Arc<dyn Authorizer>,
 }
 
 /// Decides as the configuration in force says.
 pub struct ConfiguredAuthorizer {
     source: ConfigurationSource,
-    abac: Option<Arc<AbacAuthorizer>>,
-    metrics: Arc<AuthorizationMetrics>,
+    parts: Parts,
     in_force: ArcSwap<AuthorizerChain>,
     state: Mutex<State>,
+}
+
+/// What chains are made of.
+struct Parts {
+    objects: ObjectAuthorizers,
+    abac: Option<Arc<AbacAuthorizer>>,
+    metrics: Arc<AuthorizationMetrics>,
+    /// Those of the first configuration.
+    types: HashSet<AuthorizerType>,
 }
 
 /// What the next configuration is compared with.
 struct State {
     configuration: AuthorizationConfiguration,
     hash: String,
-    objects: ObjectAuthorizers,
 }
 
 impl ConfiguredAuthorizer {
-    /// Reads the configuration and the policy file, if there are to be any.
+    /// Reads the configuration and the policy file, if there are to be any, and puts it in force.
     ///
     /// # Errors
-    /// When one of them cannot be read or is wrong.
+    /// When one of them cannot be read or is wrong, or an authorizer cannot be made.
     pub fn load(
         source: ConfigurationSource,
         policy_file: Option<PathBuf>,
+        objects: ObjectAuthorizers,
         metrics: Arc<AuthorizationMetrics>,
     ) -> Result<Arc<ConfiguredAuthorizer>, AuthorizationError> {
         let (configuration, hash) = match &source {
@@ -124,36 +138,19 @@ impl ConfiguredAuthorizer {
             Some(path) => Some(Arc::new(AbacAuthorizer::read(&path)?)),
             None => None,
         };
-        if has_policies && abac.is_none() {
-            let reason = "authorization-mode ABAC's authorization policy file not passed".to_owned();
-            return Err(AuthorizationError::Build { name: AuthorizerType::Abac.authorizer_name(), reason });
+        let types = configuration.authorizers.iter().map(|own| own.kind.authorizer_type()).collect();
+        let parts = Parts { objects, abac, metrics, types };
+        let chain = parts.chain(&configuration)?;
+        if matches!(source, ConfigurationSource::File { .. }) {
+            parts.metrics.config_in_force(&hash);
         }
-        let in_force = ArcSwap::from_pointee(AuthorizerChain::new(vec![privileged()]));
-        let state = Mutex::new(State { configuration, hash, objects: ObjectAuthorizers::default() });
-        let authorizer = ConfiguredAuthorizer { source, abac, metrics, in_force, state };
-        // What webhooks need is found wrong now rather than later.
-        authorizer.webhooks()?;
-        Ok(Arc::new(authorizer))
+        let state = Mutex::new(State { configuration, hash });
+        Ok(Arc::new(ConfiguredAuthorizer { source, parts, in_force: ArcSwap::from_pointee(chain), state }))
     }
 
-    /// Whether the configuration has an authorizer of this type, for which there will have to be one.
+    /// Whether the configuration has an authorizer of this type; it has from the beginning or never, but for webhooks.
     pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
-        self.state.lock().configuration.has(authorizer_type)
-    }
-
-    /// Puts the configuration in force.
-    ///
-    /// # Errors
-    /// When an authorizer of it cannot be made, or is not given.
-    pub fn start(&self, objects: ObjectAuthorizers) -> Result<(), AuthorizationError> {
-        let mut state = self.state.lock();
-        state.objects = objects;
-        let chain = self.chain(&state.configuration, &state.objects)?;
-        self.in_force.store(Arc::new(chain));
-        if matches!(self.source, ConfigurationSource::File { .. }) {
-            self.metrics.config_in_force(&state.hash);
-        }
-        Ok(())
+        self.parts.types.contains(&authorizer_type)
     }
 
     /// Looks at the file again and again and puts what is new in it in force. Returns at once when there is no file, never
@@ -166,11 +163,11 @@ impl ConfiguredAuthorizer {
                 Ok(false) => {}
                 Ok(true) => {
                     let hash = self.state.lock().hash.clone();
-                    self.metrics.reloaded(Some(&hash));
+                    self.parts.metrics.reloaded(Some(&hash));
                     tracing::info!(hash, "new authorization configuration in force");
                 }
                 Err(error) => {
-                    self.metrics.reloaded(None);
+                    self.parts.metrics.reloaded(None);
                     tracing::error!(%error, "the authorization configuration stays as it was");
                 }
             }
@@ -189,11 +186,9 @@ impl ConfiguredAuthorizer {
         }
         state.hash = hash;
         let configuration = parse(path, &bytes)?;
-        let wanted = state.configuration.authorizers.iter().map(|own| own.kind.authorizer_type());
-        let mut missing: Vec<_> = wanted
-            .filter(|own| *own != AuthorizerType::Webhook && !configuration.has(*own))
-            .map(AuthorizerType::as_str)
-            .collect();
+        let wanted = self.parts.types.iter().filter(|own| **own != AuthorizerType::Webhook);
+        let missing = wanted.filter(|own| !configuration.has(**own)).map(|own| own.as_str());
+        let mut missing: Vec<_> = missing.collect();
         missing.sort_unstable();
         if !missing.is_empty() {
             let reason = format!("missing required types: [{}]", missing.join(" "));
@@ -202,69 +197,59 @@ impl ConfiguredAuthorizer {
         if configuration == state.configuration {
             return Ok(false);
         }
-        let chain = self.chain(&configuration, &state.objects)?;
+        let chain = self.parts.chain(&configuration)?;
         state.configuration = configuration;
         self.in_force.store(Arc::new(chain));
         Ok(true)
     }
+}
 
-    /// Makes all webhooks once.
-    fn webhooks(&self) -> Result<(), AuthorizationError> {
-        let configuration = self.state.lock().configuration.clone();
-        for AuthorizerConfiguration { name, kind } in &configuration.authorizers {
-            if matches!(kind, AuthorizerKind::Webhook(_)) {
-                self.build(name, kind, &ObjectAuthorizers::default())?;
-            }
-        }
-        Ok(())
-    }
-
+impl Parts {
     fn chain(
         &self,
         configuration: &AuthorizationConfiguration,
-        objects: &ObjectAuthorizers,
     ) -> Result<AuthorizerChain, AuthorizationError> {
         let mut authorizers = vec![privileged()];
         for AuthorizerConfiguration { name, kind } in &configuration.authorizers {
+            let authorizer = self.build(name, kind);
+            let authorizer =
+                authorizer.map_err(|reason| AuthorizationError::Build { name: name.clone(), reason })?;
             authorizers.push(Arc::new(Instrumented {
                 authorizer_type: kind.authorizer_type(),
                 name: name.clone(),
                 metrics: self.metrics.clone(),
-                authorizer: self.build(name, kind, objects)?,
+                authorizer,
             }));
         }
         Ok(AuthorizerChain::new(authorizers))
     }
 
-    fn build(
-        &self,
-        name: &str,
-        kind: &AuthorizerKind,
-        objects: &ObjectAuthorizers,
-    ) -> Result<Arc<dyn Authorizer>, AuthorizationError> {
-        let failed = |reason| AuthorizationError::Build { name: name.to_owned(), reason };
-        let given = |authorizer: Option<Arc<dyn Authorizer>>| {
-            authorizer.ok_or_else(|| {
-                failed(format!(
-                    "authorizer type {} is not allowed if it was not enabled at initial server startup",
-                    kind.authorizer_type()
-                ))
-            })
-        };
-        match kind {
+    fn build(&self, name: &str, kind: &AuthorizerKind) -> Result<Arc<dyn Authorizer>, String> {
+        let authorizer_type = match kind {
             AuthorizerKind::Webhook(webhook) => {
-                let webhook =
-                    WebhookAuthorizer::new(name.to_owned(), (**webhook).clone(), self.metrics.clone());
-                Ok(Arc::new(webhook.map_err(failed)?))
+                let webhook = (**webhook).clone();
+                return Ok(Arc::new(WebhookAuthorizer::new(name.to_owned(), webhook, self.metrics.clone())?));
             }
-            AuthorizerKind::BuiltIn(authorizer_type) => match authorizer_type {
-                AuthorizerType::AlwaysAllow => Ok(Arc::new(AlwaysAllow)),
-                AuthorizerType::AlwaysDeny => Ok(Arc::new(AlwaysDeny)),
-                AuthorizerType::Abac => given(self.abac.clone().map(|abac| abac as Arc<dyn Authorizer>)),
-                AuthorizerType::Node => given(objects.node.clone()),
-                AuthorizerType::Rbac => given(objects.rbac.clone()),
-                AuthorizerType::Webhook => Err(failed("a webhook needs its settings".to_owned())),
+            AuthorizerKind::BuiltIn(authorizer_type) => *authorizer_type,
+        };
+        // What needs nothing may come and go.
+        let needs_nothing =
+            matches!(authorizer_type, AuthorizerType::AlwaysAllow | AuthorizerType::AlwaysDeny);
+        if !needs_nothing && !self.types.contains(&authorizer_type) {
+            return Err(format!(
+                "authorizer type {authorizer_type} is not allowed if it was not enabled at initial server startup"
+            ));
+        }
+        match authorizer_type {
+            AuthorizerType::AlwaysAllow => Ok(Arc::new(AlwaysAllow)),
+            AuthorizerType::AlwaysDeny => Ok(Arc::new(AlwaysDeny)),
+            AuthorizerType::Abac => match &self.abac {
+                Some(abac) => Ok(abac.clone()),
+                None => Err("authorization-mode ABAC's authorization policy file not passed".to_owned()),
             },
+            AuthorizerType::Node => Ok(self.objects.node.clone()),
+            AuthorizerType::Rbac => Ok(self.objects.rbac.clone()),
+            AuthorizerType::Webhook => Err("a webhook needs its settings".to_owned()),
         }
     }
 }
@@ -285,18 +270,18 @@ fn privileged() -> Arc<dyn Authorizer> {
     Arc::new(PrivilegedGroups::new([SYSTEM_MASTERS]))
 }
 
-fn read(path: &PathBuf) -> Result<Vec<u8>, AuthorizationError> {
-    std::fs::read(path).map_err(|source| AuthorizationError::Read { path: path.clone(), source })
+fn read(path: &Path) -> Result<Vec<u8>, AuthorizationError> {
+    std::fs::read(path).map_err(|source| AuthorizationError::Read { path: path.to_owned(), source })
 }
 
-fn parse(path: &PathBuf, bytes: &[u8]) -> Result<AuthorizationConfiguration, AuthorizationError> {
+fn parse(path: &Path, bytes: &[u8]) -> Result<AuthorizationConfiguration, AuthorizationError> {
     let parsed = AuthorizationConfiguration::parse(bytes);
-    parsed.map_err(|source| AuthorizationError::Invalid { path: path.clone(), source })
+    parsed.map_err(|source| AuthorizationError::Invalid { path: path.to_owned(), source })
 }
 
-fn invalid(path: &PathBuf, reason: String) -> AuthorizationError {
+fn invalid(path: &Path, reason: String) -> AuthorizationError {
     let source = InvalidConfiguration(aggregate([reason].into_iter()));
-    AuthorizationError::Invalid { path: path.clone(), source }
+    AuthorizationError::Invalid { path: path.to_owned(), source }
 }
 
 /// Lets nobody do anything that nobody else lets them do.

@@ -7,6 +7,14 @@ fn metrics() -> Arc<AuthorizationMetrics> {
     Arc::new(AuthorizationMetrics::new("me").unwrap())
 }
 
+fn nobody() -> ObjectAuthorizers {
+    ObjectAuthorizers { node: Arc::new(AlwaysDeny), rbac: Arc::new(AlwaysDeny) }
+}
+
+fn load(source: ConfigurationSource) -> Result<Arc<ConfiguredAuthorizer>, String> {
+    ConfiguredAuthorizer::load(source, None, nobody(), metrics()).map_err(|error| error.to_string())
+}
+
 fn fixed(types: &[AuthorizerType]) -> ConfigurationSource {
     let authorizers = types.iter().map(|own| AuthorizerConfiguration {
         name: own.authorizer_name(),
@@ -36,15 +44,8 @@ fn administrators_are_never_locked_out() {
 fn authorizers_are_asked_in_the_order_of_the_configuration() {
     let metrics = metrics();
     let source = fixed(&[AuthorizerType::AlwaysDeny, AuthorizerType::Rbac, AuthorizerType::AlwaysAllow]);
-    let authorizer = ConfiguredAuthorizer::load(source, None, metrics.clone()).unwrap();
+    let authorizer = ConfiguredAuthorizer::load(source, None, nobody(), metrics.clone()).unwrap();
     assert!(authorizer.has(AuthorizerType::Rbac) && !authorizer.has(AuthorizerType::Node));
-    let error = authorizer.start(ObjectAuthorizers::default()).unwrap_err().to_string();
-    let expected = "authorizer \"rbac\": authorizer type RBAC is not allowed if it was not enabled at initial server startup";
-    assert_eq!(error, expected);
-    // Nothing is in force before it is whole.
-    assert!(!verdict(&authorizer, &[]).is_allowed());
-    let objects = ObjectAuthorizers { rbac: Some(Arc::new(AlwaysDeny)), ..ObjectAuthorizers::default() };
-    authorizer.start(objects).unwrap();
     assert!(verdict(&authorizer, &[]).is_allowed());
     let registry = Registry::new();
     for collector in metrics.collectors() {
@@ -59,7 +60,8 @@ fn authorizers_are_asked_in_the_order_of_the_configuration() {
 #[test]
 fn policies_need_a_file() {
     let error = |policy_file| {
-        let loaded = ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), policy_file, metrics());
+        let loaded =
+            ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), policy_file, nobody(), metrics());
         loaded.map(|_| ()).unwrap_err().to_string()
     };
     assert!(error(None).ends_with("authorization policy file not passed"));
@@ -67,8 +69,8 @@ fn policies_need_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "{\"user\":\"jane\"}").unwrap();
     let path = Some(file.path().to_owned());
-    let authorizer = ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), path, metrics()).unwrap();
-    authorizer.start(ObjectAuthorizers::default()).unwrap();
+    let authorizer =
+        ConfiguredAuthorizer::load(fixed(&[AuthorizerType::Abac]), path, nobody(), metrics()).unwrap();
     assert!(verdict(&authorizer, &[]).is_allowed());
 }
 
@@ -81,15 +83,13 @@ fn a_changed_file_is_put_in_force_if_it_is_right() {
         fs::write(&path, format!("{head}{authorizers}")).unwrap();
     };
     let source = ConfigurationSource::File { path: path.clone(), poll_interval: Duration::from_secs(60) };
-    let load = || ConfiguredAuthorizer::load(source.clone(), None, metrics());
     write("- {type: Unheard, name: of}");
-    let error = load().map(|_| ()).unwrap_err().to_string();
+    let error = load(source.clone()).map(|_| ()).unwrap_err();
     let expected =
         format!("authorization configuration file {path:?}: authorizers[0].type: Unsupported value: ");
     assert!(error.starts_with(&expected), "{error}");
     write("- {type: AlwaysDeny, name: alwaysdeny}");
-    let authorizer = load().unwrap();
-    authorizer.start(ObjectAuthorizers::default()).unwrap();
+    let authorizer = load(source).unwrap();
     assert!(!verdict(&authorizer, &[]).is_allowed());
     assert!(!authorizer.reload().unwrap(), "nothing is new");
     write("- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}");

@@ -18,12 +18,18 @@ use pintle_auth::{
 use pintle_machinery::{UserInfo, selectors::FieldOperator};
 pub use populator::NodeSources;
 use references::Kind;
-use std::{borrow::Cow, future::ready, sync::Arc};
+use std::{
+    borrow::Cow,
+    future::ready,
+    sync::{Arc, OnceLock},
+};
 use tokio::sync::watch;
 
 /// Decides for nodes.
 pub struct NodeAuthorizer {
-    graph: Arc<Graph>,
+    graph: Graph,
+    metrics: Arc<NodeMetrics>,
+    synced: OnceLock<Vec<watch::Receiver<bool>>>,
 }
 
 /// The name of the group of all nodes.
@@ -33,16 +39,18 @@ const USER_PREFIX: &str = "system:node:";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 impl NodeAuthorizer {
-    /// An authorizer that follows pods, volumes, attachments and slices as long as the server runs. Until it has heard of
-    /// them all, nodes are refused what it has not heard of yet.
-    pub fn start(
-        sources: NodeSources,
-        metrics: Arc<NodeMetrics>,
-        stopping: &watch::Receiver<bool>,
-    ) -> Arc<NodeAuthorizer> {
-        let graph = Arc::new(Graph::default());
-        sources.follow(&graph, &metrics, stopping);
-        Arc::new(NodeAuthorizer { graph })
+    /// An authorizer that has heard of nothing yet, and so refuses nodes whatever is not the same for all of them.
+    pub fn new(metrics: Arc<NodeMetrics>) -> Arc<NodeAuthorizer> {
+        Arc::new(NodeAuthorizer { graph: Graph::default(), metrics, synced: OnceLock::new() })
+    }
+
+    /// Waits until it has heard of all that was there when it began to follow its sources. Returns at once when it follows
+    /// none, or when the server ends.
+    pub async fn wait_synced(&self) {
+        for synced in self.synced.get().into_iter().flatten() {
+            // An error is that nobody is left who could say so.
+            drop(synced.clone().wait_for(|synced| *synced).await);
+        }
     }
 
     fn decide(&self, attributes: &Attributes<'_>) -> Opinion {

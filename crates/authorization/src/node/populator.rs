@@ -1,13 +1,13 @@
 //! Feeds the graph from the caches of what it is made of.
 
 use super::{
-    graph::{Graph, Owned},
+    NodeAuthorizer,
+    graph::Owned,
     references::{OfNode, PersistentVolume, Pod},
 };
-use crate::metrics::NodeMetrics;
 use pintle_cacher::{CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart};
 use std::{collections::HashSet, sync::Arc, time::Duration};
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 /// What the graph is made of. A resource that is not served has no part in it.
 #[derive(Default)]
@@ -35,32 +35,40 @@ const BATCH: usize = 64;
 /// How long is waited before watching again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl NodeSources {
-    pub(super) fn follow(
-        self,
-        graph: &Arc<Graph>,
-        metrics: &Arc<NodeMetrics>,
+impl NodeAuthorizer {
+    /// Follows pods, volumes, attachments and slices until `stopping` turns true. Call it once.
+    pub fn follow(
+        self: &Arc<Self>,
+        sources: NodeSources,
+        runtime: &Handle,
         stopping: &watch::Receiver<bool>,
-    ) {
+    ) -> Vec<JoinHandle<()>> {
         let sources = [
-            (self.pods, Source::Pods),
-            (self.persistent_volumes, Source::PersistentVolumes),
-            (self.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
-            (self.resource_slices, Source::Owned(Owned::ResourceSlice)),
+            (sources.pods, Source::Pods),
+            (sources.persistent_volumes, Source::PersistentVolumes),
+            (sources.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
+            (sources.resource_slices, Source::Owned(Owned::ResourceSlice)),
         ];
+        let (mut tasks, mut all_synced) = (Vec::new(), Vec::new());
         for (cacher, source) in sources {
             let Some(cacher) = cacher else { continue };
-            let populator = Populator { cacher, source, graph: graph.clone(), metrics: metrics.clone() };
-            tokio::spawn(populator.run(stopping.clone()));
+            let (synced, receiver) = watch::channel(false);
+            all_synced.push(receiver);
+            let populator = Populator { cacher, source, authorizer: self.clone(), synced };
+            tasks.push(runtime.spawn(populator.run(stopping.clone())));
         }
+        if self.synced.set(all_synced).is_err() {
+            tracing::error!("the node authorizer follows its sources already");
+        }
+        tasks
     }
 }
 
 struct Populator {
     cacher: Arc<Cacher>,
     source: Source,
-    graph: Arc<Graph>,
-    metrics: Arc<NodeMetrics>,
+    authorizer: Arc<NodeAuthorizer>,
+    synced: watch::Sender<bool>,
 }
 
 impl Populator {
@@ -103,6 +111,7 @@ impl Populator {
                         // What went while nobody was looking.
                         if let Some(seen) = initial.take() {
                             self.keep(&seen);
+                            self.synced.send_replace(true);
                         }
                     }
                     WatchItem::Bookmark { .. } => {}
@@ -117,15 +126,19 @@ impl Populator {
             Source::Pods => Pod::read(object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
             Source::PersistentVolumes => {
                 PersistentVolume::read(object.json()).map(|volume| match volume.claim() {
-                    Some(claim) => {
-                        self.metrics.timed("AddPV", || self.graph.set_volume(name, claim, &volume.secrets()))
-                    }
+                    Some(claim) => self
+                        .authorizer
+                        .metrics
+                        .timed("AddPV", || self.authorizer.graph.set_volume(name, claim, &volume.secrets())),
                     None => self.remove(namespace, name),
                 })
             }
             Source::Owned(owned) => OfNode::read(object.json()).map(|object| match object.node_name() {
                 "" => self.remove(namespace, name),
-                node => self.metrics.timed(owned.adding(), || self.graph.set_of_node(owned, name, node)),
+                node => self
+                    .authorizer
+                    .metrics
+                    .timed(owned.adding(), || self.authorizer.graph.set_of_node(owned, name, node)),
             }),
         };
         if let Err(error) = outcome {
@@ -138,30 +151,38 @@ impl Populator {
     fn set_pod(&self, namespace: &str, name: &str, pod: &Pod<'_>) {
         if pod.node_name().is_empty() {
             // It may have the name of one that went while nobody was looking.
-            self.graph.remove_pod(namespace, name);
+            self.authorizer.graph.remove_pod(namespace, name);
             return;
         }
         let references = pod.references();
         let references = references.iter().map(|(kind, name)| (*kind, &**name));
-        self.metrics.timed("AddPod", || self.graph.set_pod(namespace, name, pod.node_name(), references));
+        self.authorizer
+            .metrics
+            .timed("AddPod", || self.authorizer.graph.set_pod(namespace, name, pod.node_name(), references));
     }
 
     fn remove(&self, namespace: &str, name: &str) {
         match self.source {
-            Source::Pods => self.metrics.timed("DeletePod", || self.graph.remove_pod(namespace, name)),
-            Source::PersistentVolumes => self.metrics.timed("DeletePV", || self.graph.remove_volume(name)),
-            Source::Owned(owned) => {
-                self.metrics.timed(owned.deleting(), || self.graph.remove_of_node(owned, name))
+            Source::Pods => self
+                .authorizer
+                .metrics
+                .timed("DeletePod", || self.authorizer.graph.remove_pod(namespace, name)),
+            Source::PersistentVolumes => {
+                self.authorizer.metrics.timed("DeletePV", || self.authorizer.graph.remove_volume(name))
             }
+            Source::Owned(owned) => self
+                .authorizer
+                .metrics
+                .timed(owned.deleting(), || self.authorizer.graph.remove_of_node(owned, name)),
         };
     }
 
     /// Removes all but these.
     fn keep(&self, seen: &HashSet<(String, String)>) {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
-            Source::Pods => self.graph.pods(),
-            Source::PersistentVolumes => without_namespace(self.graph.volumes()),
-            Source::Owned(owned) => without_namespace(self.graph.of_node(owned)),
+            Source::Pods => self.authorizer.graph.pods(),
+            Source::PersistentVolumes => without_namespace(self.authorizer.graph.volumes()),
+            Source::Owned(owned) => without_namespace(self.authorizer.graph.of_node(owned)),
         };
         for (namespace, name) in known {
             if !seen.contains(&(namespace.to_string(), name.to_string())) {

@@ -6,8 +6,10 @@ fn user(name: &str) -> UserInfo {
     UserInfo { name: name.to_owned(), groups: vec![NODES.to_owned()], ..UserInfo::default() }
 }
 
-fn authorizer() -> NodeAuthorizer {
-    let graph = Graph::default();
+fn authorizer() -> Arc<NodeAuthorizer> {
+    let metrics = crate::AuthorizationMetrics::new("me").unwrap();
+    let authorizer = NodeAuthorizer::new(metrics.node().clone());
+    let graph = &authorizer.graph;
     let references = [
         (Kind::Secret, "s"),
         (Kind::ConfigMap, "m"),
@@ -19,7 +21,7 @@ fn authorizer() -> NodeAuthorizer {
     graph.set_volume("v", ("shop", "c"), &[("vault", "t")]);
     graph.set_of_node(graph::Owned::VolumeAttachment, "va", "n");
     graph.set_of_node(graph::Owned::ResourceSlice, "sl", "n");
-    NodeAuthorizer { graph: Arc::new(graph) }
+    authorizer
 }
 
 /// Rows of who, verb, what (`group/resource/subresource`), namespace, name, field selector, and the reason of a refusal.
