@@ -99,16 +99,14 @@ impl AbacAuthorizer {
     /// When it cannot be read, or a line of it is no policy.
     pub fn read(path: &Path) -> Result<AbacAuthorizer, AbacError> {
         let bytes = fs::read(path).map_err(|source| AbacError::Read { path: path.to_owned(), source })?;
-        AbacAuthorizer::parse(&bytes).map_err(|LineError { line, text, reason }| AbacError::Line {
-            path: path.to_owned(),
-            line,
-            text,
-            reason,
-        })
+        AbacAuthorizer::parse(path, &bytes)
     }
 
     /// Reads the text of a file.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<AbacAuthorizer, LineError> {
+    ///
+    /// # Errors
+    /// When a line of it is no policy.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<AbacAuthorizer, AbacError> {
         let mut policies = Vec::new();
         let mut unversioned = 0;
         for (position, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
@@ -123,7 +121,7 @@ impl AbacAuthorizer {
                 }
                 Err(reason) => {
                     let text: String = String::from_utf8_lossy(trimmed).chars().take(MAX_SHOWN).collect();
-                    return Err(LineError { line: position + 1, text, reason });
+                    return Err(AbacError::Line { path: path.to_owned(), line: position + 1, text, reason });
                 }
             }
         }
@@ -132,14 +130,6 @@ impl AbacAuthorizer {
         }
         Ok(AbacAuthorizer(policies))
     }
-}
-
-/// What is wrong with a line.
-#[derive(Debug)]
-pub(crate) struct LineError {
-    pub(crate) line: usize,
-    text: String,
-    reason: String,
 }
 
 /// The policy of a line, and whether it has a version.
@@ -274,7 +264,7 @@ mod tests {
     #[test]
     fn policies_allow_what_they_say() {
         let check = |policy: &str, asked: &[(&str, &str, &str, &str, &str, bool)]| {
-            let authorizer = AbacAuthorizer::parse(policy.as_bytes()).unwrap();
+            let authorizer = AbacAuthorizer::parse(Path::new("p"), policy.as_bytes()).unwrap();
             for (name, verb, group, resource, namespace, expected) in asked {
                 let user = user(name, &[AUTHENTICATED, &format!("{name}s")]);
                 let is_path = resource.starts_with('/');
@@ -375,7 +365,7 @@ mod tests {
             ),
             versioned(r#""user":"b","namespace":"x","resource":"secrets""#),
         ];
-        let authorizer = AbacAuthorizer::parse(text.join("\n").as_bytes()).unwrap();
+        let authorizer = AbacAuthorizer::parse(Path::new("p"), text.join("\n").as_bytes()).unwrap();
         let rules = now(authorizer.rules_for(&user("a", &[AUTHENTICATED]), "x"));
         let told: Vec<_> =
             rules.resource_rules.iter().map(|rule| (rule.verbs.len(), &*rule.resources[0])).collect();

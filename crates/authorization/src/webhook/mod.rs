@@ -31,6 +31,7 @@ pub(crate) struct WebhookAuthorizer {
     name: String,
     configuration: WebhookConfiguration,
     client: WebhookClient,
+    backoff: Backoff,
     answers: Mutex<AnswerCache>,
     metrics: Arc<AuthorizationMetrics>,
 }
@@ -49,7 +50,8 @@ impl WebhookAuthorizer {
         let kubeconfig = Kubeconfig::read(path).map_err(|error| error.to_string())?;
         let client = WebhookClient::of_kubeconfig(&kubeconfig);
         let client = client.map_err(|error| format!("kubeconfig file {path:?}: {error}"))?;
-        Ok(WebhookAuthorizer { name, configuration, client, answers: Mutex::default(), metrics })
+        let (backoff, answers) = (Backoff::default(), Mutex::default());
+        Ok(WebhookAuthorizer { name, configuration, client, backoff, answers, metrics })
     }
 
     async fn decide(&self, attributes: &Attributes<'_>) -> Verdict {
@@ -107,8 +109,7 @@ impl WebhookAuthorizer {
             self.metrics.webhook_called(&self.name, result, duration);
         };
         let timeout = self.configuration.timeout;
-        let answer =
-            self.client.post_until_answered(&question, timeout, &Backoff::default(), attempted).await;
+        let answer = self.client.post_until_answered(&question, timeout, &self.backoff, attempted).await;
         let status = answer.and_then(|answer| {
             last = AttemptResult::Error;
             version.status(&answer)
