@@ -120,7 +120,7 @@ impl Informer {
     fn take(&self, index: &mut Index, item: &WatchItem, seen: &mut Seen) -> Option<Revision> {
         match item {
             WatchItem::Event { event_type, event } => {
-                let Some(object) = event.object(*event_type) else { return None };
+                let object = event.object(*event_type)?;
                 if let Some(seen) = seen {
                     seen.insert((object.namespace().to_owned(), object.name().to_owned()));
                 }

@@ -41,6 +41,7 @@ impl Store {
         validate: &dyn Validation,
         warnings: &Warnings,
     ) -> Result<Written, Status> {
+        self.drop_unkept(&mut object);
         if let Some(authorized) = self.resource.strategy.authorize_write(context, &object, None) {
             authorized.await?;
         }

@@ -128,6 +128,7 @@ impl Store {
         let old = &current.object;
         self.check_preconditions(preconditions, old, &self.group_resource)?;
         let mut new = transform.apply(Some(old)).await?;
+        self.drop_unkept(&mut new);
         if let Some(authorized) = strategy.authorize_write(context, &new, Some(old)) {
             authorized.await?;
         }
@@ -235,6 +236,7 @@ impl Store {
             return Err(Status::conflict(&self.group_resource, context.name, &why).into());
         }
         let mut new = transform.apply(None).await?;
+        self.drop_unkept(&mut new);
         if let Some(authorized) = strategy.authorize_write(context, &new, None) {
             authorized.await?;
         }
