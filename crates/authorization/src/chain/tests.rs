@@ -31,10 +31,7 @@ fn verdict(authorizer: &ConfiguredAuthorizer, groups: &[&str]) -> Verdict {
 
 #[test]
 fn administrators_are_never_locked_out() {
-    let authorizer =
-        ConfiguredAuthorizer::load(fixed(&[AuthorizerType::AlwaysDeny]), None, metrics()).unwrap();
-    assert!(verdict(&authorizer, &[SYSTEM_MASTERS]).is_allowed());
-    authorizer.start(ObjectAuthorizers::default()).unwrap();
+    let authorizer = load(fixed(&[AuthorizerType::AlwaysDeny])).unwrap();
     assert!(verdict(&authorizer, &[SYSTEM_MASTERS]).is_allowed());
     let denied = verdict(&authorizer, &[]);
     assert_eq!((denied.decision, &*denied.reason), (Decision::NoOpinion, "Everything is forbidden."));
