@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod authentication;
+mod authentication_config;
 mod authentication_options;
 mod bootstrap;
 mod certificates;
@@ -15,6 +16,7 @@ mod engine;
 mod engines;
 mod feature_gates;
 mod kubeconfig;
+mod oidc_options;
 mod openapi_endpoints;
 mod option_flags;
 mod options;
@@ -23,8 +25,9 @@ mod secure_serving;
 mod serving_options;
 mod storage_options;
 
-pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions};
+pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use feature_gates::FeatureGates;
+pub use oidc_options::OidcOptions;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};

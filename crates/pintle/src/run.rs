@@ -2,7 +2,7 @@
 
 use crate::{
     Options,
-    authentication::Authentication,
+    authentication::{Authentication, OwnTokens},
     certificates::{CertificateError, Certificates, write_private},
     chain, dynamic_files,
     encryption::EncryptionAtRest,
@@ -184,7 +184,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
-    let authentication = Authentication::new(&options, &secure_serving, &chain.metrics, Vec::new())?;
+    let authentication =
+        Authentication::new(&options, &secure_serving, &chain.metrics, OwnTokens::default())?;
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         authenticator: authentication.authenticator,
@@ -213,7 +214,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     background.extend(chain.api_extensions.into_tasks());
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
-    background.extend(dynamic_files::watch(secure_serving.dynamic_files().into_iter().collect(), &stopping));
+    let mut files: Vec<_> = secure_serving.dynamic_files().into_iter().collect();
+    if let Some((config_file, task)) = authentication.config.follow(&stopping) {
+        files.push(config_file);
+        background.push(task);
+    }
+    background.extend(dynamic_files::watch(files, &stopping));
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),

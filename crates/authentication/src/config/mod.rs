@@ -153,14 +153,15 @@ pub enum ConfigError {
     Invalid(ErrorList),
 }
 
-/// The configuration in a file, as it is written.
+/// The configuration in a file, as it is written, and the file's content.
 ///
 /// # Errors
 /// When it cannot be read, or is no configuration.
-pub fn read(path: &Path) -> Result<AuthenticationConfiguration, ConfigError> {
-    let bytes = std::fs::read(path)
-        .map_err(|source| ConfigError::Read { path: path.display().to_string(), source })?;
-    parse(&bytes).map_err(|reason| ConfigError::Decode { path: path.display().to_string(), reason })
+pub fn read(path: &Path) -> Result<(AuthenticationConfiguration, Vec<u8>), ConfigError> {
+    let named = || path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|source| ConfigError::Read { path: named(), source })?;
+    let config = parse(&bytes).map_err(|reason| ConfigError::Decode { path: named(), reason })?;
+    Ok((config, bytes))
 }
 
 /// The configuration in the content of a file.
