@@ -6,6 +6,7 @@
 mod authentication;
 mod authentication_config;
 mod authentication_options;
+mod authorization;
 mod bootstrap;
 mod certificates;
 mod chain;
