@@ -35,6 +35,7 @@ pub mod scheduling;
 pub mod storage;
 
 use pintle_registry::Resource;
+use pintle_service_account::TokenIssuer;
 use std::{sync::Arc, time::Duration};
 
 /// What the kinds have to know of the cluster.
@@ -44,11 +45,20 @@ pub struct Config {
     pub service_network: Arc<core::service::ServiceNetwork>,
     /// For how long events are kept; zero is for ever.
     pub event_ttl: Duration,
+    /// Who signs tokens for service accounts; `None` is nobody.
+    pub token_issuer: Option<Arc<TokenIssuer>>,
+    /// Who tells whose tokens are.
+    pub token_reviewer: Arc<authentication::token_review::TokenReviewer>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { service_network: Arc::default(), event_ttl: Duration::from_secs(60 * 60) }
+        Config {
+            service_network: Arc::default(),
+            event_ttl: Duration::from_secs(60 * 60),
+            token_issuer: Some(Arc::default()),
+            token_reviewer: Arc::default(),
+        }
     }
 }
 
@@ -63,7 +73,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         core::resources(config),
         admissionregistration::resources(),
         apps::resources(),
-        authentication::resources(),
+        authentication::resources(config),
         authorization::resources(),
         autoscaling::resources(),
         batch::resources(),

@@ -13,12 +13,16 @@ mod engines;
 mod feature_gates;
 mod kubeconfig;
 mod openapi_endpoints;
+mod openid_endpoints;
 mod options;
 mod run;
+mod service_account_options;
 mod storage_options;
+mod tokens;
 
 pub use feature_gates::FeatureGates;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
+pub use service_account_options::ServiceAccountOptions;
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -8,6 +8,7 @@ use crate::{
     engine::EngineMetrics,
     engines::Engines,
     kubeconfig::kubeconfig,
+    tokens::Tokens,
     storage_options::{storage_factory, warn_of_unused_overrides},
 };
 use pintle_apiserver::{
@@ -15,7 +16,7 @@ use pintle_apiserver::{
     serving::{ServingConfig, serve},
 };
 use pintle_auth::{
-    TokenFile, TokenFileError, Union,
+    TokenFile, TokenFileError, TokenUnion, Union,
     authn::TokenAuthenticator,
     authz::{Authorizer, MastersOnly},
 };
@@ -64,6 +65,9 @@ pub enum RunError {
     /// An option's value makes no sense.
     #[error("{0}")]
     Options(String),
+    /// The keys of service-account tokens cannot be used.
+    #[error("keys of service-account tokens: {0}")]
+    TokenKeys(#[from] pintle_service_account::TokenKeysError),
     /// A snapshot is being restored, or was in part.
     #[error(
         "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
@@ -159,8 +163,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
-    let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
-    let tokens = tokens.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
+    let token_file = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let tokens = Tokens::load(&options)?;
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -173,7 +177,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
     let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, &stopping)?;
+    let token_file = token_file.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
+    let mut token_authenticators: Vec<_> = token_file.into_iter().collect();
+    token_authenticators.extend(tokens.authenticators(&options, &chain)?);
+    tokens.reviewer.set_authenticator(Arc::new(TokenUnion(token_authenticators.clone())));
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
@@ -185,7 +193,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     }
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
-        authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
+        authenticator: Arc::new(Union { tokens: token_authenticators }),
         authorizer,
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,
