@@ -111,6 +111,18 @@ impl PublicKey {
         PublicKey::from_rsa_der(&der)
     }
 
+    /// A key of a curve as a JSON Web Key tells it: the curve's name, and big-endian coordinates of full length.
+    pub fn from_ec_components(curve: &str, x: &[u8], y: &[u8]) -> Option<PublicKey> {
+        let curve = match curve {
+            "P-256" => Curve::P256,
+            "P-384" => Curve::P384,
+            "P-521" => Curve::P521,
+            _ => return None,
+        };
+        let is_whole = x.len() == curve.size() && y.len() == curve.size();
+        is_whole.then(|| PublicKey::from_point(curve, &[&[4], x, y].concat())).flatten()
+    }
+
     /// An RSA key as PKCS#1 has it.
     pub(crate) fn from_rsa_der(der: &[u8]) -> Option<PublicKey> {
         let mut key = Reader(der).nested(der::SEQUENCE)?;

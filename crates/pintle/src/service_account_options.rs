@@ -3,6 +3,7 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), but that a server without any of
 //! these flags has an issuer and a key of its own.
 
+use crate::option_flags::{flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pintle_machinery::codec::parse_duration;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
@@ -58,16 +59,6 @@ impl Default for ServiceAccountOptions {
 impl ServiceAccountOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
-        let flag = |name: &'static str, value: &'static str, help: &'static str| {
-            Arg::new(name).long(name).value_name(value).help(help)
-        };
-        let switch = |name, help| {
-            flag(name, "BOOL", help)
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("true")
-                .value_parser(boolean)
-        };
         vec![
             flag("service-account-issuer", "NAME", "whose tokens are believed; the first issues them")
                 .action(ArgAction::Append),
@@ -84,41 +75,26 @@ impl ServiceAccountOptions {
                 "whether the tokens of admitted pods live longer than they say",
             ),
             switch("service-account-lookup", "whether tokens in secrets have to be there still"),
-            flag("api-audiences", "NAME,…", "whom tokens for the server are for")
-                .action(ArgAction::Append)
-                .value_delimiter(','),
+            list("api-audiences", "NAME,…", "whom tokens for the server are for"),
             switch("enable-bootstrap-token-auth", "whether nodes may join by tokens in kube-system"),
         ]
     }
 
     /// What the command line says.
     pub fn read(matches: &ArgMatches) -> ServiceAccountOptions {
-        let default = ServiceAccountOptions::default();
-        let texts = |name: &str| -> Vec<String> { matches.get_many(name).into_iter().flatten().cloned().collect() };
-        let is_on = |name: &str, default: bool| matches.get_one(name).copied().unwrap_or(default);
-        ServiceAccountOptions {
-            issuers: match matches.contains_id("service-account-issuer") {
-                true => texts("service-account-issuer"),
-                false => default.issuers,
-            },
-            key_files: matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect(),
-            signing_key_file: matches.get_one("service-account-signing-key-file").cloned(),
-            jwks_uri: matches.get_one("service-account-jwks-uri").cloned(),
-            max_token_expiration: matches
-                .get_one("service-account-max-token-expiration")
-                .copied()
-                .unwrap_or_default(),
-            extend_token_expiration: is_on(
-                "service-account-extend-token-expiration",
-                default.extend_token_expiration,
-            ),
-            lookup: is_on("service-account-lookup", default.lookup),
-            api_audiences: texts("api-audiences"),
-            enable_bootstrap_token_auth: is_on(
-                "enable-bootstrap-token-auth",
-                default.enable_bootstrap_token_auth,
-            ),
+        let mut options = ServiceAccountOptions::default();
+        if let Some(issuers) = matches.get_many("service-account-issuer") {
+            options.issuers = issuers.cloned().collect();
         }
+        options.key_files = matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect();
+        options.signing_key_file = matches.get_one("service-account-signing-key-file").cloned();
+        options.jwks_uri = matches.get_one("service-account-jwks-uri").cloned();
+        set(matches, "service-account-max-token-expiration", &mut options.max_token_expiration);
+        set(matches, "service-account-extend-token-expiration", &mut options.extend_token_expiration);
+        set(matches, "service-account-lookup", &mut options.lookup);
+        set_list(matches, "api-audiences", &mut options.api_audiences);
+        set(matches, "enable-bootstrap-token-auth", &mut options.enable_bootstrap_token_auth);
+        options
     }
 
     /// The audiences that the server itself is.
@@ -170,15 +146,6 @@ impl ServiceAccountOptions {
             );
         }
         Ok(())
-    }
-}
-
-/// A boolean as Go reads it.
-fn boolean(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
     }
 }
 

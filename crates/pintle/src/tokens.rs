@@ -114,7 +114,7 @@ impl ObjectGetter for StoredObjects {
             // Names from tokens were not validated, but a key of their own shape at least.
             let Ok(key) = store.object_key(namespace, name) else { return Ok(None) };
             let found = store.find(&key, freshness).await?;
-            Ok(found.map(|object| Found { revision: object.revision().get(), json: object.json().clone() }))
+            Ok(found.map(|object| Found { revision: object.revision().0, json: object.json().clone() }))
         })
     }
 

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 const KIND: &str = "TokenRequest";
 const GROUP: &str = "authentication.k8s.io";
+/// How long a token lives when nobody says.
+const DEFAULT_SECONDS: i64 = 60 * 60;
 /// How long a token lives at least.
 const MIN_SECONDS: i64 = 10 * 60;
 /// And at most.
@@ -29,6 +31,10 @@ impl NamedCreater for TokenCreater {
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(self.issue(context, body))
+    }
+
+    fn set_defaults(&self, body: &mut Value) {
+        body.set_default("spec.expirationSeconds", DEFAULT_SECONDS);
     }
 
     fn warnings(&self, _: &RequestContext<'_>, body: &Value) -> Vec<String> {
