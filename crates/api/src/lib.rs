@@ -49,6 +49,8 @@ pub struct Config {
     pub token_issuer: Option<Arc<TokenIssuer>>,
     /// Who tells whose tokens are.
     pub token_reviewer: Arc<authentication::token_review::TokenReviewer>,
+    /// What roles and bindings say: nobody may give what they do not have.
+    pub rbac: Arc<pintle_rbac::Rbac>,
 }
 
 impl Default for Config {
@@ -58,6 +60,7 @@ impl Default for Config {
             event_ttl: Duration::from_secs(60 * 60),
             token_issuer: Some(Arc::default()),
             token_reviewer: Arc::default(),
+            rbac: Arc::default(),
         }
     }
 }
@@ -85,7 +88,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         networking::resources(),
         node::resources(),
         policy::resources(),
-        rbac::resources(),
+        rbac::resources(&config.rbac),
         resource::resources(),
         scheduling::resources(),
         storage::resources(),

@@ -21,6 +21,7 @@ use pintle_apiserver::{
 };
 use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
+use pintle_rbac::Rbac;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
 use tokio::runtime::Handle;
@@ -47,6 +48,7 @@ pub(crate) fn build(
     storage: &Arc<StorageFactory>,
     authorizer: &Arc<dyn Authorizer>,
     tokens: &Tokens,
+    rbac: &Arc<Rbac>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -64,6 +66,7 @@ pub(crate) fn build(
         event_ttl: options.event_ttl,
         token_issuer: tokens.issuer.clone(),
         token_reviewer: tokens.reviewer.clone(),
+        rbac: rbac.clone(),
     };
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());

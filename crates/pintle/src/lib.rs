@@ -5,6 +5,7 @@
 
 mod authentication;
 mod authentication_options;
+mod authorization;
 mod bootstrap;
 mod certificates;
 mod chain;

@@ -3,6 +3,7 @@
 use crate::{
     Options,
     authentication::Authentication,
+    authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain, dynamic_files,
     encryption::EncryptionAtRest,
@@ -17,11 +18,9 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{
-    TokenFileError,
-    authz::{Authorizer, MastersOnly},
-};
+use pintle_auth::TokenFileError;
 use pintle_machinery::Status;
+use pintle_rbac::Rbac;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{sync::watch, task::JoinHandle};
@@ -178,14 +177,17 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, &stopping)?;
+    let rbac = Arc::new(Rbac::default());
+    let authorizer = authorization::authorizer(vec![rbac.clone()]);
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, &rbac, &stopping)?;
+    let informers = authorization::follow(&rbac, &chain, &stopping);
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
+    rbac.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -220,8 +222,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
             )
         })
         .await?;
+    // The first request is judged by the roles that were just made.
+    rbac.catch_up().await;
     let mut background = vec![controllers];
     background.extend(chain.api_extensions.into_tasks());
+    background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
     background.extend(dynamic_files::watch(secure_serving.dynamic_files().into_iter().collect(), &stopping));

@@ -15,6 +15,7 @@ mod timeout;
 
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
+pub use authorization::forbidden;
 use http::HeaderValue;
 use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use regex::Regex;

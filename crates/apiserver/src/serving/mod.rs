@@ -55,7 +55,7 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// How large headers may be, as Kubernetes has it; above it is 431.
 const MAX_HEADERS: usize = 1 << 20;
-const MAX_SEND_BUFFER: usize = 1 << 20;
+const MAX_SEND_BUFFER: usize = 256 << 10;
 
 /// Serves a socket until `stop` turns true.
 ///
