@@ -2,7 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
-    AuthenticationOptions, EtcdServersOverrides, FeatureGates, ServiceAccountOptions, ServingOptions, WatchCache,
+    AuthenticationOptions, EtcdServersOverrides, FeatureGates, ServiceAccountOptions, ServingOptions,
+    WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};

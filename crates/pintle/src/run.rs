@@ -179,7 +179,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let factory = Arc::new(factory);
     let rbac = Arc::new(Rbac::default());
     let authorizer = authorization::authorizer(vec![rbac.clone()]);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, &rbac, &stopping)?;
+    let chain =
+        chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, &rbac, &stopping)?;
     let informers = authorization::follow(&rbac, &chain, &stopping);
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;

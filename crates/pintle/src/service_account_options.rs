@@ -86,7 +86,8 @@ impl ServiceAccountOptions {
         if let Some(issuers) = matches.get_many("service-account-issuer") {
             options.issuers = issuers.cloned().collect();
         }
-        options.key_files = matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect();
+        options.key_files =
+            matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect();
         options.signing_key_file = matches.get_one("service-account-signing-key-file").cloned();
         options.jwks_uri = matches.get_one("service-account-jwks-uri").cloned();
         set(matches, "service-account-max-token-expiration", &mut options.max_token_expiration);
@@ -207,10 +208,7 @@ mod tests {
         check(&["--service-account-max-token-expiration=1h"], Ok(()));
         let limits = "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds";
         check(&["--service-account-max-token-expiration=59m"], Err(limits));
-        check(
-            &["--service-account-issuer="],
-            Err("service-account-issuer should not be an empty string"),
-        );
+        check(&["--service-account-issuer="], Err("service-account-issuer should not be an empty string"));
         check(
             &["--service-account-issuer=a", "--service-account-issuer=a"],
             Err("service-account-issuer \"a\" is already specified"),

@@ -8,8 +8,8 @@ use pintle_cacher::Freshness;
 use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::{Registry, WriteOptions};
 use pintle_service_account::{
-    BootstrapTokens, Config, Found, ObjectGetter, ObjectKind, OpenIdMetadata, ServiceAccountTokens, TokenIssuer,
-    TokenKeys, TokenMetrics,
+    BootstrapTokens, Config, Found, ObjectGetter, ObjectKind, OpenIdMetadata, ServiceAccountTokens,
+    TokenIssuer, TokenKeys, TokenMetrics,
 };
 use std::sync::Arc;
 
@@ -134,9 +134,9 @@ impl ObjectGetter for StoredObjects {
                 secret.object_at_mut("metadata.labels").insert(label.to_owned(), value.as_str().into());
                 Ok(secret)
             };
-            let options = WriteOptions { field_manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
-            let updated =
-                self.stores.update(&resource, namespace, name, Box::new(change), options).await;
+            let options =
+                WriteOptions { field_manager: "kube-apiserver".to_owned(), ..WriteOptions::default() };
+            let updated = self.stores.update(&resource, namespace, name, Box::new(change), options).await;
             if let Err(error) = updated {
                 tracing::warn!(%error, namespace, name, "the use of a token in a secret cannot be noted");
             }

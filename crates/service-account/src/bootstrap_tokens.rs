@@ -131,7 +131,14 @@ mod tests {
     #[test]
     fn tokens_are_six_and_sixteen_small_letters_and_digits() {
         assert_eq!(parse("abc123.0123456789abcdef"), Some(("abc123", "0123456789abcdef")));
-        for token in ["abc123", "abc12.0123456789abcdef", "abc123.0123456789abcde", "ABC123.0123456789abcdef", "abc123.0123456789abcdef\n", "abc123.0123456789.bcdef"] {
+        for token in [
+            "abc123",
+            "abc12.0123456789abcdef",
+            "abc123.0123456789abcde",
+            "ABC123.0123456789abcdef",
+            "abc123.0123456789abcdef\n",
+            "abc123.0123456789.bcdef",
+        ] {
             assert_eq!(parse(token), None, "{token}");
         }
     }
@@ -155,12 +162,19 @@ mod tests {
             json!({"metadata": {"uid": "1"}, "type": SECRET_TYPE, "data": data})
         };
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let judge = |secret: &Value| user_of(secret.to_string().as_bytes(), "abc123", "0123456789abcdef", now);
+        let judge =
+            |secret: &Value| user_of(secret.to_string().as_bytes(), "abc123", "0123456789abcdef", now);
         let user = judge(&secret(&[])).unwrap();
         assert_eq!(user.name, "system:bootstrap:abc123");
-        let groups = ["system:bootstrappers", "system:bootstrappers:a-1:x", "system:bootstrappers:b", "system:authenticated"];
+        let groups = [
+            "system:bootstrappers",
+            "system:bootstrappers:a-1:x",
+            "system:bootstrappers:b",
+            "system:authenticated",
+        ];
         assert_eq!(user.groups, groups);
-        for right in [[("expiration", None)], [("auth-extra-groups", Some(""))], [("description", Some("x"))]] {
+        for right in [[("expiration", None)], [("auth-extra-groups", Some(""))], [("description", Some("x"))]]
+        {
             assert!(judge(&secret(&right)).is_ok(), "{right:?}");
         }
         let wrong = [

@@ -148,11 +148,17 @@ pub(crate) fn issuer_of(payload: &[u8]) -> Option<String> {
     struct Issuer {
         iss: Option<String>,
     }
+    // A list would be read member by member.
+    if payload.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
     serde_json::from_slice::<Issuer>(payload).ok()?.iss
 }
 
 /// null is as good as absent.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -219,8 +225,14 @@ mod tests {
     fn claims_are_read_leniently_and_never_twice() {
         let read = |json: &str| serde_json::from_str::<Claims>(json).map(|claims| (claims.aud, claims.exp));
         assert_eq!(read(r#"{"aud":"a","exp":1.9,"x":{}}"#).unwrap(), (vec!["a".to_owned()], Some(1)));
-        assert_eq!(read(r#"{"aud":["a","b"],"exp":null}"#).unwrap(), (vec!["a".to_owned(), "b".to_owned()], None));
-        assert_eq!(read(r#"{"kubernetes.io":{"pod":null,"serviceaccount":null},"iss":null}"#).unwrap(), (vec![], None));
+        assert_eq!(
+            read(r#"{"aud":["a","b"],"exp":null}"#).unwrap(),
+            (vec!["a".to_owned(), "b".to_owned()], None)
+        );
+        assert_eq!(
+            read(r#"{"kubernetes.io":{"pod":null,"serviceaccount":null},"iss":null}"#).unwrap(),
+            (vec![], None)
+        );
         for wrong in [
             r#"{"aud":5}"#,
             r#"{"aud":[5]}"#,
@@ -228,9 +240,13 @@ mod tests {
             r#"{"exp":1,"exp":99999999999}"#,
             r#"{"aud":"a","aud":"b"}"#,
             r#"{"kubernetes.io":{"pod":{"name":"a","name":"b"}}}"#,
-            r#"[]"#,
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for (payload, issuer) in
+            [(r#" {"iss":"a"}"#, Some("a")), (r#"["a"]"#, None), ("{}", None), (r#"{"iss":5}"#, None)]
+        {
+            assert_eq!(issuer_of(payload.as_bytes()).as_deref(), issuer, "{payload}");
         }
     }
 }

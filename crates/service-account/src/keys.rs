@@ -49,6 +49,11 @@ struct Loaded {
 }
 
 impl TokenKeys {
+    /// These keys.
+    pub fn new(verifying: Vec<PublicKey>, signing: Option<SigningKey>) -> TokenKeys {
+        TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None }
+    }
+
     /// The keys in files: all those that verify, and the one that signs, which verifies as well when no others are given.
     ///
     /// # Errors
@@ -67,15 +72,13 @@ impl TokenKeys {
             }
         }
         let signing = match signing_key_file {
-            Some(path) => {
-                Some(SigningKey::from_pem(&read(path)?).map_err(|source| key_error(path, source))?)
-            }
+            Some(path) => Some(SigningKey::from_pem(&read(path)?).map_err(|source| key_error(path, source))?),
             None => None,
         };
         if key_files.is_empty() {
             verifying.extend(signing.as_ref().map(|key| key.public().clone()));
         }
-        Ok(TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None })
+        Ok(TokenKeys::new(verifying, signing))
     }
 
     /// A key of the server's own in this file, which is made when it is needed and not there yet.
@@ -117,7 +120,9 @@ impl TokenKeys {
     /// # Errors
     /// When the key cannot be kept; the next call tries again.
     pub fn ensure(&self) -> Result<(), TokenKeysError> {
-        let Some(path) = self.generated.as_ref().filter(|_| self.loaded.get().is_none()) else { return Ok(()) };
+        let Some(path) = self.generated.as_ref().filter(|_| self.loaded.get().is_none()) else {
+            return Ok(());
+        };
         let path = path.lock();
         if self.loaded.get().is_some() {
             return Ok(());
@@ -151,8 +156,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::create_dir_all(directory)?;
     }
     let new = path.with_extension("new");
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(new, path)

@@ -48,7 +48,8 @@ impl LegacyClaims {
         }
         let (namespace, name) = (&self.namespace, &self.name);
         let invalidated = || invalid("Token has been invalidated");
-        let json = find(config, ObjectKind::Secret, namespace, &self.secret).await.map_err(|_| invalidated())?;
+        let json =
+            find(config, ObjectKind::Secret, namespace, &self.secret).await.map_err(|_| invalidated())?;
         let secret: Object<'_> = serde_json::from_slice(&json).map_err(|_| invalidated())?;
         if secret.metadata.deleted_at().is_some() {
             return Err(invalidated());

@@ -117,7 +117,11 @@ mod tests {
         check("https://a/b", Some("https://c/d"), Ok("https://c/d"));
         check("https://a", Some("http://c"), Err("jwksURI requires https scheme, parsed as: http://c"));
         check("http://a", None, Err("issuer URL must use https scheme, got: http://a"));
-        check("kubernetes/serviceaccount", None, Err("issuer URL must use https scheme, got: kubernetes/serviceaccount"));
+        check(
+            "kubernetes/serviceaccount",
+            None,
+            Err("issuer URL must use https scheme, got: kubernetes/serviceaccount"),
+        );
         check("https://a?b=c", None, Err("issuer URL may not include a query, got: https://a?b=c"));
         check("https://a#b", None, Err("issuer URL may not include a fragment, got: https://a#b"));
     }

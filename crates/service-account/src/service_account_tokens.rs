@@ -120,7 +120,11 @@ impl ServiceAccountTokens {
     }
 
     /// Those of the token's audiences that it is shown to.
-    fn check_audiences(&self, claims: &Claims, shown_to: &[String]) -> Result<Vec<String>, InvalidCredentials> {
+    fn check_audiences(
+        &self,
+        claims: &Claims,
+        shown_to: &[String],
+    ) -> Result<Vec<String>, InvalidCredentials> {
         let own = &self.config.audiences;
         let of_token = match claims.aud.is_empty() {
             true => {

@@ -46,8 +46,13 @@ mod tests {
     #[test]
     fn only_whole_names_are_accounts() {
         assert_eq!(split_username(&username("default", "bot")), Some(("default", "bot")));
-        for name in ["", "bot", "system:serviceaccount:default", "system:serviceaccount::bot", "system:serviceaccount:a:b:c"]
-        {
+        for name in [
+            "",
+            "bot",
+            "system:serviceaccount:default",
+            "system:serviceaccount::bot",
+            "system:serviceaccount:a:b:c",
+        ] {
             assert_eq!(split_username(name), None, "{name}");
         }
     }

@@ -88,11 +88,7 @@ impl TokenReviewer {
 }
 
 impl NamedCreater for TokenReviewer {
-    fn create<'a>(
-        &'a self,
-        _: &'a RequestContext<'a>,
-        body: Value,
-    ) -> BoxFuture<'a, Result<Value, Status>> {
+    fn create<'a>(&'a self, _: &'a RequestContext<'a>, body: Value) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(self.review(body))
     }
 }
@@ -113,7 +109,11 @@ mod tests {
     struct Known;
 
     impl TokenAuthenticator for Known {
-        fn authenticate_token<'a>(&'a self, token: &'a str, _: &'a [String]) -> BoxFuture<'a, Authentication> {
+        fn authenticate_token<'a>(
+            &'a self,
+            token: &'a str,
+            _: &'a [String],
+        ) -> BoxFuture<'a, Authentication> {
             let user = Arc::new(UserInfo { name: "jane".to_owned(), ..UserInfo::default() });
             let found = |audiences: &[&str]| {
                 let audiences = audiences.iter().map(|audience| (*audience).to_owned()).collect();
@@ -133,7 +133,8 @@ mod tests {
         let reviewer = TokenReviewer::new(vec!["own".to_owned()]);
         reviewer.set_authenticator(Arc::new(Known));
         let check = |spec: Value, expected: Result<Value, &str>| {
-            let review = json!({"spec": spec.clone(), "status": {"authenticated": true, "user": {"username": "eve"}}});
+            let review =
+                json!({"spec": spec.clone(), "status": {"authenticated": true, "user": {"username": "eve"}}});
             let answer = now(reviewer.review(review)).map(|review| review["status"].clone());
             let answer = answer.map_err(|status| status.message);
             assert_eq!(answer, expected.map_err(str::to_owned), "{spec}");
@@ -149,9 +150,6 @@ mod tests {
         check(json!({"token": "wrong"}), nobody("[invalid bearer token, it is wrong]"));
         check(json!({"token": "Bearer static"}), nobody("invalid bearer token"));
         check(json!({"token": ""}), Err("token is required for TokenReview in authentication"));
-        check(
-            json!({"token": "other"}),
-            Err("Internal error occurred: error validating audiences"),
-        );
+        check(json!({"token": "other"}), Err("Internal error occurred: error validating audiences"));
     }
 }

@@ -40,9 +40,8 @@ impl NamedCreater for TokenCreater {
     fn warnings(&self, _: &RequestContext<'_>, body: &Value) -> Vec<String> {
         let requested = body.i64_at("spec.expirationSeconds").unwrap_or_default();
         let shortened = self.0.max_expiration_seconds.filter(|max| requested > *max);
-        let warning = shortened.map(|max| {
-            format!("requested expiration of {requested} seconds shortened to {max} seconds")
-        });
+        let warning = shortened
+            .map(|max| format!("requested expiration of {requested} seconds shortened to {max} seconds"));
         warning.into_iter().collect()
     }
 
@@ -102,7 +101,8 @@ impl TokenCreater {
             issued.map_err(|error| Status::internal_error(format!("failed to generate token: {error}")))?;
         request.set("spec.expirationSeconds", expiration.told);
         request.set("status.token", issued.token);
-        let expires: Timestamp = context.now.saturating_add(expiration.told.seconds()).unwrap_or(Timestamp::MAX);
+        let expires: Timestamp =
+            context.now.saturating_add(expiration.told.seconds()).unwrap_or(Timestamp::MAX);
         request.set("status.expirationTimestamp", meta::format_time(expires));
         Ok(request)
     }
