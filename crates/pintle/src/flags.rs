@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend, StorageMediaType,
-    WatchCache,
+    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions,
+    StorageBackend, StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -56,6 +56,7 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(snapshot::command())
+        .args(PriorityAndFairnessOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -240,6 +241,7 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

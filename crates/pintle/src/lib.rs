@@ -11,14 +11,17 @@ mod encryption;
 mod engine;
 mod engines;
 mod feature_gates;
+mod flow_control;
 mod kubeconfig;
 mod openapi_endpoints;
 mod options;
+mod priority_and_fairness_options;
 mod run;
 mod storage_options;
 
 pub use feature_gates::FeatureGates;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
+pub use priority_and_fairness_options::PriorityAndFairnessOptions;
 pub use run::{RunError, Running, start};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -188,6 +188,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
         authorizer,
         request_timeout: options.request_timeout,
+        flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
@@ -197,6 +198,9 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         })
         .await?;
     let mut background = vec![controllers];
+    if let Some(parts) = &chain.flow_control {
+        background.extend(parts.start(&stopping).await?);
+    }
     background.extend(chain.api_extensions.into_tasks());
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));

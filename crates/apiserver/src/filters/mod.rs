@@ -7,16 +7,19 @@ mod impersonation;
 mod instrumentation;
 mod max_in_flight;
 mod panic_recovery;
+mod priority_and_fairness;
 mod request_info;
 mod timeout;
 
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
 use pintle_auth::{authn::Authenticator, authz::Authorizer};
+use pintle_flowcontrol::FlowControl;
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
 
 pub use authentication::PeerCertificates;
+pub(crate) use priority_and_fairness::WatchTicket;
 
 /// A handler of requests that cannot fail: failures are responses.
 pub type Handler = BoxCloneSyncService<Request, Response, Infallible>;
@@ -34,15 +37,22 @@ pub struct ChainConfig {
     pub authorizer: Arc<dyn Authorizer>,
     /// How long a request may take that is not long-running.
     pub request_timeout: Duration,
-    /// How many reads may be in flight.
+    /// Who decides which requests are served, wait or are refused; `None` leaves it to the two limits below.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// How many reads may be in flight, without flow control.
     pub max_requests_in_flight: usize,
-    /// How many writes may be in flight.
+    /// How many writes may be in flight, without flow control.
     pub max_mutating_requests_in_flight: usize,
 }
 
 /// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
+    let max_in_flight =
+        config.flow_control.is_none().then(|| max_in_flight::MaxInFlight::new(limits.0, limits.1));
+    let priority_and_fairness = config.flow_control.map(|flow_control| {
+        priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
+    });
     let service = ServiceBuilder::new()
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
@@ -50,7 +60,8 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
         .layer(FilterLayer::new(authentication::Authentication { authenticator: config.authenticator }))
         .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
-        .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
+        .option_layer(priority_and_fairness.map(FilterLayer::new))
+        .option_layer(max_in_flight.map(FilterLayer::new))
         .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
         .service(handler);
     BoxCloneSyncService::new(service)

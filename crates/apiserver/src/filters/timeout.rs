@@ -13,14 +13,27 @@ use crate::{
 };
 use http::Method;
 use pintle_machinery::{Status, codec::parse_duration};
-use std::{panic::resume_unwind, sync::Arc, time::Duration};
+use std::{
+    panic::resume_unwind,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
 }
 
+/// When a request has to be answered; on every request that is not long-running.
+#[derive(Clone, Copy)]
+pub(super) struct RequestDeadline {
+    /// When it came.
+    pub(super) received: Instant,
+    /// How long it may take from then on.
+    pub(super) limit: Duration,
+}
+
 impl Filter for RequestTimeout {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
         let info = info_of(&request);
         if info.is_long_running() {
             return next.call(request).await;
@@ -39,6 +52,7 @@ impl Filter for RequestTimeout {
                 }
             }
         }
+        request.extensions_mut().insert(RequestDeadline { received: Instant::now(), limit });
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer =
             async move { if is_read { next.call(request).await } else { finish(next, request).await } };

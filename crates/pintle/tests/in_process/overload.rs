@@ -49,6 +49,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         authenticator: Arc::new(ByName),
         authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
+        flow_control: None,
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,
     };
