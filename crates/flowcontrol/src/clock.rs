@@ -27,8 +27,22 @@ impl Clock for RealClock {
     }
 }
 
-/// What o'clock it was at a time of a clock that shows `now` at the moment.
-pub(crate) fn wall_time(now: Duration, then: Duration) -> Timestamp {
-    let ago = now.saturating_sub(then);
-    Timestamp::now() - jiff::SignedDuration::try_from(ago).unwrap_or_default()
+/// Tells what o'clock it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WallClock {
+    now: Duration,
+    wall: Timestamp,
+}
+
+impl WallClock {
+    /// A clock for times of another one that shows `now` at the moment.
+    pub(crate) fn new(now: Duration) -> WallClock {
+        WallClock { now, wall: Timestamp::now() }
+    }
+
+    /// What o'clock it was then.
+    pub(crate) fn time(&self, then: Duration) -> Timestamp {
+        let ago = self.now.saturating_sub(then);
+        self.wall - jiff::SignedDuration::try_from(ago).unwrap_or_default()
+    }
 }

@@ -1,10 +1,9 @@
 //! What the debug endpoints tell: who waits where
 //! (<https://kubernetes.io/docs/reference/debug-cluster/flow-control/>).
 
-use crate::{FlowControl, clock::wall_time, queue_set::Record, seat_seconds::SeatSeconds};
-use jiff::Timestamp;
+use crate::{FlowControl, clock::WallClock, queue_set::Record, seat_seconds::SeatSeconds};
 use pintle_machinery::codec::format_duration;
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{sync::Arc, sync::atomic::Ordering};
 
 /// Queues in which nothing is are told of only while there are not too many of them.
 const MAX_EMPTY_QUEUES: usize = 65_536;
@@ -140,12 +139,12 @@ impl FlowControl {
                 ["UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource"];
             table.0.iter_mut().for_each(|head| head.extend(more.map(str::to_owned)));
         }
-        let now = self.clock().now();
+        let wall = WallClock::new(self.clock().now());
         for level in self.levels() {
             let queue_set = level.queue_set.lock();
             for (place, record) in queue_set.dump_requests() {
                 let mut row = vec![level.name.clone()];
-                row.extend(request_row(now, place, record));
+                row.extend(request_row(wall, place, record));
                 if with_details {
                     row.extend(request_details(record));
                 }
@@ -160,18 +159,18 @@ impl FlowControl {
     }
 }
 
-fn request_row(now: Duration, place: Option<usize>, record: &Record) -> [String; 9] {
+fn request_row(wall: WallClock, place: Option<usize>, record: &Record) -> [String; 9] {
     let index = |index: Option<usize>| index.map_or("-1".to_owned(), |index| index.to_string());
     let schema = &record.schema.schema;
     let latency = i64::try_from(record.estimate.additional_latency.as_nanos()).unwrap_or(i64::MAX);
     // Before it begins the reference tells the zero of its clock.
-    let start = record.start.map_or("0001-01-01T00:00:00Z".to_owned(), |start| time(wall_time(now, start)));
+    let start = record.start.map_or("0001-01-01T00:00:00Z".to_owned(), |start| wall.time(start).to_string());
     [
         schema.name.clone(),
         index(record.queue),
         index(place),
         schema.flow_distinguisher(&*record.request).to_owned(),
-        time(wall_time(now, record.arrival)),
+        wall.time(record.arrival).to_string(),
         record.estimate.initial_seats.to_string(),
         record.estimate.final_seats.to_string(),
         format_duration(latency),
@@ -195,9 +194,4 @@ fn request_details(record: &Record) -> [String; 8] {
         request.resource().to_owned(),
         request.subresource().to_owned(),
     ]
-}
-
-/// To the nanosecond, without zeros at the end.
-fn time(time: Timestamp) -> String {
-    time.to_string()
 }

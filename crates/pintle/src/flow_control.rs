@@ -23,6 +23,13 @@ pub(crate) struct FlowControlParts {
     started: watch::Sender<bool>,
 }
 
+/// What is done at the start, as the health checks name it.
+const HOOKS: [&str; 3] = [
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-config-producer",
+    "priority-and-fairness-filter",
+];
+
 /// Makes flow control, unless it is switched off. Until it is started only the mandatory objects are in force.
 pub(crate) fn build(
     options: &Options,
@@ -49,7 +56,7 @@ pub(crate) fn build(
     let followed = ["flowschemas", "prioritylevelconfigurations"];
     let followed = followed.iter().filter_map(|name| stores.store(&resource(name)).ok()).collect();
     let started = watch::Sender::new(false);
-    for hook in ["priority-and-fairness-config-consumer", "priority-and-fairness-filter"] {
+    for hook in HOOKS {
         let started = started.subscribe();
         let check = move || match *started.borrow() {
             true => Ok(()),
