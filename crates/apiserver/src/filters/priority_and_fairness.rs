@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
 //!
 //! A request has its seat until its answer is made, and sent if it is made while it is sent; a watch until it has delivered
-//! the state it begins with. Streams to nodes and pods are not limited: they cost the server next to nothing, and last.
+//! the state it begins with; both for a moment at most if the client does not read. Streams to nodes and pods are not limited: they cost the server next to nothing, and last.
 
 use super::{
     Filter, Next,
@@ -37,6 +37,10 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// A request may wait for this part of the time that it has.
 const WAIT_PART: u32 = 4;
 
+/// How long a seat is kept while an answer is sent, and while a watch delivers the state it begins with. What a client
+/// does not read costs the server next to nothing, and must not cost others their turn.
+const MAX_SENDING: Duration = Duration::from_secs(1);
+
 impl Filter for PriorityAndFairness {
     async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
         let info = info_of(&request);
@@ -57,7 +61,7 @@ impl Filter for PriorityAndFairness {
         let response = match is_watch {
             true => {
                 let ticket = WatchTicket {
-                    seat: Mutex::new(Some(seat.hold(self.request_timeout))),
+                    seat: Mutex::new(Some(seat.hold(MAX_SENDING))),
                     _registered: self.flow_control.register_watch(&*attributes),
                 };
                 request.extensions_mut().insert(Arc::new(ticket));
@@ -68,8 +72,7 @@ impl Filter for PriorityAndFairness {
                 match response.body() {
                     Body::Full(_) => response,
                     Body::Stream(_) => {
-                        let left = deadline.limit.saturating_sub(deadline.received.elapsed());
-                        let held = seat.hold(left);
+                        let held = seat.hold(MAX_SENDING);
                         response.map(|body| body.with_guard(held))
                     }
                 }

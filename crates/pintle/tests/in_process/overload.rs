@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tower::{Service, service_fn, util::BoxCloneSyncService};
 
 /// The token is the user's name; `root` is a master.
-struct ByName;
+pub(crate) struct ByName;
 
 impl Authenticator for ByName {
     fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {

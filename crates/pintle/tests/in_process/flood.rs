@@ -1,0 +1,200 @@
+//! One client floods the server: others hardly notice.
+//!
+//! The time is the test's: requests take so many milliseconds of it, and nobody waits for them in earnest.
+
+use crate::overload::{ByName, Everything};
+use bytes::Bytes;
+use http::Request;
+use pintle_apiserver::{
+    body::RequestBody,
+    filters::{ChainConfig, Handler, chain},
+    metrics::Metrics,
+    request::Request as ApiRequest,
+    response::text,
+};
+use pintle_flowcontrol::{
+    Clock, FlowControl, FlowControlConfig, FlowControlMetrics, ResourceStats, ResourceStatsSource,
+    bootstrap::{Requirement, flow_schemas, priority_levels},
+};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+use tower::{Service, service_fn, util::BoxCloneSyncService};
+
+/// How long a request takes to be served.
+const COST: Duration = Duration::from_millis(10);
+/// How long a flooding client waits when it is refused: it should for a second at least.
+const RETRY: Duration = Duration::from_millis(10);
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+struct NoStats;
+
+impl ResourceStatsSource for NoStats {
+    fn stats(&self, _: &str, _: &str) -> Option<ResourceStats> {
+        None
+    }
+}
+
+/// A chain with flow control, how many requests are served at once, and the most that were.
+struct World {
+    handler: Handler,
+    flow_control: Arc<FlowControl>,
+    most: Arc<AtomicUsize>,
+}
+
+fn world(limit: u64) -> World {
+    let (serving, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let most_seen = most.clone();
+    let handler = service_fn(move |request: ApiRequest| {
+        let (serving, most) = (serving.clone(), most_seen.clone());
+        async move {
+            let now = serving.fetch_add(1, Ordering::SeqCst) + 1;
+            if request.uri().path().starts_with("/api/") {
+                most.fetch_max(now, Ordering::SeqCst);
+                sleep(COST).await;
+            }
+            serving.fetch_sub(1, Ordering::SeqCst);
+            Ok::<_, Infallible>(text(200, "done"))
+        }
+    });
+    let clock = Arc::new(TestClock(Instant::now()));
+    let flow_control = FlowControl::new(FlowControlConfig {
+        clock: clock.clone(),
+        server_concurrency_limit: limit,
+        stats: Arc::new(NoStats),
+        metrics: Arc::new(FlowControlMetrics::new(clock).unwrap()),
+    });
+    let all = |objects: fn(Requirement) -> Vec<_>| {
+        [objects(Requirement::Mandatory), objects(Requirement::Suggested)].concat()
+    };
+    flow_control.configure(all(priority_levels), all(flow_schemas));
+    let config = ChainConfig {
+        metrics: Arc::new(Metrics::new().unwrap()),
+        authenticator: Arc::new(ByName),
+        authorizer: Arc::new(Everything),
+        request_timeout: Duration::from_secs(60),
+        flow_control: Some(flow_control.clone()),
+        max_requests_in_flight: 0,
+        max_mutating_requests_in_flight: 0,
+    };
+    World { handler: chain(config, BoxCloneSyncService::new(handler)), flow_control, most }
+}
+
+/// Sends a request and tells the status and how long it took.
+async fn ask(handler: &Handler, user: &str, path: &str) -> (u16, Duration) {
+    let request = Request::builder()
+        .uri(path)
+        .header("Authorization", format!("Bearer {user}"))
+        .body(RequestBody::Bytes(Bytes::new()))
+        .unwrap();
+    let begun = Instant::now();
+    let response = handler.clone().call(request).await.unwrap();
+    (response.status().as_u16(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_delays_others_by_less_than_their_own_time() {
+    let world = world(120);
+    let pods = "/api/v1/namespaces/default/pods";
+    let (status, unloaded) = ask(&world.handler, "quiet", pods).await;
+    assert_eq!((status, unloaded), (200, COST));
+    let stop = Arc::new(AtomicBool::new(false));
+    let refused = Arc::new(AtomicUsize::new(0));
+    let flood: Vec<_> = (0..1000)
+        .map(|index| {
+            let (handler, stop, refused) = (world.handler.clone(), stop.clone(), refused.clone());
+            tokio::spawn(async move {
+                // They do not come all at the same moment.
+                sleep(Duration::from_micros(index * 17)).await;
+                while !stop.load(Ordering::SeqCst) {
+                    match ask(&handler, "flood", pods).await.0 {
+                        429 => {
+                            refused.fetch_add(1, Ordering::SeqCst);
+                            sleep(RETRY).await;
+                        }
+                        status => assert_eq!(status, 200),
+                    }
+                }
+            })
+        })
+        .collect();
+    // Until the flood has filled what it may fill.
+    while refused.load(Ordering::SeqCst) < 1000 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let mut latencies = Vec::new();
+    for turn in 0..40 {
+        let (status, latency) = ask(&world.handler, "quiet", pods).await;
+        assert_eq!(status, 200);
+        latencies.push(latency);
+        // Health is told at once, to whoever asks.
+        assert_eq!(ask(&world.handler, "flood", "/readyz").await, (200, Duration::ZERO));
+        assert_eq!(ask(&world.handler, "root", "/version").await, (200, Duration::ZERO));
+        sleep(Duration::from_micros(turn * 370)).await;
+    }
+    let dump = world.flow_control.dump_priority_levels();
+    stop.store(true, Ordering::SeqCst);
+    for flooding in flood {
+        flooding.await.unwrap();
+    }
+    latencies.sort();
+    assert!(latencies.iter().all(|latency| *latency <= 2 * unloaded), "{latencies:?}");
+    assert!(latencies[20] < 3 * unloaded / 2, "{latencies:?}");
+    // Six queues of fifty places are all that a flow gets, and ten seats all that its level has.
+    let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+    let cells: Vec<usize> = row.split(',').skip(1).filter_map(|cell| cell.trim().parse().ok()).collect();
+    let (active, waiting) = (cells[0], cells[1]);
+    assert!(active <= 7 && (250..=300).contains(&waiting), "{dump}");
+    assert_eq!(world.most.load(Ordering::SeqCst), 10);
+    // Nothing is left of it.
+    let dump = world.flow_control.dump_priority_levels();
+    let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+    assert!(row.split(',').map(str::trim).collect::<Vec<_>>()[2..6] == ["true", "false", "0", "0"], "{dump}");
+}
+
+/// The same flood without flow control: whoever comes is refused.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
+    let world = world(12);
+    let mut tasks = Vec::new();
+    let mut refusal = None;
+    for _ in 0..2000 {
+        let request = Request::builder()
+            .uri("/api/v1/pods")
+            .header("Authorization", "Bearer flood")
+            .body(RequestBody::Bytes(Bytes::new()))
+            .unwrap();
+        let mut handler = world.handler.clone();
+        let task = tokio::spawn(async move { handler.call(request).await.unwrap() });
+        tokio::task::yield_now().await;
+        if task.is_finished() {
+            refusal = Some(task.await.unwrap());
+            break;
+        }
+        tasks.push(task);
+    }
+    let refusal = refusal.unwrap();
+    assert_eq!(refusal.status(), 429);
+    let header = |name: &str| refusal.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(header("retry-after").as_deref(), Some("1"));
+    assert_eq!(header("content-type").as_deref(), Some("text/plain; charset=utf-8"));
+    assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"));
+    assert!(header("x-kubernetes-pf-flowschema-uid").is_some());
+    assert!(header("x-kubernetes-pf-prioritylevel-uid").is_some());
+    for task in tasks {
+        assert_eq!(task.await.unwrap().status(), 200);
+    }
+}
