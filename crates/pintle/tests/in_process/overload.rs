@@ -27,7 +27,8 @@ pub(crate) struct ByName;
 impl Authenticator for ByName {
     fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
         let name = credentials.bearer_token.unwrap_or("system:anonymous").to_owned();
-        let groups = if name == "root" { vec!["system:masters".to_owned()] } else { Vec::new() };
+        let group = if name == "root" { "system:masters" } else { "system:authenticated" };
+        let groups = vec![group.to_owned()];
         let user = Arc::new(UserInfo { name, groups, ..UserInfo::default() });
         Box::pin(ready(Ok(Some(Authenticated { user, ..Authenticated::default() }))))
     }
