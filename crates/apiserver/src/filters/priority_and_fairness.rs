@@ -9,7 +9,7 @@ use super::{
     authorization::user_of,
     max_in_flight::too_many_requests,
     request_info::{info_of, query_of},
-    timeout::RequestDeadline,
+    timeout::{Client, RequestDeadline},
 };
 use crate::{body::Body, query::Query, request::Request, request_info::RequestInfo, response::Response};
 use http::{HeaderName, HeaderValue, Uri};
@@ -53,7 +53,16 @@ impl Filter for PriorityAndFairness {
         let deadline =
             deadline.unwrap_or(RequestDeadline { received: Instant::now(), limit: self.request_timeout });
         let patience = (deadline.limit / WAIT_PART).min(MAX_WAIT).saturating_sub(deadline.received.elapsed());
-        let admission = self.flow_control.admit(attributes.clone(), patience).await;
+        let admit = self.flow_control.admit(attributes.clone(), patience);
+        let admission = match request.extensions_mut().remove::<Client>() {
+            None => admit.await,
+            Some(client) => tokio::select! {
+                biased;
+                admission = admit => admission,
+                // It leaves its queue to those whose clients are still there. Nobody reads the answer.
+                () = client.gone() => return too_many_requests(1),
+            },
+        };
         let seat = match admission.seat {
             Ok(seat) => seat,
             Err(refusal) => return with_headers(too_many_requests(refusal.retry_after), &admission.flow),

@@ -18,6 +18,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -65,8 +66,22 @@ impl Filter for RequestTimeout {
     }
 }
 
+/// Whether anybody waits for the answer to a write: who only waits for its turn need not go on when nobody does.
+#[derive(Clone)]
+pub(super) struct Client(watch::Receiver<()>);
+
+impl Client {
+    /// Waits until nobody waits any more.
+    pub(super) async fn gone(mut self) {
+        // Nothing is ever sent: the channel ends when the future of the answer is dropped.
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
 /// Answers a request on a task of its own, which goes on when nobody waits for the answer.
-async fn finish(next: impl Next, request: Request) -> Response {
+async fn finish(next: impl Next, mut request: Request) -> Response {
+    let (_waits, client) = watch::channel(());
+    request.extensions_mut().insert(Client(client));
     match tokio::spawn(async move { next.call(request).await }).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {

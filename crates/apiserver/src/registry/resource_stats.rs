@@ -24,7 +24,7 @@ impl ResourceStatsSource for StoredResourceStats {
             sampled += 1;
             bytes += object.json().len() as u64;
         }
-        let average_bytes = if sampled == 0 { 0 } else { bytes / sampled };
+        let average_bytes = u64::checked_div(bytes, sampled).unwrap_or_default();
         Some(ResourceStats { count: snapshot.len() as u64, average_bytes })
     }
 }

@@ -196,3 +196,35 @@ async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
     assert!(header("x-kubernetes-pf-flowschema-uid").is_some());
     assert!(header("x-kubernetes-pf-prioritylevel-uid").is_some());
 }
+
+/// A write goes on without its client once it has begun; before that it makes place for others.
+#[tokio::test(start_paused = true)]
+async fn writes_whose_clients_left_wait_no_more() {
+    let world = world(120);
+    let begin = || {
+        let request = Request::builder()
+            .method("POST")
+            .uri("/api/v1/namespaces/default/pods")
+            .header("Authorization", "Bearer flood")
+            .body(RequestBody::Bytes(Bytes::new()))
+            .unwrap();
+        let mut handler = world.handler.clone();
+        tokio::spawn(async move { handler.call(request).await.unwrap() })
+    };
+    let level = || {
+        let dump = world.flow_control.dump_priority_levels();
+        let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+        let cells: Vec<String> = row.split(',').map(|cell| cell.trim().to_owned()).collect();
+        (cells[4].clone(), cells[5].clone())
+    };
+    let tasks: Vec<_> = (0..112).map(|_| begin()).collect();
+    while level() != ("100".to_owned(), "12".to_owned()) {
+        tokio::task::yield_now().await;
+    }
+    tasks.iter().for_each(|task| task.abort());
+    while level().0 != "0" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(level().1, "12");
+    assert_eq!(world.most.load(Ordering::SeqCst), 12);
+}
