@@ -3,6 +3,7 @@
 use crate::{
     Options,
     enablement::{self, Enabled},
+    flow_control::{self, FlowControlParts},
     openapi_endpoints::OpenApiEndpoints,
     openid_endpoints::OpenIdEndpoints,
     run::RunError,
@@ -38,6 +39,8 @@ pub(crate) struct Chain {
     pub(crate) api_extensions: ApiExtensions,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
+    /// What decides which requests are served, unless that is switched off.
+    pub(crate) flow_control: Option<FlowControlParts>,
 }
 
 /// Builds aggregator → kube API server → API extensions over one store.
@@ -132,7 +135,9 @@ pub(crate) fn build(
     let open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
+    let flow_control = flow_control::build(options, &all_stores, &kube, &metrics, &health, shutdown)?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
+    documents.extend(flow_control.as_ref().map(FlowControlParts::endpoints));
     if let Some(open_id) = open_id {
         documents.push(Arc::new(open_id));
     }
@@ -155,7 +160,17 @@ pub(crate) fn build(
     let server = server(&aggregator, Some(kube_server), Some(front));
     let registered = metrics.register(api_extensions.metrics());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
+    Ok(Chain {
+        server,
+        stores: kube,
+        all_stores,
+        metrics,
+        health,
+        network,
+        api_extensions,
+        storage_sizes,
+        flow_control,
+    })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod flood;
 mod harness;
 mod peers;
 
