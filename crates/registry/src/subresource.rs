@@ -71,4 +71,17 @@ pub trait NamedCreater: Send + Sync {
         context: &'a RequestContext<'a>,
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// Fills in what the client left out, besides what the schema says of it.
+    fn set_defaults(&self, _body: &mut Value) {}
+
+    /// What the client is to be told besides, if the create succeeds.
+    fn warnings(&self, _context: &RequestContext<'_>, _body: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the body's uid and times come from the client: they are conditions then. Others are taken out.
+    fn keeps_system_metadata(&self) -> bool {
+        false
+    }
 }
