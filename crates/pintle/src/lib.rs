@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod authorization;
+mod authorization_options;
 mod bootstrap;
 mod certificates;
 mod chain;
@@ -18,6 +19,7 @@ mod options;
 mod run;
 mod storage_options;
 
+pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};

@@ -1,154 +1,94 @@
-//! kubectl and helm, as users who may do some things and not others.
+//! Who decides what users may do, and acting as others.
 
-use crate::{Result, helm::write_chart};
-use pintle_e2e::{Cli, PATIENCE, start};
-use pintle_harness::wait_for;
+use crate::Result;
+use pintle_e2e::{Cli, PATIENCE, config, start};
+use pintle_harness::{MASTER_TOKEN, OTHER_TOKEN, Server, wait_for};
+use std::fs;
 
-/// A role in a namespace, and who has it.
-const READER: &str = "\
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: reader, namespace: shop}
-rules:
-- {apiGroups: [\"\"], resources: [pods, pods/log], verbs: [get, list]}
-- {apiGroups: [\"\"], resources: [secrets], resourceNames: [one], verbs: [get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: reader, namespace: shop}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}
-- {apiGroup: rbac.authorization.k8s.io, kind: Group, name: developers}
-- {kind: ServiceAccount, name: bot, namespace: shop}
-";
-
-fn words(table: &str) -> Vec<Vec<&str>> {
-    table.lines().map(|line| line.split_whitespace().collect()).collect()
+#[test]
+fn kubectl_acts_as_others() -> Result {
+    let server = start()?;
+    let kubectl = Cli::kubectl(&server)?;
+    let refused = kubectl.fails(&["get", "pods", "--as", "jane"])?;
+    let expected = "Error from server (Forbidden): pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" \
+                    in the namespace \"default\"\n";
+    assert_eq!(refused, expected);
+    kubectl.run(&["get", "pods", "--as", "jane", "--as-group", "system:masters", "--as-uid", "42"])?;
+    // A node sees itself, whoever lets it.
+    kubectl.feed(&["apply", "-f", "-"], "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n")?;
+    let node = ["--as", "system:node:n", "--as-group", "system:nodes"];
+    assert_eq!(kubectl.run(&[&["get", "node", "n", "-o", "name"][..], &node].concat())?, "node/n\n");
+    let refused = kubectl.fails(&[&["get", "nodes"][..], &node].concat())?;
+    assert!(refused.contains("node 'n' cannot read all nodes, only its own Node object"), "{refused}");
+    Ok(())
 }
 
 #[test]
-fn kubectl_tells_what_somebody_may_do() -> Result {
+fn who_may_not_act_as_others_is_refused() -> Result {
     let server = start()?;
-    let kubectl = Cli::kubectl(&server)?;
-    kubectl.run(&["create", "namespace", "shop"])?;
-    // reconcile adds what is missing and takes nothing away, unless it is told to.
-    let reconciled = "role.rbac.authorization.k8s.io/reader reconciled\nrolebinding.rbac.authorization.k8s.io/reader reconciled\n";
-    assert_eq!(kubectl.feed(&["auth", "reconcile", "-f", "-"], READER)?, reconciled);
-    let changed = READER.replace("[get, list]", "[watch]").replace("name: jane", "name: joe");
-    assert_eq!(kubectl.feed(&["auth", "reconcile", "-f", "-"], &changed)?, reconciled);
-    let role = kubectl.json(&["get", "role", "reader", "-n", "shop"])?;
-    assert_eq!(role["rules"].as_array().map(Vec::len), Some(4));
-    let all = ["auth", "reconcile", "--remove-extra-permissions", "--remove-extra-subjects", "-f", "-"];
-    kubectl.feed(&all, READER)?;
-    let binding = kubectl.json(&["get", "rolebinding", "reader", "-n", "shop"])?;
-    assert_eq!(binding["subjects"][0]["name"], "jane");
-
-    let can = |args: &[&str]| -> Result<bool> {
-        let args: Vec<&str> = ["auth", "can-i", "-n", "shop"].iter().chain(args).copied().collect();
-        let output = kubectl.command(&args).output()?;
-        let answer = String::from_utf8(output.stdout)?;
-        assert_eq!(output.status.success(), answer == "yes\n", "{args:?}: {answer}");
-        Ok(answer == "yes\n")
+    let client = server.client()?.with_token(OTHER_TOKEN);
+    let status = |headers: &[(&str, &str)]| -> Result<String> {
+        let answer = client.request("GET", "/api/v1/nodes", headers, b"")?;
+        Ok(format!("{} {}", answer.status, answer.json()?["message"].as_str().unwrap_or_default()))
     };
-    wait_for("the role", PATIENCE, || can(&["get", "pods", "--as=jane"]).ok()?.then_some(()))?;
-    for (args, expected) in [
-        (vec!["*", "*"], true),
-        (vec!["list", "pods", "--as=jane"], true),
-        (vec!["delete", "pods", "--as=jane"], false),
-        (vec!["get", "pods", "--subresource=log", "--as=jane"], true),
-        (vec!["get", "pods", "--subresource=exec", "--as=jane"], false),
-        (vec!["get", "secrets/one", "--as=jane"], true),
-        (vec!["get", "secrets/two", "--as=jane"], false),
-        (vec!["list", "pods", "--as=joe"], false),
-        (vec!["list", "pods", "--as=joe", "--as-group=developers"], true),
-        (vec!["list", "pods", "--as=system:serviceaccount:shop:bot"], true),
-        (vec!["list", "pods", "--as=system:serviceaccount:default:bot"], false),
-        (vec!["list", "pods", "--all-namespaces", "--as=jane"], false),
-        (vec!["get", "/version", "--as=jane"], true),
-        (vec!["get", "/metrics", "--as=jane"], false),
-    ] {
-        assert_eq!(can(&args)?, expected, "{args:?}");
-    }
-    let list = kubectl.run(&["auth", "can-i", "--list", "-n", "shop", "--as=jane"])?;
-    let list = words(&list);
-    for row in [
-        vec!["pods", "[]", "[]", "[get", "list]"],
-        vec!["secrets", "[]", "[one]", "[get]"],
-        vec!["selfsubjectreviews.authentication.k8s.io", "[]", "[]", "[create]"],
-        vec!["[/openapi/*]", "[]", "[get]"],
-    ] {
-        assert!(list.contains(&row), "{row:?} in {list:?}");
-    }
-    let who = kubectl.run(&["auth", "whoami", "--as=jane", "--as-group=developers"])?;
+    let scope = "in API group \"\" at the cluster scope";
     assert_eq!(
-        words(&who)[1..],
-        [vec!["Username", "jane"], vec!["Groups", "[developers", "system:authenticated]"]]
+        status(&[("impersonate-user", "admin"), ("impersonate-group", "system:masters")])?,
+        format!(
+            "403 nodes is forbidden: User \"stranger\" cannot impersonate-on:user-info:list resource \"nodes\" {scope}"
+        )
+    );
+    let sent = status(&[("impersonate-group", "system:masters")])?;
+    assert!(sent.starts_with("400 requested &user.DefaultInfo{"), "{sent}");
+    assert_eq!(
+        status(&[("x-remote-user", "admin"), ("x-remote-group", "system:masters")])?,
+        format!("403 nodes is forbidden: User \"stranger\" cannot list resource \"nodes\" {scope}")
     );
     Ok(())
 }
 
 #[test]
-fn kubectl_is_refused_in_the_words_of_kubernetes() -> Result {
+fn a_configuration_that_is_wrong_is_told_by_file_and_field() -> Result {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("authorization.yaml");
+    let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n";
+    let flag = format!("--authorization-config={}", path.display());
+    let start = || -> Result<Server> { Server::start(config()?.flag(&flag)) };
+    fs::write(&path, format!("{head}- {{type: RBAC, name: roles}}\n"))?;
+    let Err(error) = start() else { panic!("it started") };
+    let error = error.to_string();
+    assert!(error.contains(&format!("authorization configuration file {path:?}: ")), "{error}");
+    assert!(error.contains("expected name rbac for authorizer RBAC instead of roles"), "{error}");
+    fs::write(&path, format!("{head}- {{type: AlwaysDeny, name: alwaysdeny}}\n"))?;
     let server = start()?;
-    let kubectl = Cli::kubectl(&server)?;
-    kubectl.run(&["create", "namespace", "shop"])?;
-    kubectl.feed(&["apply", "-f", "-"], READER)?;
-    let author =
-        ["create", "role", "author", "-n", "shop", "--verb=create,get", "--resource=roles,rolebindings"];
-    kubectl.run(&author)?;
-    kubectl.run(&["create", "rolebinding", "author", "-n", "shop", "--role=author", "--user=jane"])?;
-    let as_jane = |args: &[&'static str]| -> Vec<&'static str> {
-        args.iter().copied().chain(["-n", "shop", "--as=jane"]).collect()
-    };
-    let create = as_jane(&["create", "role", "mine", "--verb=get", "--resource=pods"]);
-    wait_for("the roles", PATIENCE, || kubectl.run(&create).ok())?;
-    let refused = |args: &[&'static str], message: &str| -> Result {
-        assert_eq!(kubectl.fails(&as_jane(args))?.trim_end(), message);
-        Ok(())
-    };
-    refused(
-        &["get", "configmaps"],
-        "Error from server (Forbidden): configmaps is forbidden: User \"jane\" cannot list resource \"configmaps\" in API \
-         group \"\" in the namespace \"shop\"",
-    )?;
-    refused(
-        &["delete", "deployment", "web"],
-        "Error from server (Forbidden): deployments.apps \"web\" is forbidden: User \"jane\" cannot delete resource \
-         \"deployments\" in API group \"apps\" in the namespace \"shop\"",
-    )?;
-    refused(
-        &["create", "role", "more", "--verb=get,delete", "--resource=pods,secrets"],
-        "error: failed to create role: roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
-         (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
-         {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\"]}\n\
-         {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"delete\"]}",
-    )?;
-    refused(
-        &["create", "rolebinding", "more", "--clusterrole=cluster-admin", "--user=jane"],
-        "error: failed to create rolebinding: rolebindings.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
-         (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
-         {APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}",
-    )?;
-    let held = as_jane(&["create", "rolebinding", "held", "--role=mine", "--user=joe"]);
-    assert_eq!(kubectl.run(&held)?, "rolebinding.rbac.authorization.k8s.io/held created\n");
+    let client = server.client()?;
+    let refused = client.with_token(OTHER_TOKEN).get("/version")?;
+    assert_eq!(refused.status, 403);
+    assert!(refused.text().contains("Everything is forbidden."), "{}", refused.text());
+    wait_for("administrators are let in", PATIENCE, || {
+        let answer = client.with_token(MASTER_TOKEN).get("/version");
+        answer.is_ok_and(|answer| answer.status == 200).then_some(())
+    })?;
     Ok(())
 }
 
 #[test]
-fn helm_reads_releases_for_who_may_read_them() -> Result {
+fn policies_are_read_from_a_file() -> Result {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("policies.jsonl");
+    let modes = "--authorization-mode=ABAC";
+    let start = || -> Result<Server> {
+        Server::start(config()?.flag(modes).flag(format!("--authorization-policy-file={}", path.display())))
+    };
+    fs::write(&path, "{}\n{\"kind\": \"Policy\"}\n")?;
+    let Err(error) = start() else { panic!("it started") };
+    let expected = format!("error reading policy file {}, line 2: ", path.display());
+    assert!(error.to_string().contains(&expected), "{error}");
+    fs::write(&path, "{\"user\": \"stranger\", \"namespace\": \"default\", \"readonly\": true}\n")?;
     let server = start()?;
-    let (kubectl, helm) = (Cli::kubectl(&server)?, Cli::helm(&server)?);
-    write_chart(&helm)?;
-    helm.run(&["install", "web", "./chart", "--namespace", "shop", "--create-namespace"])?;
-    kubectl.run(&["create", "role", "releases", "-n", "shop", "--verb=get,list", "--resource=secrets"])?;
-    kubectl.run(&["create", "rolebinding", "releases", "-n", "shop", "--role=releases", "--user=jane"])?;
-    let list = ["list", "--namespace", "shop", "--kube-as-user", "jane", "--short"];
-    let listed = wait_for("the role", PATIENCE, || helm.run(&list).ok())?;
-    assert_eq!(listed, "web\n");
-    let why = helm.fails(&["uninstall", "web", "--namespace", "shop", "--kube-as-user", "jane"])?;
-    assert!(why.contains("secrets") && why.contains("is forbidden: User \"jane\" cannot update"), "{why}");
-    let why = helm.fails(&["list", "--namespace", "default", "--kube-as-user", "jane"])?;
-    assert!(why.contains("User \"jane\" cannot list resource \"secrets\""), "{why}");
+    let client = server.client()?.with_token(OTHER_TOKEN);
+    assert_eq!(client.get("/api/v1/namespaces/default/pods")?.status, 200);
+    assert_eq!(client.get("/api/v1/namespaces/kube-system/pods")?.status, 403);
+    assert_eq!(client.request("DELETE", "/api/v1/namespaces/default/pods", &[], b"")?.status, 403);
     Ok(())
 }
