@@ -4,7 +4,10 @@ use crate::{EndpointReconcilerType, Options, certificates::Certificates, chain::
 use pintle_api::core::master_leases;
 use pintle_apiserver::{registry::StorageFactory, serving::stopped};
 use pintle_controlplane::{Config, EndpointReconciler, MasterLeases};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+};
 use tokio::{sync::watch, task::JoinHandle};
 
 /// Makes the objects that every server has, and starts the controllers that keep them.
@@ -30,6 +33,7 @@ pub(crate) async fn start(
     };
     let stores = Arc::clone(&chain.stores);
     pintle_controlplane::bootstrap(&*stores, &config).await.map_err(RunError::Bootstrap)?;
+    chain.bootstrapped.store(true, Ordering::Relaxed);
     let mut stopping = stopping.clone();
     Ok(tokio::spawn(async move {
         pintle_controlplane::run(&*stores, &config, stopped(&mut stopping)).await;

@@ -21,7 +21,10 @@ use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use pintle_rbac::Rbac;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -31,6 +34,8 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    /// Whether the objects of a fresh server are there.
+    pub(crate) bootstrapped: Arc<AtomicBool>,
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
@@ -112,6 +117,16 @@ pub(crate) fn build(
             false => Err("definitions are not known yet".to_owned()),
         }),
     );
+    let bootstrapped = Arc::new(AtomicBool::new(false));
+    let is_bootstrapped = bootstrapped.clone();
+    health.add(
+        "poststarthook/rbac/bootstrap-roles",
+        CheckScope::Always,
+        Arc::new(move || match is_bootstrapped.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the default roles are not made yet".to_owned()),
+        }),
+    );
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -145,7 +160,17 @@ pub(crate) fn build(
     let server = server(&aggregator, Some(kube_server), Some(front));
     let registered = metrics.register(api_extensions.metrics());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
+    Ok(Chain {
+        server,
+        stores: kube,
+        all_stores,
+        metrics,
+        health,
+        bootstrapped,
+        network,
+        api_extensions,
+        storage_sizes,
+    })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.
