@@ -24,7 +24,13 @@ use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use pintle_rbac::Rbac;
 use serde_json::{Value, json};
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -34,6 +40,8 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    /// Whether the objects of a fresh server are there.
+    pub(crate) bootstrapped: Arc<AtomicBool>,
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
@@ -121,6 +129,16 @@ pub(crate) fn build(
             false => Err("definitions are not known yet".to_owned()),
         }),
     );
+    let bootstrapped = Arc::new(AtomicBool::new(false));
+    let is_bootstrapped = bootstrapped.clone();
+    health.add(
+        "poststarthook/rbac/bootstrap-roles",
+        CheckScope::Always,
+        Arc::new(move || match is_bootstrapped.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the default roles are not made yet".to_owned()),
+        }),
+    );
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -166,6 +184,7 @@ pub(crate) fn build(
         all_stores,
         metrics,
         health,
+        bootstrapped,
         network,
         api_extensions,
         storage_sizes,

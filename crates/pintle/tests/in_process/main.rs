@@ -27,6 +27,7 @@ mod lists;
 mod objects;
 mod openapi;
 mod overload;
+mod rbac;
 mod robustness;
 mod statuses;
 mod tables;

@@ -15,6 +15,7 @@ mod kubectl;
 mod lifecycle;
 mod overload;
 mod overrides;
+mod permissions;
 mod python;
 mod secrecy;
 mod server_side_apply;
