@@ -55,7 +55,10 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
             config.metrics.clone(),
         )))
         .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
-        .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
+        .layer(FilterLayer::new(authorization::Authorization {
+            authorizer: config.authorizer,
+            metrics: config.metrics,
+        }))
         .service(handler);
     BoxCloneSyncService::new(service)
 }
