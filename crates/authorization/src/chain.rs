@@ -134,6 +134,10 @@ impl ConfiguredAuthorizer {
             }
         };
         let has_policies = configuration.has(AuthorizerType::Abac);
+        if policy_file.is_some() && !has_policies {
+            let reason = "cannot specify --authorization-policy-file without mode ABAC".to_owned();
+            return Err(AuthorizationError::Build { name: AuthorizerType::Abac.authorizer_name(), reason });
+        }
         let abac = match policy_file.filter(|_| has_policies) {
             Some(path) => Some(Arc::new(AbacAuthorizer::read(&path)?)),
             None => None,

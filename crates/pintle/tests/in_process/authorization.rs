@@ -38,6 +38,8 @@ async fn a_node_reads_what_its_pods_refer_to_as_long_as_they_are_there() {
     let secret = "/api/v1/namespaces/default/secrets/s";
     let as_node = async || server.send(&format!("GET {secret}\n{node}")).await;
     server.send("POST /api/v1/namespaces/default/secrets\n\n{\"metadata\": {\"name\": \"s\"}}").await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    server.send(&format!("POST {accounts}\n\n{{\"metadata\": {{\"name\": \"default\"}}}}")).await;
     let refused = as_node().await;
     assert_eq!(refused.status, 403);
     let reason = "no relationship found between node 'n' and this object";
