@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options,
-    StorageBackend, StorageMediaType, WatchCache,
+    AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates,
+    Options, ServingOptions, StorageBackend, StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -56,6 +56,8 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(snapshot::command())
+        .args(AuthenticationOptions::args())
+        .args(ServingOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -242,6 +244,8 @@ fn read(matches: &ArgMatches) -> Flags {
         _ => StorageBackend::Embedded,
     };
     options.authorization = AuthorizationOptions::read(matches);
+    options.authentication = AuthenticationOptions::read(matches);
+    options.serving = ServingOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 
