@@ -41,7 +41,7 @@ pub enum ConfigurationSource {
     File {
         /// The file.
         path: PathBuf,
-        /// How often it is looked at for changes; kube-apiserver does so once a minute.
+        /// How often it is looked at for changes. kube-apiserver is told of them by the system, and looks once a minute besides.
         poll_interval: Duration,
     },
     /// From flags.
