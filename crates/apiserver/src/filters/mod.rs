@@ -100,7 +100,10 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         )))
         .layer(option_layer(priority_and_fairness.map(FilterLayer::new)))
         .layer(option_layer(max_in_flight.map(FilterLayer::new)))
-        .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
+        .layer(FilterLayer::new(authorization::Authorization {
+            authorizer: config.authorizer,
+            metrics: config.metrics,
+        }))
         .service(handler);
     BoxCloneSyncService::new(service)
 }

@@ -12,6 +12,7 @@ mod peers;
 
 mod apply;
 mod authentication;
+mod authorization;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
