@@ -6,6 +6,7 @@
 mod authentication;
 mod authentication_options;
 mod authorization;
+mod authorization_options;
 mod bootstrap;
 mod certificates;
 mod chain;
@@ -28,6 +29,7 @@ mod storage_options;
 mod tokens;
 
 pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions};
+pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};

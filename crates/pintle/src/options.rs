@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
-    AuthenticationOptions, EtcdServersOverrides, FeatureGates, ServiceAccountOptions, ServingOptions,
-    WatchCache,
+    AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates, ServiceAccountOptions,
+    ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
@@ -123,6 +123,8 @@ pub struct Options {
     pub authentication: AuthenticationOptions,
     /// How the port is served.
     pub serving: ServingOptions,
+    /// Who decides what users may do.
+    pub authorization: AuthorizationOptions,
     /// The range of service addresses.
     pub service_cluster_ip_range: String,
     /// The range of node ports, as `30000-32767`.
@@ -175,6 +177,7 @@ impl Default for Options {
             service_accounts: ServiceAccountOptions::default(),
             authentication: AuthenticationOptions::default(),
             serving: ServingOptions::default(),
+            authorization: AuthorizationOptions::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),

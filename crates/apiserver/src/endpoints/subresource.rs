@@ -40,7 +40,7 @@ pub(super) async fn serve(
     other_versions: &[String],
     creater: &dyn NamedCreater,
 ) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Plain)?;
+    let accepted = exchange.accepted(Offers::Answer)?;
     let options = WriteOptions::parse(exchange.query.pairs(), "CreateOptions")?;
     let body = body.read().await?;
     let schema = Schema::builtin()
