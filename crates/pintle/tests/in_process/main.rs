@@ -28,5 +28,6 @@ mod robustness;
 mod statuses;
 mod tables;
 mod takeover;
+mod tokens;
 mod uncached;
 mod watches;
