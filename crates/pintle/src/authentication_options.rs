@@ -2,21 +2,50 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 
 use crate::{
-    option_flags::{flag, list, set_list, switch},
+    oidc_options::OidcOptions,
+    option_flags::{duration, flag, list, set, set_list, switch},
     secure_serving::published_list,
 };
 use clap::{Arg, ArgMatches, value_parser};
 use http::HeaderName;
 use pintle_auth::RequestHeaders;
-use std::{collections::BTreeMap, path::PathBuf};
+use pintle_authentication::TokenReviewVersion;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// Who is believed to be who they say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthenticationOptions {
     /// Front proxies.
     pub request_header: RequestHeaderOptions,
+    /// An issuer of OpenID Connect.
+    pub oidc: OidcOptions,
+    /// Issuers, and whether requests without credentials are let in (`--authentication-config`).
+    pub config_file: Option<PathBuf>,
+    /// A webhook that knows tokens.
+    pub webhook: TokenWebhookOptions,
     /// Whether requests without credentials are let in (`--anonymous-auth`); `None` was not said, and is yes.
     pub anonymous_auth: Option<bool>,
+}
+
+/// A webhook that knows tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenWebhookOptions {
+    /// The kubeconfig file that says where it is; without it there is none.
+    pub config_file: Option<PathBuf>,
+    /// What it speaks.
+    pub version: TokenReviewVersion,
+    /// For how long its answers are kept.
+    pub cache_ttl: Duration,
+}
+
+impl Default for TokenWebhookOptions {
+    fn default() -> TokenWebhookOptions {
+        TokenWebhookOptions {
+            config_file: None,
+            version: TokenReviewVersion::default(),
+            cache_ttl: Duration::from_secs(120),
+        }
+    }
 }
 
 /// Front proxies, which tell in headers who asks.
@@ -39,7 +68,28 @@ pub struct RequestHeaderOptions {
 impl AuthenticationOptions {
     /// The flags.
     pub fn args() -> Vec<Arg> {
-        vec![
+        let mut args = OidcOptions::args();
+        args.extend([
+            flag(
+                "authentication-config",
+                "FILE",
+                "issuers of tokens, and where anonymous requests are let in",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            flag(
+                "authentication-token-webhook-config-file",
+                "FILE",
+                "the kubeconfig of a webhook that knows tokens",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            flag(
+                "authentication-token-webhook-version",
+                "VERSION",
+                "what that webhook speaks: v1beta1 or v1",
+            )
+            .value_parser(str::parse::<TokenReviewVersion>),
+            flag("authentication-token-webhook-cache-ttl", "DURATION", "for how long its answers are kept")
+                .value_parser(duration),
             flag("requestheader-client-ca-file", "FILE", "whose certificates front proxies have")
                 .value_parser(value_parser!(PathBuf)),
             list("requestheader-allowed-names", "NAME,…", "the names in front proxies' certificates"),
@@ -52,7 +102,8 @@ impl AuthenticationOptions {
                 "what headers begin with where front proxies tell more",
             ),
             switch("anonymous-auth", "whether requests without credentials are let in"),
-        ]
+        ]);
+        args
     }
 
     /// What the command line says.
@@ -70,6 +121,12 @@ impl AuthenticationOptions {
         for (name, option) in lists {
             set_list(matches, name, option);
         }
+        options.oidc = OidcOptions::read(matches);
+        options.config_file = matches.get_one("authentication-config").cloned();
+        let webhook = &mut options.webhook;
+        webhook.config_file = matches.get_one("authentication-token-webhook-config-file").cloned();
+        set(matches, "authentication-token-webhook-version", &mut webhook.version);
+        set(matches, "authentication-token-webhook-cache-ttl", &mut webhook.cache_ttl);
         options.anonymous_auth = matches.get_one("anonymous-auth").copied();
         options
     }

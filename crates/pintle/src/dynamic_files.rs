@@ -11,7 +11,8 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
-/// Puts the contents of some files in force, in the order of their paths. Failing changes nothing, and is tried again.
+/// Puts the contents of some files in force, in the order of their paths. Failing changes nothing, and is tried again when
+/// the files change, or a minute later.
 pub(crate) type Apply = Box<dyn FnMut(&[Vec<u8>]) -> Result<(), String> + Send>;
 
 /// Files that belong together, such as a certificate and its key.
@@ -67,7 +68,7 @@ impl DynamicFiles {
     /// Looks at the files, and puts them in force if they changed.
     fn look(&mut self, read_anyway: bool) {
         let stamps: Vec<_> = self.paths.iter().map(|path| Stamp::of(path)).collect();
-        if stamps == self.stamps && !read_anyway && self.error.is_none() {
+        if stamps == self.stamps && !read_anyway {
             return;
         }
         let outcome = self.paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>();

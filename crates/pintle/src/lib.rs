@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod authentication;
+mod authentication_config;
 mod authentication_options;
 mod authorization;
 mod authorization_options;
@@ -17,6 +18,7 @@ mod engine;
 mod engines;
 mod feature_gates;
 mod kubeconfig;
+mod oidc_options;
 mod openapi_endpoints;
 mod openid_endpoints;
 mod option_flags;
@@ -28,9 +30,10 @@ mod serving_options;
 mod storage_options;
 mod tokens;
 
-pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions};
+pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
+pub use oidc_options::OidcOptions;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};

@@ -1,6 +1,8 @@
 //! Small pieces that files of flags are made of.
 
 use clap::{Arg, ArgAction, ArgMatches};
+use pintle_machinery::codec::parse_duration;
+use std::time::Duration;
 
 /// A flag with a value.
 pub(crate) fn flag(name: &'static str, value: &'static str, help: &'static str) -> Arg {
@@ -42,4 +44,10 @@ fn boolean(text: &str) -> Result<bool, String> {
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
         _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
     }
+}
+
+/// A duration as Go writes it.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let nanoseconds = parse_duration(text)?;
+    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())
 }

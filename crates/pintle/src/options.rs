@@ -117,14 +117,14 @@ pub struct Options {
     pub client_ca_file: Option<PathBuf>,
     /// Static tokens.
     pub token_auth_file: Option<PathBuf>,
+    /// Who decides what users may do.
+    pub authorization: AuthorizationOptions,
     /// Tokens of service accounts and of nodes that join.
     pub service_accounts: ServiceAccountOptions,
     /// Who else is believed to be who they say.
     pub authentication: AuthenticationOptions,
     /// How the port is served.
     pub serving: ServingOptions,
-    /// Who decides what users may do.
-    pub authorization: AuthorizationOptions,
     /// The range of service addresses.
     pub service_cluster_ip_range: String,
     /// The range of node ports, as `30000-32767`.
@@ -174,10 +174,10 @@ impl Default for Options {
             tls_private_key_file: None,
             client_ca_file: None,
             token_auth_file: None,
+            authorization: AuthorizationOptions::default(),
             service_accounts: ServiceAccountOptions::default(),
             authentication: AuthenticationOptions::default(),
             serving: ServingOptions::default(),
-            authorization: AuthorizationOptions::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),

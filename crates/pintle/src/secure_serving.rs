@@ -58,7 +58,8 @@ impl Files {
 
 /// What is in the files.
 struct Content {
-    client_ca: String,
+    /// An error when the file has no certificate: the server's own would hide it.
+    client_ca: Result<String, String>,
     request_header_ca: Option<String>,
     pair: CertificatePair,
     sni: Vec<(CertificatePair, Vec<String>)>,
@@ -69,8 +70,11 @@ impl Content {
         let mut contents = contents.iter();
         let mut next = || contents.next().cloned().ok_or_else(|| "a file is missing".to_owned());
         let client_ca = match &files.client_ca {
-            Some(path) => format!("{}\n{}", text(path, next()?)?.trim_end(), files.own_ca),
-            None => files.own_ca.clone(),
+            Some(path) => text(path, next()?).and_then(|pem| match CaBundle::new("client-ca-bundle", &pem) {
+                Ok(_) => Ok(format!("{}\n{}", pem.trim_end(), files.own_ca)),
+                Err(error) => Err(format!("--client-ca-file: {}: {error}", path.display())),
+            }),
+            None => Ok(files.own_ca.clone()),
         };
         let request_header_ca =
             files.request_header_ca.as_ref().map(|path| text(path, next()?)).transpose()?;
@@ -119,7 +123,8 @@ impl SecureServing {
             let bundle = CaBundle::new(name, pem);
             bundle.map(Arc::new).map_err(|error| RunError::Options(format!("{flag}: {error}")))
         };
-        let client_ca = bundle("client-ca-bundle", "--client-ca-file", &content.client_ca)?;
+        let client_ca = content.client_ca.clone().map_err(RunError::Options)?;
+        let client_ca = bundle("client-ca-bundle", "--client-ca-file", &client_ca)?;
         let request_header_ca = content
             .request_header_ca
             .as_deref()
@@ -162,9 +167,10 @@ impl SecureServing {
     fn reload(&self, contents: &[Vec<u8>]) -> Result<(), String> {
         let content = Content::new(&self.files, contents)?;
         let mut errors = Vec::new();
-        if let Err(error) = self.client_ca.replace(&content.client_ca) {
-            errors.push(format!("--client-ca-file: {error}"));
-        }
+        let replaced = content.client_ca.clone().and_then(|pem| {
+            self.client_ca.replace(&pem).map_err(|error| format!("--client-ca-file: {error}"))
+        });
+        errors.extend(replaced.err());
         if let (Some(bundle), Some(pem)) = (&self.request_header_ca, &content.request_header_ca)
             && let Err(error) = bundle.replace(pem)
         {
