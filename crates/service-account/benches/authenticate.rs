@@ -7,8 +7,8 @@ use pintle_auth::{BoxFuture, authn::TokenAuthenticator};
 use pintle_jwt::SigningKey;
 use pintle_machinery::Status;
 use pintle_service_account::{
-    Binding, Config, Expiration, Found, ObjectGetter, ObjectKind, Reference, ServiceAccountTokens, TokenIssuer,
-    TokenKeys, TokenMetrics, TokenSpec,
+    Binding, Config, Expiration, Found, ObjectGetter, ObjectKind, Reference, ServiceAccountTokens,
+    TokenIssuer, TokenKeys, TokenMetrics, TokenSpec,
 };
 use std::{
     future::Future,
