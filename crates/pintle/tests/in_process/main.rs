@@ -33,6 +33,7 @@ mod robustness;
 mod statuses;
 mod tables;
 mod takeover;
+mod tokens;
 mod transport;
 mod uncached;
 mod watches;

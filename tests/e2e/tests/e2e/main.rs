@@ -21,5 +21,6 @@ mod secrecy;
 mod server_side_apply;
 mod several_servers;
 mod snapshot;
+mod tokens;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;
