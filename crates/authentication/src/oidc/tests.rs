@@ -181,7 +181,8 @@ async fn refusal(issuers: &Issuers, token: &str) -> String {
     error
 }
 
-const PLAIN: &str = "  claimMappings: {username: {claim: sub, prefix: 'oidc:'}, groups: {claim: groups, prefix: 'g:'}}\n";
+const PLAIN: &str =
+    "  claimMappings: {username: {claim: sub, prefix: 'oidc:'}, groups: {claim: groups, prefix: 'g:'}}\n";
 
 #[tokio::test]
 async fn tokens_say_who_users_are() {
@@ -341,7 +342,8 @@ async fn expressions_say_who_users_are() {
 async fn addresses_have_to_be_verified() {
     let issuer = Issuer::start().await;
     let issuers = issuer.issuers("  claimMappings: {username: {claim: email, prefix: ''}}\n").await;
-    let with = |verified: Value| issuer.token(json!({"email": "jane@example.com", "email_verified": verified}));
+    let with =
+        |verified: Value| issuer.token(json!({"email": "jane@example.com", "email_verified": verified}));
     assert_eq!(user(&issuers, &with(json!(true))).await.name, "jane@example.com");
     assert_eq!(user(&issuers, &with(Value::Null)).await.name, "jane@example.com");
     assert_eq!(refusal(&issuers, &with(json!(false))).await, "oidc: email not verified");
@@ -382,11 +384,7 @@ async fn issuers_are_exchanged_when_the_new_ones_answer() {
 async fn an_issuer_that_is_another_is_not_believed() {
     let issuer = Issuer::start().await;
     let other = json!({"issuer": "https://other.example.com", "jwks_uri": format!("{}/keys", issuer.url)});
-    issuer
-        .site
-        .lock()
-        .documents
-        .insert("/.well-known/openid-configuration".to_owned(), other.to_string());
+    issuer.site.lock().documents.insert("/.well-known/openid-configuration".to_owned(), other.to_string());
     let config = issuer.config(PLAIN);
     let expressions = config::validate(&config, &[]).unwrap();
     let metrics = JwtMetrics::new("test").unwrap();

@@ -29,7 +29,7 @@ mod overload;
 mod robustness;
 mod statuses;
 mod tables;
-mod transport;
 mod takeover;
+mod transport;
 mod uncached;
 mod watches;

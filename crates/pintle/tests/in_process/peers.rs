@@ -90,7 +90,9 @@ impl Authority {
 
     pub(crate) fn server(&self, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.sign(CertificateParams::new(names).unwrap())
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
     }
 
     fn sign(&self, params: CertificateParams) -> Pair {
@@ -159,9 +161,7 @@ impl Peer<'_> {
             .with_custom_certificate_verifier(Arc::new(Anybody));
         let mut config = match self.pair {
             None => config.with_no_client_auth(),
-            Some(pair) => {
-                config.with_client_auth_cert(vec![pair.certificate.clone()], pair.key()).unwrap()
-            }
+            Some(pair) => config.with_client_auth_cert(vec![pair.certificate.clone()], pair.key()).unwrap(),
         };
         config.alpn_protocols = vec![self.protocol.unwrap_or("http/1.1").as_bytes().to_vec()];
         let name = match self.name {
@@ -247,4 +247,3 @@ async fn answer(
     let (status, text) = answers(head.method.as_str(), head.uri.path(), body);
     Ok(Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap())
 }
-
