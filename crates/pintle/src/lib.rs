@@ -7,6 +7,7 @@ mod authentication;
 mod authentication_config;
 mod authentication_options;
 mod authorization;
+mod authorization_options;
 mod bootstrap;
 mod certificates;
 mod chain;
@@ -27,6 +28,7 @@ mod serving_options;
 mod storage_options;
 
 pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
+pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
 pub use oidc_options::OidcOptions;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};

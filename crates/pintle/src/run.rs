@@ -3,7 +3,7 @@
 use crate::{
     Options,
     authentication::{Authentication, OwnTokens},
-    authorization,
+    authorization::Authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain, dynamic_files,
     encryption::EncryptionAtRest,
@@ -19,7 +19,6 @@ use pintle_apiserver::{
 };
 use pintle_auth::TokenFileError;
 use pintle_machinery::Status;
-use pintle_rbac::Rbac;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{sync::watch, task::JoinHandle};
@@ -52,6 +51,9 @@ pub enum RunError {
     /// Values cannot be encrypted as they are to be.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] pintle_encryption::EncryptionConfigError),
+    /// Nobody could say what users may do.
+    #[error(transparent)]
+    Authorization(#[from] pintle_authorization::AuthorizationError),
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -161,6 +163,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
     let transport = options.serving.transport_filters().map_err(RunError::Options)?;
+    let authorization = Authorization::load(&options)?;
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -172,17 +175,17 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let rbac = Arc::new(Rbac::default());
-    let authorizer = authorization::authorizer(vec![rbac.clone()]);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &rbac, &stopping)?;
-    let informers = authorization::follow(&rbac, &chain, &stopping);
+    let authorizer = authorization.authorizer();
+    let rbac = &authorization.rbac;
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, rbac, &stopping)?;
+    let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
-    rbac.wait_synced().await;
+    authorization.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }

@@ -78,13 +78,16 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let service = ServiceBuilder::new()
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
-        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics }))
+        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics.clone() }))
         .layer(option_layer(hsts))
         .layer(option_layer(goaway))
         .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
         .layer(option_layer(cors))
         .layer(FilterLayer::new(authentication))
-        .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
+        .layer(FilterLayer::new(impersonation::Impersonation::new(
+            config.authorizer.clone(),
+            config.metrics.clone(),
+        )))
         .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
         .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
         .service(handler);
