@@ -17,33 +17,24 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 /// Who asks, and what is taken off requests for it.
 pub(crate) struct Authentication {
     pub(crate) authenticator: Arc<dyn Authenticator>,
+    /// Who knows tokens, for reviews.
+    pub(crate) tokens: Arc<dyn TokenAuthenticator>,
     /// The headers that front proxies tell users by.
     pub(crate) request_headers: RequestHeaders,
     /// What follows the configuration file.
     pub(crate) config: AuthenticationConfig,
 }
 
-/// What the server itself issues.
-#[derive(Default)]
-pub(crate) struct OwnTokens {
-    /// Who knows its tokens, in the order they are asked.
-    pub(crate) authenticators: Vec<Arc<dyn TokenAuthenticator>>,
-    /// The names that it issues them under.
-    pub(crate) issuers: Vec<String>,
-    /// For whom tokens are that are for this server.
-    pub(crate) audiences: Vec<String>,
-}
-
 /// For how long tokens are good that were good.
 const TOKEN_SUCCESS_TTL: Duration = Duration::from_secs(10);
 
 impl Authentication {
-    /// All ways to prove who one is, in Kubernetes' order.
+    /// All ways to prove who one is, in Kubernetes' order. `issued` are those who know the tokens that this server issued.
     pub(crate) fn new(
         options: &Options,
         serving: &SecureServing,
         metrics: &Metrics,
-        own: OwnTokens,
+        issued: Vec<Arc<dyn TokenAuthenticator>>,
     ) -> Result<Authentication, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let counted = AuthenticationMetrics::new().map_err(assemble)?;
@@ -56,15 +47,15 @@ impl Authentication {
         let front_proxy = serving.request_header_ca.clone().map(|bundle| {
             FrontProxy::new(bundle, proxy_options.allowed_names.clone(), request_headers.clone())
         });
-        let config = AuthenticationConfig::load(options, own.issuers, &jwt_metrics)?;
-        let audiences: Arc<[String]> = own.audiences.into();
+        let config = AuthenticationConfig::load(options, &jwt_metrics)?;
+        let audiences: Arc<[String]> = options.service_accounts.audiences().into();
         let agnostic = |authenticator: Arc<dyn TokenAuthenticator>| {
             Arc::new(AudienceAgnostic::new(authenticator, audiences.clone())) as Arc<dyn TokenAuthenticator>
         };
         // A look into the file's table is cheaper than one into the cache.
         let file = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
         let mut tokens: Vec<_> = file.map(|file| agnostic(Arc::new(file))).into_iter().collect();
-        let mut asked = own.authenticators;
+        let mut asked = issued;
         asked.extend(config.issuers.clone().map(|issuers| agnostic(issuers)));
         asked.extend(webhook(options, &audiences)?);
         if !asked.is_empty() {
@@ -78,6 +69,7 @@ impl Authentication {
         }
         let certificates =
             ClientCertificates::new(serving.client_ca.clone()).with_lifetimes(counted.lifetimes());
+        let reviewed = Arc::new(TokenUnion(tokens.clone()));
         let union = Union {
             front_proxy,
             certificates: Some(certificates),
@@ -85,7 +77,7 @@ impl Authentication {
             anonymous: config.anonymous.clone(),
             metrics: Some(counted),
         };
-        Ok(Authentication { authenticator: Arc::new(union), request_headers, config })
+        Ok(Authentication { authenticator: Arc::new(union), tokens: reviewed, request_headers, config })
     }
 }
 
