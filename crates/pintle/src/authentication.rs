@@ -25,16 +25,27 @@ pub(crate) struct Authentication {
     pub(crate) config: AuthenticationConfig,
 }
 
+/// What the server itself issues.
+#[derive(Default)]
+pub(crate) struct OwnTokens {
+    /// Who knows its tokens, in the order they are asked.
+    pub(crate) authenticators: Vec<Arc<dyn TokenAuthenticator>>,
+    /// The names that it issues them under.
+    pub(crate) issuers: Vec<String>,
+    /// For whom tokens are that are for this server.
+    pub(crate) audiences: Vec<String>,
+}
+
 /// For how long tokens are good that were good.
 const TOKEN_SUCCESS_TTL: Duration = Duration::from_secs(10);
 
 impl Authentication {
-    /// All ways to prove who one is, in Kubernetes' order. `issued` are those who know the tokens that this server issued.
+    /// All ways to prove who one is, in Kubernetes' order.
     pub(crate) fn new(
         options: &Options,
         serving: &SecureServing,
         metrics: &Metrics,
-        issued: Vec<Arc<dyn TokenAuthenticator>>,
+        own: OwnTokens,
     ) -> Result<Authentication, RunError> {
         let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
         let counted = AuthenticationMetrics::new().map_err(assemble)?;
@@ -47,15 +58,15 @@ impl Authentication {
         let front_proxy = serving.request_header_ca.clone().map(|bundle| {
             FrontProxy::new(bundle, proxy_options.allowed_names.clone(), request_headers.clone())
         });
-        let config = AuthenticationConfig::load(options, &jwt_metrics)?;
-        let audiences: Arc<[String]> = options.service_accounts.audiences().into();
+        let config = AuthenticationConfig::load(options, own.issuers, &jwt_metrics)?;
+        let audiences: Arc<[String]> = own.audiences.into();
         let agnostic = |authenticator: Arc<dyn TokenAuthenticator>| {
             Arc::new(AudienceAgnostic::new(authenticator, audiences.clone())) as Arc<dyn TokenAuthenticator>
         };
         // A look into the file's table is cheaper than one into the cache.
         let file = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
         let mut tokens: Vec<_> = file.map(|file| agnostic(Arc::new(file))).into_iter().collect();
-        let mut asked = issued;
+        let mut asked = own.authenticators;
         asked.extend(config.issuers.clone().map(|issuers| agnostic(issuers)));
         asked.extend(webhook(options, &audiences)?);
         if !asked.is_empty() {

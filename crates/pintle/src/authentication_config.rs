@@ -39,11 +39,13 @@ struct Candidate {
 }
 
 impl AuthenticationConfig {
-    /// Reads the file, or the flags that stand for one.
-    pub(crate) fn load(options: &Options, metrics: &JwtMetrics) -> Result<AuthenticationConfig, RunError> {
+    /// Reads the file, or the flags that stand for one. `own_issuers` are the server's own, which nobody else may be.
+    pub(crate) fn load(
+        options: &Options,
+        own_issuers: Vec<String>,
+        metrics: &JwtMetrics,
+    ) -> Result<AuthenticationConfig, RunError> {
         let given = &options.authentication;
-        // Nobody else may be who the server itself is.
-        let own_issuers = options.service_accounts.issuers.clone();
         let (config, algorithms, content) = match &given.config_file {
             None => {
                 let config = given.oidc.configuration().map_err(RunError::Options)?;

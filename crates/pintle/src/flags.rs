@@ -245,9 +245,9 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.authorization = AuthorizationOptions::read(matches);
     options.authentication = AuthenticationOptions::read(matches);
     options.serving = ServingOptions::read(matches);
-    options.authorization = AuthorizationOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Options,
-    authentication::Authentication,
+    authentication::{Authentication, OwnTokens},
     authorization::Authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain, dynamic_files,
@@ -195,12 +195,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
-    let authentication = Authentication::new(
-        &options,
-        &secure_serving,
-        &chain.metrics,
-        tokens.authenticators(&options, &chain)?,
-    )?;
+    let own_tokens = OwnTokens {
+        authenticators: tokens.authenticators(&options, &chain)?,
+        issuers: options.service_accounts.issuers.clone(),
+        audiences: options.service_accounts.audiences().to_vec(),
+    };
+    let authentication = Authentication::new(&options, &secure_serving, &chain.metrics, own_tokens)?;
     tokens.reviewer.set_authenticator(authentication.tokens);
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
