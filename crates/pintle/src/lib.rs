@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod authorization;
 mod bootstrap;
 mod certificates;
 mod chain;

@@ -1,7 +1,7 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options,
+    Options, authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
@@ -14,11 +14,9 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{
-    TokenFile, TokenFileError, Union,
-    authz::{Authorizer, MastersOnly},
-};
+use pintle_auth::{TokenFile, TokenFileError, Union, authn::TokenAuthenticator};
 use pintle_machinery::Status;
+use pintle_rbac::Rbac;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
@@ -159,6 +157,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let tokens = tokens.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -170,20 +169,23 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
+    let rbac = Arc::new(Rbac::default());
+    let authorizer = authorization::authorizer(vec![rbac.clone()]);
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &rbac, &stopping)?;
+    let informers = authorization::follow(&rbac, &chain, &stopping);
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
+    rbac.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
-        authenticator: Arc::new(Union { tokens }),
+        authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
         authorizer,
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,
@@ -194,8 +196,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
             crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping)
         })
         .await?;
+    // The first request is judged by the roles that were just made.
+    rbac.catch_up().await;
     let mut background = vec![controllers];
     background.extend(chain.api_extensions.into_tasks());
+    background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
     let host = match options.bind_address.is_unspecified() {
