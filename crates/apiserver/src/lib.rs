@@ -19,3 +19,4 @@ pub mod response;
 pub mod server;
 pub mod serving;
 pub mod warning;
+pub mod work_queue;

@@ -2,11 +2,13 @@
 
 use crate::{
     Options,
+    auto_registration::auto_registration,
     enablement::{self, Enabled},
     openapi_endpoints::OpenApiEndpoints,
     run::RunError,
 };
 use pintle_admission::AdmissionChain;
+use pintle_aggregator::AutoRegistration;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
@@ -34,6 +36,8 @@ pub(crate) struct Chain {
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
+    /// What registers that which is served, where API services are.
+    pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
 }
@@ -112,6 +116,7 @@ pub(crate) fn build(
             false => Err("definitions are not known yet".to_owned()),
         }),
     );
+    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions, &health);
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -145,7 +150,17 @@ pub(crate) fn build(
     let server = server(&aggregator, Some(kube_server), Some(front));
     let registered = metrics.register(api_extensions.metrics());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
+    Ok(Chain {
+        server,
+        stores: kube,
+        all_stores,
+        metrics,
+        health,
+        network,
+        api_extensions,
+        auto_registration,
+        storage_sizes,
+    })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod authorization;
+mod auto_registration;
 mod bootstrap;
 mod certificates;
 mod chain;

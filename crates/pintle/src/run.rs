@@ -199,6 +199,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     // The first request is judged by the roles that were just made.
     rbac.catch_up().await;
     let mut background = vec![controllers];
+    let registration = chain.auto_registration.clone().map(|registration| registration.start(&stopping));
+    background.extend(registration);
     background.extend(chain.api_extensions.into_tasks());
     background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));

@@ -8,6 +8,7 @@
 
 mod harness;
 
+mod api_services;
 mod apply;
 mod bad_connections;
 mod bad_input;
