@@ -3,8 +3,12 @@
 //! When [`serve`] is told to stop it takes no new connections, lets open requests finish (watches are ended by their
 //! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
 
+mod unread;
+
+pub use unread::LentBody;
+
 use crate::{
-    body::{Body, RequestBody},
+    body::Body,
     filters::{Handler, PeerCertificates},
     response::Response,
 };
@@ -18,7 +22,6 @@ use hyper_util::{
 use std::{io, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 /// How a socket is served.
 pub struct ServingConfig {
@@ -100,12 +103,13 @@ async fn connection(
         PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
     });
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut request = request.map(RequestBody::Incoming);
-        if let Some(certificates) = &certificates {
-            request.extensions_mut().insert(certificates.clone());
-        }
         let is_head = *request.method() == Method::HEAD;
-        let answer = handler.clone().call(request);
+        let certificates = certificates.clone();
+        let answer = unread::answer(handler.clone(), request, |request| {
+            if let Some(certificates) = certificates {
+                request.extensions_mut().insert(certificates);
+            }
+        });
         async move { answer.await.map(|response| if is_head { without_body(response) } else { response }) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
