@@ -19,4 +19,5 @@ pub mod response;
 pub mod server;
 pub mod serving;
 pub mod warning;
+mod websocket_protocol;
 pub mod work_queue;
