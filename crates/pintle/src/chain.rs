@@ -2,6 +2,7 @@
 
 use crate::{
     Options,
+    auto_registration::auto_registration,
     enablement::{self, Enabled},
     flow_control::{self, FlowControlParts},
     openapi_endpoints::OpenApiEndpoints,
@@ -10,6 +11,7 @@ use crate::{
     tokens::Tokens,
 };
 use pintle_admission::AdmissionChain;
+use pintle_aggregator::AutoRegistration;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
@@ -45,6 +47,8 @@ pub(crate) struct Chain {
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
+    /// What registers that which is served, where API services are.
+    pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
     /// What decides which requests are served, unless that is switched off.
@@ -139,6 +143,7 @@ pub(crate) fn build(
             false => Err("the default roles are not made yet".to_owned()),
         }),
     );
+    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions, &health);
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -187,6 +192,7 @@ pub(crate) fn build(
         bootstrapped,
         network,
         api_extensions,
+        auto_registration,
         storage_sizes,
         flow_control,
     })

@@ -8,6 +8,7 @@ mod authentication_config;
 mod authentication_options;
 mod authorization;
 mod authorization_options;
+mod auto_registration;
 mod bootstrap;
 mod certificates;
 mod chain;

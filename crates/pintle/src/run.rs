@@ -233,6 +233,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     if let Some(parts) = &chain.flow_control {
         background.extend(parts.start(&stopping).await?);
     }
+    let registration = chain.auto_registration.clone().map(|registration| registration.start(&stopping));
+    background.extend(registration);
     background.extend(chain.api_extensions.into_tasks());
     background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));

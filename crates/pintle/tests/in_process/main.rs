@@ -10,6 +10,7 @@ mod flood;
 mod harness;
 mod peers;
 
+mod api_services;
 mod apply;
 mod authentication;
 mod authorization;
