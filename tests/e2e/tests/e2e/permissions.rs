@@ -104,7 +104,9 @@ fn kubectl_is_refused_in_the_words_of_kubernetes() -> Result {
     let create = as_jane(&["create", "role", "mine", "--verb=get", "--resource=pods"]);
     wait_for("the roles", PATIENCE, || kubectl.run(&create).ok())?;
     let refused = |args: &[&'static str], message: &str| -> Result {
-        assert_eq!(kubectl.fails(&as_jane(args))?.trim_end(), message);
+        // kubectl has words of its own in front, other ones for each command.
+        let told = kubectl.fails(&as_jane(args))?;
+        assert!(told.trim_end().ends_with(message), "{told}");
         Ok(())
     };
     refused(
@@ -119,14 +121,14 @@ fn kubectl_is_refused_in_the_words_of_kubernetes() -> Result {
     )?;
     refused(
         &["create", "role", "more", "--verb=get,delete", "--resource=pods,secrets"],
-        "error: failed to create role: roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
+        "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
          (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
          {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\"]}\n\
          {APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"delete\"]}",
     )?;
     refused(
         &["create", "rolebinding", "more", "--clusterrole=cluster-admin", "--user=jane"],
-        "error: failed to create rolebinding: rolebindings.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
+        "rolebindings.rbac.authorization.k8s.io \"more\" is forbidden: user \"jane\" \
          (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
          {APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}",
     )?;
@@ -147,7 +149,8 @@ fn helm_reads_releases_for_who_may_read_them() -> Result {
     let listed = wait_for("the role", PATIENCE, || helm.run(&list).ok())?;
     assert_eq!(listed, "web\n");
     let why = helm.fails(&["uninstall", "web", "--namespace", "shop", "--kube-as-user", "jane"])?;
-    assert!(why.contains("secrets") && why.contains("is forbidden: User \"jane\" cannot update"), "{why}");
+    assert!(why.contains("failed to delete release: web"), "{why}");
+    assert_eq!(helm.run(&list)?, "web\n");
     let why = helm.fails(&["list", "--namespace", "default", "--kube-as-user", "jane"])?;
     assert!(why.contains("User \"jane\" cannot list resource \"secrets\""), "{why}");
     Ok(())
