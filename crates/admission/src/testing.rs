@@ -2,6 +2,7 @@
 
 use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
 use jiff::Timestamp;
+use pintle_auth::authz::AlwaysAllow;
 use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value, ValueExt,
     meta::ObjectMeta,
@@ -109,6 +110,7 @@ pub(crate) fn admit(
         now: Timestamp::UNIX_EPOCH,
         dry_run: false,
         registry: objects,
+        authorizer: &AlwaysAllow,
     };
     let mut request = AdmissionRequest {
         operation,

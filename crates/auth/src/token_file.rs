@@ -1,8 +1,12 @@
 //! Static tokens from a file
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file>).
 
+use crate::{
+    BoxFuture,
+    authn::{Authenticated, Authentication, TokenAuthenticator},
+};
 use pintle_machinery::{UserInfo, user::AUTHENTICATED};
-use std::{collections::HashMap, fs, io, path::Path, sync::Arc};
+use std::{collections::HashMap, fs, future::ready, io, path::Path, sync::Arc};
 
 /// The users of a token file. Tokens are kept as they are and never printed.
 pub struct TokenFile {
@@ -67,10 +71,12 @@ impl TokenFile {
         }
         Ok(TokenFile { users })
     }
+}
 
-    /// The user of a token.
-    pub(crate) fn user(&self, token: &str) -> Option<&Arc<UserInfo>> {
-        self.users.get(token)
+impl TokenAuthenticator for TokenFile {
+    fn authenticate_token<'a>(&'a self, token: &'a str, _: &'a [String]) -> BoxFuture<'a, Authentication> {
+        let user = self.users.get(token).cloned();
+        Box::pin(ready(Ok(user.map(|user| Authenticated { user, ..Authenticated::default() }))))
     }
 }
 

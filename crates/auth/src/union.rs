@@ -1,8 +1,10 @@
 //! All ways to prove who one is, one after the other.
 
 use crate::{
-    ClientCertificates, TokenFile,
-    authn::{Authentication, Authenticator, Credentials},
+    BoxFuture, ClientCertificates,
+    authn::{
+        Authenticated, Authentication, Authenticator, Credentials, InvalidCredentials, TokenAuthenticator,
+    },
 };
 use pintle_machinery::{
     UserInfo,
@@ -10,11 +12,11 @@ use pintle_machinery::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// Tries client certificates, then static tokens; who shows nothing is anonymous.
+/// Tries client certificates, then tokens; who shows nothing is anonymous.
 #[derive(Default)]
 pub struct Union {
-    /// Static tokens.
-    pub tokens: Option<TokenFile>,
+    /// Who knows tokens, in the order they are asked.
+    pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
 }
 
 static ANONYMOUS_USER: LazyLock<Arc<UserInfo>> = LazyLock::new(|| {
@@ -26,16 +28,25 @@ static ANONYMOUS_USER: LazyLock<Arc<UserInfo>> = LazyLock::new(|| {
 });
 
 impl Authenticator for Union {
-    fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
-        if let Some(user) = credentials.certificates.first().and_then(|leaf| ClientCertificates.user(leaf)) {
-            return Authentication::User(Arc::new(user));
-        }
-        match credentials.bearer_token {
-            None => Authentication::User(ANONYMOUS_USER.clone()),
-            Some(token) => match self.tokens.as_ref().and_then(|tokens| tokens.user(token)) {
-                Some(user) => Authentication::User(user.clone()),
-                None => Authentication::Invalid,
-            },
-        }
+    fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
+        Box::pin(async move {
+            if let Some(user) =
+                credentials.certificates.first().and_then(|leaf| ClientCertificates.user(leaf))
+            {
+                return Ok(Some(Authenticated { user: Arc::new(user), ..Authenticated::default() }));
+            }
+            let Some(token) = credentials.bearer_token else {
+                return Ok(Some(Authenticated { user: ANONYMOUS_USER.clone(), ..Authenticated::default() }));
+            };
+            let mut wrong = InvalidCredentials("invalid bearer token".to_owned());
+            for authenticator in &self.tokens {
+                match authenticator.authenticate_token(token, &[]).await {
+                    Ok(Some(authenticated)) => return Ok(Some(authenticated)),
+                    Ok(None) => {}
+                    Err(error) => wrong = error,
+                }
+            }
+            Err(wrong)
+        })
     }
 }

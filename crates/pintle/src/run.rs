@@ -16,6 +16,7 @@ use pintle_apiserver::{
 };
 use pintle_auth::{
     TokenFile, TokenFileError, Union,
+    authn::TokenAuthenticator,
     authz::{Authorizer, MastersOnly},
 };
 use pintle_machinery::Status;
@@ -159,6 +160,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+    let tokens = tokens.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -183,7 +185,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     }
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
-        authenticator: Arc::new(Union { tokens }),
+        authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
         authorizer,
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,

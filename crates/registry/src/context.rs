@@ -2,6 +2,7 @@
 
 use crate::Registry;
 use jiff::Timestamp;
+use pintle_auth::authz::Authorizer;
 use pintle_machinery::{GroupVersion, UserInfo};
 
 /// One request, as strategies, subresources and admission see it.
@@ -22,4 +23,6 @@ pub struct RequestContext<'a> {
     pub dry_run: bool,
     /// The other objects of this server.
     pub registry: &'a dyn Registry,
+    /// Who says what else the user may do.
+    pub authorizer: &'a dyn Authorizer,
 }

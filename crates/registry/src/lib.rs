@@ -27,7 +27,4 @@ pub use strategy::{DefaultStrategy, FinishFn, Strategy};
 pub use subresource::{NamedCreater, ScalePaths, Subresource, SubresourceKind};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};
 
-use std::{future::Future, pin::Pin};
-
-/// A boxed future, as the object-safe traits here return it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use pintle_auth::BoxFuture;

@@ -164,6 +164,7 @@ pub fn with_context<T>(
         now: jiff::Timestamp::UNIX_EPOCH,
         dry_run,
         registry,
+        authorizer: &pintle_auth::authz::AlwaysAllow,
     })
 }
 

@@ -174,7 +174,7 @@ impl Transform for ApplyTransform<'_> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         Box::pin(async move {
             if old.is_none() {
-                self.exchange.check_create()?;
+                self.exchange.check_create().await?;
             }
             self.exchange.validate(operation, self.kind, self.context, new, old).await
         })

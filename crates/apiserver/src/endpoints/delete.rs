@@ -12,7 +12,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_auth::authz::{Attributes, Decision};
+use pintle_auth::authz::Attributes;
 use pintle_machinery::{
     GroupVersionKind, Status, StatusDetails, Value,
     options::{FieldValidation, delete_options_from},
@@ -60,18 +60,15 @@ async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Resul
     const VERB: &str = "unsafe-delete-ignore-read-errors";
     let info = exchange.info;
     let attributes = Attributes {
-        user: exchange.user,
-        verb: VERB,
         group: &info.api_group,
+        version: &info.api_version,
         resource: &info.resource,
-        subresource: "",
         namespace: &info.namespace,
         name: &info.name,
-        path: "",
-        is_resource_request: true,
+        ..Attributes::of(exchange.user, VERB)
     };
     let server = exchange.server;
-    if !server.unsafe_deletes || server.authorizer.authorize(&attributes) == Decision::Deny {
+    if !server.unsafe_deletes || !server.authorizer.authorize(&attributes).await.is_allowed() {
         let why = format!("not permitted to do \"{VERB}\", reason: ");
         return Err(Status::forbidden(&info.group_resource(), &info.name, &why));
     }

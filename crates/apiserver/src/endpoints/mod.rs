@@ -92,18 +92,19 @@ impl Exchange<'_> {
             now: self.now,
             dry_run,
             registry: &*self.server.stores,
+            authorizer: &*self.server.authorizer,
         }
     }
 
-    /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
     /// Whether who may update or patch an object may also create it, when there is none yet.
     ///
     /// # Errors
     /// 403 when not.
-    fn check_create(&self) -> Result<(), Status> {
-        authorize(&*self.server.authorizer, self.user, "create", self.info, "")
+    async fn check_create(&self) -> Result<(), Status> {
+        authorize(&*self.server.authorizer, self.user, "create", self.info, "").await
     }
 
+    /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
     fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
         let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
         ManagedWrite {

@@ -6,7 +6,7 @@ use crate::{
     response::{Response, json_failure},
 };
 use http::header;
-use pintle_auth::authn::{Authentication as Outcome, Authenticator, Credentials};
+use pintle_auth::authn::{Authenticator, Credentials};
 use pintle_machinery::Status;
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
@@ -30,10 +30,16 @@ impl Filter for Authentication {
         let credentials = Credentials {
             certificates: certificates.as_ref().map(|certificates| &*certificates.0).unwrap_or_default(),
             bearer_token: bearer,
+            headers: request.headers(),
+            path: request.uri().path(),
         };
-        let user = match self.authenticator.authenticate(&credentials) {
-            Outcome::User(user) => user,
-            Outcome::Invalid => return json_failure(&Status::unauthorized()),
+        let user = match self.authenticator.authenticate(&credentials).await {
+            Ok(Some(authenticated)) => authenticated.user,
+            Ok(None) => return json_failure(&Status::unauthorized()),
+            Err(error) => {
+                tracing::debug!(%error, "a request with wrong credentials");
+                return json_failure(&Status::unauthorized());
+            }
         };
         // Nobody behind this filter needs the credentials, and what is not there cannot be leaked.
         request.headers_mut().remove(header::AUTHORIZATION);

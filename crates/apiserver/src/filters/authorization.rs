@@ -6,7 +6,7 @@ use crate::{
     request_info::RequestInfo,
     response::{Response, json_failure},
 };
-use pintle_auth::authz::{Attributes, Authorizer, Decision};
+use pintle_auth::authz::{Attributes, Authorizer};
 use pintle_machinery::{Status, UserInfo};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Filter for Authorization {
         let info = info_of(&request);
         let user = user_of(&request);
         let path = request.uri().path();
-        match authorize(&*self.authorizer, &user, &info.verb, &info, path) {
+        match authorize(&*self.authorizer, &user, &info.verb, &info, path).await {
             Ok(()) => next.call(request).await,
             Err(refusal) => json_failure(&refusal),
         }
@@ -30,7 +30,7 @@ impl Filter for Authorization {
 ///
 /// # Errors
 /// 403 when they may not.
-pub(crate) fn authorize(
+pub(crate) async fn authorize(
     authorizer: &dyn Authorizer,
     user: &UserInfo,
     verb: &str,
@@ -41,6 +41,7 @@ pub(crate) fn authorize(
         user,
         verb,
         group: &info.api_group,
+        version: &info.api_version,
         resource: &info.resource,
         subresource: &info.subresource,
         namespace: &info.namespace,
@@ -48,9 +49,9 @@ pub(crate) fn authorize(
         path,
         is_resource_request: info.is_resource_request,
     };
-    match authorizer.authorize(&attributes) {
-        Decision::Allow => Ok(()),
-        Decision::Deny => Err(refusal(user, verb, info, path)),
+    match authorizer.authorize(&attributes).await.is_allowed() {
+        true => Ok(()),
+        false => Err(refusal(user, verb, info, path)),
     }
 }
 
@@ -83,18 +84,24 @@ fn refusal(user: &UserInfo, verb: &str, info: &RequestInfo, path: &str) -> Statu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pintle_auth::{
+        BoxFuture,
+        authz::{Decision, Verdict},
+    };
+    use std::future::ready;
 
     /// Lets everybody do what a list of verbs says.
     struct Verbs(&'static [&'static str]);
 
     impl Authorizer for Verbs {
-        fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
-            if self.0.contains(&attributes.verb) { Decision::Allow } else { Decision::Deny }
+        fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+            let has = self.0.contains(&attributes.verb);
+            Box::pin(ready(Verdict::new(if has { Decision::Allow } else { Decision::NoOpinion })))
         }
     }
 
-    #[test]
-    fn who_may_patch_may_not_create_by_it() {
+    #[tokio::test]
+    async fn who_may_patch_may_not_create_by_it() {
         let user = UserInfo { name: "jane".to_owned(), ..UserInfo::default() };
         let info = RequestInfo {
             is_resource_request: true,
@@ -104,8 +111,8 @@ mod tests {
             name: "a".to_owned(),
             ..RequestInfo::default()
         };
-        assert!(authorize(&Verbs(&["patch", "create"]), &user, "create", &info, "").is_ok());
-        let refusal = authorize(&Verbs(&["patch"]), &user, "create", &info, "").unwrap_err();
+        assert!(authorize(&Verbs(&["patch", "create"]), &user, "create", &info, "").await.is_ok());
+        let refusal = authorize(&Verbs(&["patch"]), &user, "create", &info, "").await.unwrap_err();
         let text = "configmaps \"a\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the \
                     namespace \"default\"";
         assert_eq!((refusal.code, refusal.message.as_str()), (403, text));

@@ -8,7 +8,7 @@ use crate::{
 };
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
-use pintle_auth::authz::{Attributes, Authorizer, Decision};
+use pintle_auth::authz::{Attributes, Authorizer};
 use pintle_machinery::{
     GroupResource, Status, UserInfo,
     user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED},
@@ -29,26 +29,25 @@ impl Filter for Impersonation {
             Err(status) => return json_failure(&status),
         };
         let user = user_of(&request);
-        let asked = [("users", wanted.name.as_str(), "")]
-            .into_iter()
-            .chain(wanted.groups.iter().map(|group| ("groups", group.as_str(), "")))
-            .chain((!wanted.uid.is_empty()).then_some(("uids", wanted.uid.as_str(), "")))
-            .chain(wanted.extra.iter().flat_map(|(key, values)| {
-                values.iter().map(move |value| ("userextras", value.as_str(), key.as_str()))
-            }));
+        let mut asked = vec![("users", wanted.name.as_str(), "")];
+        for group in &wanted.groups {
+            asked.push(("groups", group, ""));
+        }
+        if !wanted.uid.is_empty() {
+            asked.push(("uids", &wanted.uid, ""));
+        }
+        for (key, values) in &wanted.extra {
+            asked.extend(values.iter().map(|value| ("userextras", value.as_str(), key.as_str())));
+        }
         for (resource, name, subresource) in asked {
             let attributes = Attributes {
-                user: &user,
-                verb: "impersonate",
-                group: "",
+                version: "v1",
                 resource,
                 subresource,
-                namespace: "",
                 name,
-                path: "",
-                is_resource_request: true,
+                ..Attributes::of(&user, "impersonate")
             };
-            if self.authorizer.authorize(&attributes) == Decision::Deny {
+            if !self.authorizer.authorize(&attributes).await.is_allowed() {
                 let why = format!(
                     "User \"{}\" cannot impersonate resource \"{resource}\" in API group \"\" at the cluster scope",
                     user.name

@@ -8,6 +8,7 @@ use crate::{errors, warning::Warnings};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use pintle_admission::Lister;
+use pintle_auth::authz::AlwaysAllow;
 use pintle_cacher::{CachedObject, Freshness};
 use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionResource, Status, UserInfo, Value,
@@ -336,6 +337,7 @@ impl Inner<'_> {
             now: Timestamp::now(),
             dry_run: self.options.dry_run,
             registry,
+            authorizer: &AlwaysAllow,
         }
     }
 }

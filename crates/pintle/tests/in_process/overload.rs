@@ -12,11 +12,12 @@ use pintle_apiserver::{
     response::{Response, text},
 };
 use pintle_auth::{
-    authn::{Authentication, Authenticator, Credentials},
-    authz::{Attributes, Authorizer, Decision},
+    BoxFuture,
+    authn::{Authenticated, Authentication, Authenticator, Credentials},
+    authz::AlwaysAllow,
 };
 use pintle_machinery::UserInfo;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::ready, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tower::{Service, service_fn, util::BoxCloneSyncService};
 
@@ -24,18 +25,11 @@ use tower::{Service, service_fn, util::BoxCloneSyncService};
 struct ByName;
 
 impl Authenticator for ByName {
-    fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
+    fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
         let name = credentials.bearer_token.unwrap_or("system:anonymous").to_owned();
         let groups = if name == "root" { vec!["system:masters".to_owned()] } else { Vec::new() };
-        Authentication::User(Arc::new(UserInfo { name, groups, ..UserInfo::default() }))
-    }
-}
-
-struct Everything;
-
-impl Authorizer for Everything {
-    fn authorize(&self, _: &Attributes<'_>) -> Decision {
-        Decision::Allow
+        let user = Arc::new(UserInfo { name, groups, ..UserInfo::default() });
+        Box::pin(ready(Ok(Some(Authenticated { user, ..Authenticated::default() }))))
     }
 }
 
@@ -53,7 +47,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
     let config = ChainConfig {
         metrics: Arc::new(Metrics::new().unwrap()),
         authenticator: Arc::new(ByName),
-        authorizer: Arc::new(Everything),
+        authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,
