@@ -4,7 +4,7 @@ use super::{Exchange, decode::decode_with_versions, encoding::encode, method_not
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
-    response::{Response, with_content_type},
+    response::{Answered, Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_machinery::{GroupVersion, GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
@@ -41,6 +41,7 @@ pub(super) async fn serve(
         .ok_or_else(Status::no_such_resource)?;
     let mut object =
         decode_with_versions(exchange, &body, kind, other_versions, schema, options.field_validation)?;
+    exchange.note_body(&object, schema);
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {
@@ -56,7 +57,11 @@ pub(super) async fn serve(
     exchange.validate(Operation::Create, kind, &context, &object, None).await?;
     let answer = creater.create(&context, object).await?;
     let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
-    Ok(with_content_type(201, accepted.media_type.as_str(), Body::from(bytes)))
+    let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
+    if answer.str_at("kind") == "Status" {
+        response.extensions_mut().insert(Answered::new(Status::success(None)));
+    }
+    Ok(response)
 }
 
 /// The answer's own kind says how it is encoded: a `Status`, or the body's kind filled in.

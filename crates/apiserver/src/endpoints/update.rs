@@ -33,6 +33,7 @@ pub(super) async fn update(
     let body = body.read().await?;
     let kind = exchange.resource.resource.group_version_kind();
     let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
+    exchange.note_object(&object);
     let mut object = exchange.resource.to_storage(object);
     note_reset(exchange, &body, &mut object);
     check_name(&object, &exchange.info.name)?;

@@ -1,11 +1,12 @@
 //! Finds out who asks.
 
-use super::{Filter, Next};
+use super::{Filter, Next, audit};
 use crate::{
     request::Request,
     response::{Response, json_failure},
 };
 use http::header;
+use pintle_audit::Auditor;
 use pintle_auth::authn::{Authenticator, Credentials};
 use pintle_machinery::Status;
 use rustls_pki_types::CertificateDer;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
+    /// Is told of requests that get no further.
+    pub(super) auditor: Option<Arc<Auditor>>,
 }
 
 /// The verified certificates of a connection's client, leaf first; on every request of the connection.
@@ -33,13 +36,13 @@ impl Filter for Authentication {
             headers: request.headers(),
             path: request.uri().path(),
         };
-        let user = match self.authenticator.authenticate(&credentials).await {
-            Ok(Some(authenticated)) => authenticated.user,
-            Ok(None) => return json_failure(&Status::unauthorized()),
-            Err(error) => {
-                tracing::debug!(%error, "a request with wrong credentials");
-                return json_failure(&Status::unauthorized());
-            }
+        let found = self.authenticator.authenticate(&credentials).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "a request with wrong credentials");
+            None
+        });
+        let Some(user) = found.map(|authenticated| authenticated.user) else {
+            let refuse = || json_failure(&Status::unauthorized());
+            return audit::refused(self.auditor.as_ref(), &request, refuse).await;
         };
         // Nobody behind this filter needs the credentials, and what is not there cannot be leaked.
         request.headers_mut().remove(header::AUTHORIZATION);

@@ -1,6 +1,6 @@
 //! Finds out whether they may.
 
-use super::{Filter, Next, request_info::info_of};
+use super::{Filter, Next, audit, request_info::info_of};
 use crate::{
     request::Request,
     request_info::RequestInfo,
@@ -19,9 +19,11 @@ impl Filter for Authorization {
         let info = info_of(&request);
         let user = user_of(&request);
         let path = request.uri().path();
-        match authorize(&*self.authorizer, &user, &info.verb, &info, path).await {
-            Ok(()) => next.call(request).await,
-            Err(refusal) => json_failure(&refusal),
+        let verdict = self.authorizer.authorize(&attributes(&user, &info.verb, &info, path)).await;
+        audit::note_verdict(&request, &verdict);
+        match verdict.is_allowed() {
+            true => next.call(request).await,
+            false => json_failure(&refusal(&user, &info.verb, &info, path)),
         }
     }
 }
@@ -37,7 +39,14 @@ pub(crate) async fn authorize(
     info: &RequestInfo,
     path: &str,
 ) -> Result<(), Status> {
-    let attributes = Attributes {
+    match authorizer.authorize(&attributes(user, verb, info, path)).await.is_allowed() {
+        true => Ok(()),
+        false => Err(refusal(user, verb, info, path)),
+    }
+}
+
+fn attributes<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo, path: &'a str) -> Attributes<'a> {
+    Attributes {
         user,
         verb,
         group: &info.api_group,
@@ -48,10 +57,6 @@ pub(crate) async fn authorize(
         name: &info.name,
         path,
         is_resource_request: info.is_resource_request,
-    };
-    match authorizer.authorize(&attributes).await.is_allowed() {
-        true => Ok(()),
-        false => Err(refusal(user, verb, info, path)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lets a user act as another, if they may
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
 
-use super::{Filter, Next, authorization::user_of};
+use super::{Filter, Next, audit, authorization::user_of};
 use crate::{
     request::Request,
     response::{Response, json_failure},
@@ -62,7 +62,9 @@ impl Filter for Impersonation {
         for name in names {
             headers.remove(name);
         }
-        request.extensions_mut().insert(Arc::new(with_implied_group(wanted)));
+        let user = Arc::new(with_implied_group(wanted));
+        audit::note_impersonation(&request, &user, "");
+        request.extensions_mut().insert(user);
         next.call(request).await
     }
 }

@@ -1,6 +1,8 @@
 //! The filter chain: what every request passes, from the outside in. [`chain`] is the list; the order is Kubernetes'
 //! (`DefaultBuildHandlerChain`).
 
+mod audit;
+mod audit_id;
 mod authentication;
 mod authorization;
 mod impersonation;
@@ -12,10 +14,12 @@ mod timeout;
 
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
+use pintle_audit::Auditor;
 use pintle_auth::{authn::Authenticator, authz::Authorizer};
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
 
+pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
 
 /// A handler of requests that cannot fail: failures are responses.
@@ -28,6 +32,8 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> 
 pub struct ChainConfig {
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Who is told of requests, if anybody.
+    pub auditor: Option<Arc<Auditor>>,
     /// Who asks.
     pub authenticator: Arc<dyn Authenticator>,
     /// What they may do.
@@ -43,12 +49,22 @@ pub struct ChainConfig {
 /// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
+    let auditor = config.auditor;
+    let audit = auditor.clone().map(|auditor| FilterLayer::new(audit::Audit { auditor }));
     let service = ServiceBuilder::new()
+        .layer(FilterLayer::new(audit_id::AuditId))
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
         .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics }))
-        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
-        .layer(FilterLayer::new(authentication::Authentication { authenticator: config.authenticator }))
+        .layer(FilterLayer::new(timeout::RequestTimeout {
+            limit: config.request_timeout,
+            auditor: auditor.clone(),
+        }))
+        .layer(FilterLayer::new(authentication::Authentication {
+            authenticator: config.authenticator,
+            auditor,
+        }))
+        .option_layer(audit)
         .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
         .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
         .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))

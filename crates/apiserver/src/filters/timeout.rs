@@ -5,6 +5,7 @@
 
 use super::{
     Filter, Next,
+    audit::{self, Deadline},
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -12,15 +13,22 @@ use crate::{
     response::{Response, json_failure},
 };
 use http::Method;
+use pintle_audit::Auditor;
 use pintle_machinery::{Status, codec::parse_duration};
-use std::{panic::resume_unwind, sync::Arc, time::Duration};
+use std::{
+    panic::resume_unwind,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
+    /// Is told of requests that get no further.
+    pub(super) auditor: Option<Arc<Auditor>>,
 }
 
 impl Filter for RequestTimeout {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
         let info = info_of(&request);
         if info.is_long_running() {
             return next.call(request).await;
@@ -33,11 +41,14 @@ impl Filter for RequestTimeout {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    return json_failure(&Status::bad_request(
-                        "invalid timeout specified in the request URL",
-                    ));
+                    let why = "invalid timeout specified in the request URL";
+                    let refuse = || json_failure(&Status::bad_request(why));
+                    return audit::refused(self.auditor.as_ref(), &request, refuse).await;
                 }
             }
+        }
+        if self.auditor.is_some() {
+            request.extensions_mut().insert(Deadline(Instant::now() + limit));
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer =

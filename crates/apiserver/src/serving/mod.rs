@@ -5,7 +5,7 @@
 
 use crate::{
     body::{Body, RequestBody},
-    filters::{Handler, PeerCertificates},
+    filters::{Handler, PeerCertificates, RemoteAddress},
     response::Response,
 };
 use http::{HeaderValue, Method, header};
@@ -52,9 +52,9 @@ pub async fn serve(
     let acceptor = TlsAcceptor::from(config.tls);
     let graceful = GracefulShutdown::new();
     loop {
-        let stream = tokio::select! {
+        let (stream, remote) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, remote)) => (stream, RemoteAddress(remote)),
                 Err(error) => {
                     // Out of file descriptors, or a client that went away: others are served on.
                     tracing::warn!(%error, "accept failed");
@@ -66,7 +66,7 @@ pub async fn serve(
         };
         let (acceptor, handler, watcher) = (acceptor.clone(), handler.clone(), graceful.watcher());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, acceptor, handler, watcher).await {
+            if let Err(error) = connection(stream, remote, acceptor, handler, watcher).await {
                 tracing::debug!(error, "connection ended");
             }
         });
@@ -87,6 +87,7 @@ pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
+    remote: RemoteAddress,
     acceptor: TlsAcceptor,
     handler: Handler,
     watcher: hyper_util::server::graceful::Watcher,
@@ -101,6 +102,7 @@ async fn connection(
     });
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(RequestBody::Incoming);
+        request.extensions_mut().insert(remote);
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
