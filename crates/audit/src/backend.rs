@@ -1,6 +1,6 @@
 //! One receiver of events, and how it is told.
 
-use crate::{AuditMetrics, batch::Batcher, encode::Encoded, log::Log};
+use crate::{AuditMetrics, Log, Webhook, batch::Batcher, encode::Encoded};
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 
@@ -70,6 +70,8 @@ enum Delivery {
 pub(crate) enum Target {
     /// To a file or the standard output.
     Log(Log),
+    /// To a server.
+    Webhook(Webhook),
 }
 
 impl Target {
@@ -77,6 +79,7 @@ impl Target {
     pub(crate) fn plugin(&self) -> &'static str {
         match self {
             Target::Log(_) => "log",
+            Target::Webhook(_) => "webhook",
         }
     }
 
@@ -87,6 +90,7 @@ impl Target {
     pub(crate) async fn send(&self, events: &[Bytes]) -> Result<(), String> {
         match self {
             Target::Log(log) => log.write(events).map_err(|error| error.to_string()),
+            Target::Webhook(webhook) => webhook.send(events).await,
         }
     }
 
@@ -94,6 +98,7 @@ impl Target {
     pub(crate) fn blocks_its_thread(&self) -> bool {
         match self {
             Target::Log(_) => true,
+            Target::Webhook(_) => false,
         }
     }
 }
@@ -108,6 +113,17 @@ impl Backend {
         metrics: &AuditMetrics,
     ) -> Backend {
         Backend::new(Target::Log(log), mode, batch, truncate, metrics)
+    }
+
+    /// A backend that posts to a server. To be called on the runtime.
+    pub fn webhook(
+        webhook: Webhook,
+        mode: Mode,
+        batch: &BatchConfig,
+        truncate: Option<TruncateConfig>,
+        metrics: &AuditMetrics,
+    ) -> Backend {
+        Backend::new(Target::Webhook(webhook), mode, batch, truncate, metrics)
     }
 
     fn new(
@@ -132,6 +148,7 @@ impl Backend {
     pub(crate) fn wants_legacy(&self) -> bool {
         match &*self.target {
             Target::Log(log) => log.is_legacy(),
+            Target::Webhook(_) => false,
         }
     }
 

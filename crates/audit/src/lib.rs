@@ -21,6 +21,7 @@ mod log;
 mod metrics;
 mod policy;
 mod rotating_file;
+mod webhook;
 
 pub use auditor::Auditor;
 pub use backend::{Backend, BatchConfig, Mode, Throttle, TruncateConfig};
@@ -30,3 +31,4 @@ pub use log::{Log, LogConfig, LogFormat, LogOpenError};
 pub use metrics::AuditMetrics;
 pub use policy::{Attributes, Policy, PolicyError, PolicyProblem, RequestAuditConfig};
 pub use rotating_file::RotationConfig;
+pub use webhook::{Webhook, WebhookError};

@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend, StorageMediaType,
-    WatchCache,
+    AuditOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend,
+    StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -151,6 +151,7 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
             flag("v", "N", "how much is logged").short('v').value_parser(value_parser!(u8)),
         ])
+        .args(AuditOptions::args())
 }
 
 /// A flag that is on or off, and on when it has no value.
@@ -240,6 +241,7 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.audit = AuditOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

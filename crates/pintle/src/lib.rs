@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod audit_options;
 mod bootstrap;
 mod certificates;
 mod chain;
@@ -17,6 +18,7 @@ mod options;
 mod run;
 mod storage_options;
 
+pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use feature_gates::FeatureGates;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};

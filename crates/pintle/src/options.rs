@@ -1,7 +1,7 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{EtcdServersOverrides, FeatureGates, WatchCache};
+use crate::{AuditOptions, EtcdServersOverrides, FeatureGates, WatchCache};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -124,6 +124,8 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// How many writes may be in flight.
     pub max_mutating_requests_inflight: usize,
+    /// What is told of requests, and to whom.
+    pub audit: AuditOptions,
     /// How long open requests may take when the server ends.
     pub shutdown_grace_period: Duration,
 }
@@ -168,6 +170,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(60),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }
     }

@@ -14,6 +14,7 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
+use pintle_audit::{AuditMetrics, Auditor};
 use pintle_auth::{
     TokenFile, TokenFileError, Union,
     authn::TokenAuthenticator,
@@ -21,7 +22,7 @@ use pintle_auth::{
 };
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -96,6 +97,8 @@ pub struct Running {
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
     engines: Engines,
+    auditor: Option<Arc<Auditor>>,
+    shutdown_grace_period: Duration,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
 }
 
@@ -137,6 +140,10 @@ impl Running {
             Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
             Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
         }
+        // All requests are answered, so that nothing more is to be told.
+        if let Some(auditor) = self.auditor {
+            auditor.shutdown(self.shutdown_grace_period).await;
+        }
         for task in self.background {
             // Background work hears of the stop by the same channel.
             if let Err(error) = task.await {
@@ -158,6 +165,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
+    let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+    let auditor = options.audit.auditor(&audit_metrics)?;
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
     let tokens = tokens.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
@@ -176,6 +185,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
+    let registered = chain.metrics.register(audit_metrics.collectors());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
@@ -185,6 +196,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     }
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
+        auditor: auditor.clone(),
         authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
         authorizer,
         request_timeout: options.request_timeout,
@@ -223,6 +235,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         serving,
         background,
         engines,
+        auditor,
+        shutdown_grace_period: options.shutdown_grace_period,
         stores: chain.all_stores,
     })
 }
