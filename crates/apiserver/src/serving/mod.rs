@@ -37,7 +37,7 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Enough for a selector as long as a URL may be.
 const MAX_HEADER_LIST: u32 = 96 * 1024;
-const MAX_SEND_BUFFER: usize = 1 << 20;
+const MAX_SEND_BUFFER: usize = 256 << 10;
 
 /// Serves a socket until `stop` turns true.
 ///
