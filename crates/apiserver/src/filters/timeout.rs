@@ -40,8 +40,8 @@ impl Filter for RequestTimeout {
                     limit = limit.min(Duration::from_nanos(nanoseconds.unsigned_abs()));
                 }
                 Ok(_) => {}
-                Err(_) => {
-                    let why = "invalid timeout specified in the request URL";
+                Err(error) => {
+                    let why = format!("invalid timeout specified in the request URL - {error}");
                     let refuse = || json_failure(&Status::bad_request(why));
                     return audit::refused(self.auditor.as_ref(), &request, refuse).await;
                 }

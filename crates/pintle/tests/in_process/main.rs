@@ -9,6 +9,7 @@
 mod harness;
 
 mod apply;
+mod audit;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
