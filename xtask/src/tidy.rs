@@ -66,6 +66,8 @@ mod tests {
         let manifest = read("fuzz/Cargo.toml");
         let smoke = [
             "apiextensions/tests/properties/smoke.rs",
+            "apiserver/tests/fuzz_smoke.rs",
+            "audit/tests/fuzz_smoke.rs",
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
@@ -96,6 +98,7 @@ mod tests {
     fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
+            "audit_policy",
             "cel_expression",
             "continue_token",
             "field_selector",
@@ -104,6 +107,7 @@ mod tests {
             "label_selector",
             "merge_patch",
             "protobuf_decode",
+            "request_info",
             "snapshot_read",
             "strategic_patch",
             "yaml_decode",

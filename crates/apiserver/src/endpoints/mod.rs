@@ -428,6 +428,10 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     if info.verb == "watch" && *method != Method::GET {
         return Err(method_not_allowed());
     }
+    // Who was authorized to `proxy` by the path is not to be served by the method.
+    if info.verb == "proxy" {
+        return Err(Status::no_such_resource());
+    }
     if info.verb == "watch" && !info.subresource.is_empty() {
         return Err(Status::no_such_resource());
     }

@@ -1,5 +1,7 @@
 //! Audit: what is written of which requests, when a backend fails, and when it is a webhook.
 
+mod webhook;
+
 use crate::harness::{Identity, PATIENCE, Server, plain_user};
 use pintle::Options;
 use serde_json::{Value, json};
