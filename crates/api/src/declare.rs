@@ -70,6 +70,8 @@ pub(crate) trait Declare: Sized {
     fn short_names<const N: usize>(self, names: [&str; N]) -> Resource;
     fn categories<const N: usize>(self, names: [&str; N]) -> Resource;
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
+    /// Integers that only this version has as pointers.
+    fn plain_integers(self, paths: &'static [&'static str]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
     /// How a selector by another field is refused, where the kind has its own words.
     fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
@@ -141,6 +143,11 @@ impl Declare for Resource {
 
     fn categories<const N: usize>(mut self, names: [&str; N]) -> Resource {
         self.categories = names.map(str::to_owned).into();
+        self
+    }
+
+    fn plain_integers(mut self, paths: &'static [&'static str]) -> Resource {
+        self.plain_integers = paths;
         self
     }
 

@@ -44,11 +44,17 @@ pub struct Config {
     pub service_network: Arc<core::service::ServiceNetwork>,
     /// For how long events are kept; zero is for ever.
     pub event_ttl: Duration,
+    /// What roles and bindings say: nobody may give what they do not have.
+    pub rbac: Arc<pintle_rbac::Rbac>,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { service_network: Arc::default(), event_ttl: Duration::from_secs(60 * 60) }
+        Config {
+            service_network: Arc::default(),
+            event_ttl: Duration::from_secs(60 * 60),
+            rbac: Arc::default(),
+        }
     }
 }
 
@@ -75,7 +81,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         networking::resources(),
         node::resources(),
         policy::resources(),
-        rbac::resources(),
+        rbac::resources(&config.rbac),
         resource::resources(),
         scheduling::resources(),
         storage::resources(),

@@ -3,6 +3,8 @@
 mod binding_rules;
 pub mod cluster_role;
 pub mod cluster_role_binding;
+mod escalation;
+mod guarded;
 mod metadata;
 mod policy_rule;
 pub mod role;
@@ -10,16 +12,18 @@ pub mod role_binding;
 mod subjects;
 
 use crate::declare::Group;
+use pintle_rbac::Rbac;
 use pintle_registry::Resource;
+use std::sync::Arc;
 
 pub(crate) const GROUP: Group = Group::new("rbac.authorization.k8s.io", "v1", "k8s.io/api/rbac/v1");
 
-/// The resources of the group.
-pub fn resources() -> Vec<Resource> {
+/// The resources of the group, guarded by what roles and bindings say.
+pub fn resources(rbac: &Arc<Rbac>) -> Vec<Resource> {
     vec![
-        cluster_role_binding::resource(),
-        cluster_role::resource(),
-        role_binding::resource(),
-        role::resource(),
+        cluster_role_binding::resource(rbac),
+        cluster_role::resource(rbac),
+        role_binding::resource(rbac),
+        role::resource(rbac),
     ]
 }

@@ -281,7 +281,7 @@ mod tests {
                 r#""additionalPrinterColumns":[{"name":"A","type":"string","priority":1,"JSONPath":".a"}],"#,
                 r#""conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://x"},"conversionReviewVersions":["v1"]},"#,
                 r#""preserveUnknownFields":false},"#,
-                r#""status":{"conditions":null,"acceptedNames":{"plural":"things","kind":"Thing"},"storedVersions":["v1"]}}"#,
+                r#""status":{"conditions":[],"acceptedNames":{"plural":"things","kind":"Thing"},"storedVersions":["v1"]}}"#,
             ),
         );
     }

@@ -29,6 +29,8 @@ pub struct RequestInfo {
     pub is_named: bool,
     /// What follows the subresource in the path.
     pub rest: Vec<String>,
+    /// The decoded path of a request that is not for a resource.
+    pub path: String,
 }
 
 impl RequestInfo {
@@ -46,10 +48,10 @@ impl RequestInfo {
                 info.api_version = (*version).to_owned();
                 rest
             }
-            _ => return info,
+            _ => return RequestInfo { path: path.to_owned(), ..info },
         };
         if rest.is_empty() || rest == [""] {
-            return info;
+            return RequestInfo { path: path.to_owned(), ..info };
         }
         info.is_resource_request = true;
         let mut rest = rest;

@@ -1,11 +1,18 @@
 //! What a user may do.
 
+mod authorizer_chain;
+mod privileged_groups;
+mod resolved_rules;
+mod selectors;
+
 use crate::BoxFuture;
-use pintle_machinery::{
-    UserInfo,
-    user::{AUTHENTICATED, SYSTEM_MASTERS},
-};
+use pintle_machinery::UserInfo;
 use std::{borrow::Cow, future::ready};
+
+pub use authorizer_chain::AuthorizerChain;
+pub use privileged_groups::PrivilegedGroups;
+pub use resolved_rules::{NonResourceRule, ResolvedRules, ResourceRule};
+pub use selectors::Selectors;
 
 /// What is asked for.
 #[derive(Clone, Copy)]
@@ -30,6 +37,8 @@ pub struct Attributes<'a> {
     pub path: &'a str,
     /// Whether it is for a resource.
     pub is_resource_request: bool,
+    /// The selectors of a request to many objects, if it has any.
+    pub selectors: Option<&'a Selectors>,
 }
 
 impl<'a> Attributes<'a> {
@@ -46,6 +55,7 @@ impl<'a> Attributes<'a> {
             name: "",
             path: "",
             is_resource_request: true,
+            selectors: None,
         }
     }
 }
@@ -68,7 +78,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why, for who is refused and for the audit log; may be empty.
     pub reason: Cow<'static, str>,
-    /// What went wrong while deciding, such as a role that cannot be found; may be empty. It changes nothing.
+    /// What went wrong while deciding, such as a webhook that does not answer; may be empty. Who is not allowed is told of
+    /// it instead of being refused.
     pub error: Cow<'static, str>,
 }
 
@@ -88,6 +99,12 @@ impl Verdict {
 pub trait Authorizer: Send + Sync {
     /// Decides.
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict>;
+
+    /// All that a user may do in a namespace, as far as this authorizer has rules that it can tell. One that has none
+    /// says nothing.
+    fn rules_for<'a>(&'a self, _user: &'a UserInfo, _namespace: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        Box::pin(ready(ResolvedRules::default()))
+    }
 }
 
 /// Lets everybody do everything: what the server's own parts work with.
@@ -98,37 +115,18 @@ impl Authorizer for AlwaysAllow {
     fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
         Box::pin(ready(Verdict::new(Decision::Allow)))
     }
-}
 
-/// Members of `system:masters` may do everything; all others only what discovery and health checks need. What stands in
-/// for RBAC until that is served.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MastersOnly;
-
-/// What `system:public-info-viewer` opens to everybody.
-const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-/// What `system:discovery` opens to everybody who is authenticated.
-const DISCOVERY: &[&str] = &["/api", "/apis", "/openapi", "/version"];
-
-impl MastersOnly {
-    fn decide(attributes: &Attributes<'_>) -> Decision {
-        if attributes.user.is_member_of(SYSTEM_MASTERS) {
-            return Decision::Allow;
-        }
-        if attributes.is_resource_request || attributes.verb != "get" {
-            return Decision::NoOpinion;
-        }
-        let below = |root: &str| {
-            attributes.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let allowed = PUBLIC.contains(&attributes.path)
-            || attributes.user.is_member_of(AUTHENTICATED) && DISCOVERY.iter().any(|root| below(root));
-        if allowed { Decision::Allow } else { Decision::NoOpinion }
-    }
-}
-
-impl Authorizer for MastersOnly {
-    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
-        Box::pin(ready(Verdict::new(MastersOnly::decide(attributes))))
+    fn rules_for<'a>(&'a self, _: &'a UserInfo, _: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        let all = || vec!["*".to_owned()];
+        Box::pin(ready(ResolvedRules {
+            resource_rules: vec![ResourceRule {
+                verbs: all(),
+                groups: all(),
+                resources: all(),
+                names: Vec::new(),
+            }],
+            non_resource_rules: vec![NonResourceRule { verbs: all(), urls: all() }],
+            ..ResolvedRules::default()
+        }))
     }
 }

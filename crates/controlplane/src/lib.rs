@@ -14,6 +14,7 @@ mod kubernetes_service;
 mod master_leases;
 mod objects;
 mod priority_classes;
+mod rbac_policy;
 mod repair;
 mod service_cidr;
 mod system_namespaces;

@@ -19,6 +19,7 @@ use pintle_apiserver::{
 };
 use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
+use pintle_rbac::Rbac;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -44,6 +45,7 @@ pub(crate) fn build(
     network: Arc<ServiceNetwork>,
     storage: &Arc<StorageFactory>,
     authorizer: &Arc<dyn Authorizer>,
+    rbac: &Arc<Rbac>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -56,7 +58,11 @@ pub(crate) fn build(
         internal.extend(stored_only);
         Stores::start(served, internal, storage, &runtime).map_err(RunError::Assemble)
     };
-    let config = pintle_api::Config { service_network: network.clone(), event_ttl: options.event_ttl };
+    let config = pintle_api::Config {
+        service_network: network.clone(),
+        event_ttl: options.event_ttl,
+        rbac: rbac.clone(),
+    };
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
     let kube = start(built_in, pintle_api::internal_resources())?;

@@ -4,6 +4,7 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod audit_options;
+mod authorization;
 mod bootstrap;
 mod certificates;
 mod chain;

@@ -1,7 +1,7 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options,
+    Options, authorization,
     certificates::{CertificateError, Certificates, write_private},
     chain,
     encryption::EncryptionAtRest,
@@ -15,12 +15,9 @@ use pintle_apiserver::{
     serving::{ServingConfig, serve},
 };
 use pintle_audit::{AuditMetrics, Auditor};
-use pintle_auth::{
-    TokenFile, TokenFileError, Union,
-    authn::TokenAuthenticator,
-    authz::{Authorizer, MastersOnly},
-};
+use pintle_auth::{TokenFile, TokenFileError, Union, authn::TokenAuthenticator};
 use pintle_machinery::Status;
+use pintle_rbac::Rbac;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
@@ -181,8 +178,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer: Arc<dyn Authorizer> = Arc::new(MastersOnly);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &stopping)?;
+    let rbac = Arc::new(Rbac::default());
+    let authorizer = authorization::authorizer(vec![rbac.clone()]);
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &rbac, &stopping)?;
+    let informers = authorization::follow(&rbac, &chain, &stopping);
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     let registered = chain.metrics.register(audit_metrics.collectors());
@@ -191,6 +190,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
+    rbac.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
@@ -208,8 +208,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
             crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping)
         })
         .await?;
+    // The first request is judged by the roles that were just made.
+    rbac.catch_up().await;
     let mut background = vec![controllers];
     background.extend(chain.api_extensions.into_tasks());
+    background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
     let host = match options.bind_address.is_unspecified() {

@@ -164,6 +164,9 @@ pub struct Resource {
     pub unsupported_field: Option<fn(&str) -> String>,
     /// What every request to a resource is warned of that will not be there for ever.
     pub deprecation: Option<String>,
+    /// Dotted paths of integers that are pointers in this version and plain numbers inside the reference: there, an object
+    /// of which nothing is known, that of a bookmark, has zero.
+    pub plain_integers: &'static [&'static str],
 }
 
 impl Resource {
@@ -204,6 +207,7 @@ impl Resource {
             selectable_fields: Vec::new(),
             unsupported_field: None,
             deprecation: None,
+            plain_integers: &[],
         }
     }
 

@@ -38,6 +38,20 @@ pub trait Strategy: Send + Sync {
     /// [`Strategy::set_defaults`], and not on requests, which may say what is never shown. Must be idempotent.
     fn default_on_read(&self, _object: &mut Value) {}
 
+    /// What a user needs to write this very object, besides the verb: called first of all on create, without the name that
+    /// is generated for it, and on update with the new object; `old` is what is there, also nothing on an update that
+    /// creates. `None` is nothing.
+    ///
+    /// The future's error is the `Status` that the client gets.
+    fn authorize_write<'a>(
+        &'a self,
+        _context: &'a RequestContext<'a>,
+        _object: &'a Value,
+        _old: Option<&'a Value>,
+    ) -> Option<BoxFuture<'a, Result<(), Status>>> {
+        None
+    }
+
     /// Side effects that an object needs before it may be stored, such as allocating an address. Called on create
     /// after system metadata is filled in and before [`Strategy::prepare_for_create`].
     fn begin_create<'a>(

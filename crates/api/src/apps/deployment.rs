@@ -13,6 +13,7 @@ pub fn resource() -> Resource {
         .namespaced("Deployment", "deployments")
         .short_names(["deploy"])
         .categories(["all"])
+        .plain_integers(&["spec.replicas"])
         .scale()
         .prints(table::columns, table::cells)
         .ruled(strategy::DeploymentStrategy)

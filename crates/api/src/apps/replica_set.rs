@@ -13,6 +13,7 @@ pub fn resource() -> Resource {
         .namespaced("ReplicaSet", "replicasets")
         .short_names(["rs"])
         .categories(["all"])
+        .plain_integers(&["spec.replicas"])
         .scale()
         .prints(table::columns, table::cells)
         .ruled(strategy::ReplicaSetStrategy)

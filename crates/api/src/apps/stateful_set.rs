@@ -16,6 +16,7 @@ pub fn resource() -> Resource {
         .prints(columns, cells)
         .short_names(["sts"])
         .categories(["all"])
+        .plain_integers(&["spec.replicas"])
         .scale()
         .ruled(strategy::StatefulSetStrategy)
         .status(strategy::StatusStrategy)

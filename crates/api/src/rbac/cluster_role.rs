@@ -2,14 +2,20 @@
 
 mod validation;
 
-use super::GROUP;
+use super::{GROUP, escalation::Guard, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
+use pintle_rbac::Rbac;
 use pintle_registry::Resource;
+use std::sync::Arc;
 
 /// The declaration.
-pub fn resource() -> Resource {
-    GROUP.cluster("ClusterRole", "clusterroles").ruled(RULES)
+pub fn resource(rbac: &Arc<Rbac>) -> Resource {
+    GROUP.cluster("ClusterRole", "clusterroles").ruled(Guarded {
+        rules: RULES,
+        guard: Guard::ClusterRole,
+        rbac: rbac.clone(),
+    })
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -1,18 +1,24 @@
 //! Who has a role in the whole cluster.
 
-use super::GROUP;
 use super::binding_rules;
 use super::subjects::{role, subjects};
+use super::{GROUP, escalation::Guard, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, wide};
 use jiff::Timestamp;
 use pintle_machinery::Value;
+use pintle_rbac::Rbac;
 use pintle_registry::{Cell, Column, Resource};
+use std::sync::Arc;
 
 /// The declaration.
-pub fn resource() -> Resource {
-    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells).ruled(RULES)
+pub fn resource(rbac: &Arc<Rbac>) -> Resource {
+    GROUP.cluster("ClusterRoleBinding", "clusterrolebindings").prints(columns, cells).ruled(Guarded {
+        rules: RULES,
+        guard: Guard::ClusterRoleBinding,
+        rbac: rbac.clone(),
+    })
 }
 
 fn columns() -> Vec<Column> {

@@ -2,14 +2,16 @@
 
 mod validation;
 
-use super::GROUP;
+use super::{GROUP, escalation::Guard, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
+use pintle_rbac::Rbac;
 use pintle_registry::Resource;
+use std::sync::Arc;
 
 /// The declaration.
-pub fn resource() -> Resource {
-    GROUP.namespaced("Role", "roles").ruled(RULES)
+pub fn resource(rbac: &Arc<Rbac>) -> Resource {
+    GROUP.namespaced("Role", "roles").ruled(Guarded { rules: RULES, guard: Guard::Role, rbac: rbac.clone() })
 }
 
 const RULES: PlainStrategy = PlainStrategy::NEW

@@ -1,18 +1,24 @@
 //! Who has a role in a namespace.
 
-use super::GROUP;
 use super::binding_rules;
 use super::subjects::{role, subjects};
+use super::{GROUP, escalation::Guard, guarded::Guarded};
 use crate::declare::Declare;
 use crate::plain::PlainStrategy;
 use crate::printing::{age, column, name, wide};
 use jiff::Timestamp;
 use pintle_machinery::Value;
+use pintle_rbac::Rbac;
 use pintle_registry::{Cell, Column, Resource};
+use std::sync::Arc;
 
 /// The declaration.
-pub fn resource() -> Resource {
-    GROUP.namespaced("RoleBinding", "rolebindings").prints(columns, cells).ruled(RULES)
+pub fn resource(rbac: &Arc<Rbac>) -> Resource {
+    GROUP.namespaced("RoleBinding", "rolebindings").prints(columns, cells).ruled(Guarded {
+        rules: RULES,
+        guard: Guard::RoleBinding,
+        rbac: rbac.clone(),
+    })
 }
 
 fn columns() -> Vec<Column> {

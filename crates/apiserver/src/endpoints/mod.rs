@@ -149,7 +149,7 @@ impl Exchange<'_> {
     /// # Errors
     /// 403 when not.
     async fn check_create(&self) -> Result<(), Status> {
-        authorize(&*self.server.authorizer, self.user, "create", self.info, "").await
+        authorize(&*self.server.authorizer, self.user, "create", self.info).await
     }
 
     /// The bookkeeping of the request's fields, for the manager it names or else its user agent.

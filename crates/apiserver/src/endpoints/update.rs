@@ -11,9 +11,13 @@ use crate::{
     registry::{Preconditions, Transform, Upsert},
     response::Response,
 };
+use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{
-    GroupVersionKind, Status, Value, ValueExt, codec::yaml, meta::ObjectMeta, options::WriteOptions,
+    GroupVersionKind, Status, Value, ValueExt,
+    codec::yaml,
+    meta::ObjectMeta,
+    options::{FieldValidation, WriteOptions},
 };
 use pintle_registry::{BoxFuture, RequestContext};
 use serde::{Deserialize, de::IgnoredAny};
@@ -32,15 +36,8 @@ pub(super) async fn update(
     let options = WriteOptions::parse(exchange.query.pairs(), "UpdateOptions")?;
     let body = body.read().await?;
     let kind = exchange.resource.resource.group_version_kind();
-    let object = decode(exchange, &body, &kind, exchange.resource.schema.get(), options.field_validation)?;
-    exchange.note_object(&object);
-    let mut object = exchange.resource.to_storage(object);
-    note_reset(exchange, &body, &mut object);
-    check_name(&object, &exchange.info.name)?;
-    prepare(exchange, &mut object)?;
-    dedup_owner_references(exchange, &mut object);
+    let object = read(exchange, &body, &kind, options.field_validation)?;
     let store = exchange.store()?;
-    store.set_defaults(&mut object);
     let context = exchange.context(options.dry_run);
     // An object of another uid is another object: a conflict, whatever else may be wrong with it.
     let preconditions = Preconditions {
@@ -48,8 +45,15 @@ pub(super) async fn update(
         resource_version: None,
     };
     let upsert = if subresource.is_empty() { Upsert::Strategy } else { Upsert::Never };
-    let field_manager = options.field_manager.as_str();
-    let mut transform = Put { exchange, kind: &kind, context: &context, object, field_manager };
+    let mut transform = Put {
+        exchange,
+        kind: &kind,
+        context: &context,
+        body: &body,
+        object: Some(object),
+        field_validation: options.field_validation,
+        field_manager: &options.field_manager,
+    };
     let updated = store
         .update(
             &context,
@@ -61,6 +65,24 @@ pub(super) async fn update(
         )
         .await?;
     respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
+}
+
+/// The object of a body, defaulted, in the storage version.
+fn read(
+    exchange: &Exchange<'_>,
+    body: &Bytes,
+    kind: &GroupVersionKind,
+    field_validation: FieldValidation,
+) -> Result<Value, Status> {
+    let object = decode(exchange, body, kind, exchange.resource.schema.get(), field_validation)?;
+    exchange.note_object(&object);
+    let mut object = exchange.resource.to_storage(object);
+    note_reset(exchange, body, &mut object);
+    check_name(&object, &exchange.info.name)?;
+    prepare(exchange, &mut object)?;
+    dedup_owner_references(exchange, &mut object);
+    exchange.store()?.set_defaults(&mut object);
+    Ok(object)
 }
 
 /// An empty list of managed fields asks for their reset. A tree holds no empty lists, so it is noted as one empty entry,
@@ -113,16 +135,24 @@ struct Put<'a> {
     exchange: &'a Exchange<'a>,
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
-    object: Value,
+    body: &'a Bytes,
+    /// What the body holds, for the first attempt; for others it is read again, which is cheaper than a copy each time.
+    object: Option<Value>,
+    field_validation: FieldValidation,
     field_manager: &'a str,
 }
 
 impl Transform for Put<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-        let mut new = self.object.clone();
-        self.exchange.managed_write(self.field_manager).update(old, &mut new);
-        Box::pin(self.exchange.admit(operation, self.kind, self.context, new, old))
+        Box::pin(async move {
+            let mut new = match self.object.take() {
+                Some(object) => object,
+                None => read(self.exchange, self.body, self.kind, self.field_validation)?,
+            };
+            self.exchange.managed_write(self.field_manager).update(old, &mut new);
+            self.exchange.admit(operation, self.kind, self.context, new, old).await
+        })
     }
 
     fn validate<'a>(

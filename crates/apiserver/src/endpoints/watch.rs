@@ -280,6 +280,9 @@ fn bookmark(
     if initial_events_end {
         object.set("metadata.annotations", json!({"k8s.io/initial-events-end": "true"}));
     }
+    for path in resource.plain_integers {
+        object.set(path, 0);
+    }
     match &encoder.accepted.transform {
         Some((Transform::Table, version)) => {
             let mut table = TableWriter::new(encoder, version, !*columns_sent);

@@ -17,7 +17,6 @@ use crate::{
 use futures_util::FutureExt;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
-use percent_encoding::percent_decode_str;
 use pintle_audit::{
     Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
 };
@@ -88,7 +87,6 @@ fn begin(
     info: &RequestInfo,
     user: Option<Arc<UserInfo>>,
 ) -> Option<Arc<AuditContext>> {
-    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let attributes = Attributes {
         user: user.as_deref(),
         verb: &info.verb,
@@ -98,7 +96,7 @@ fn begin(
         subresource: &info.subresource,
         namespace: &info.namespace,
         name: &info.name,
-        path: &path,
+        path: &info.path,
     };
     auditor.begin(&attributes, || {
         let headers = request.headers();
@@ -143,9 +141,16 @@ pub(super) async fn refused(
 /// Notes what an authorizer said of a request.
 pub(super) fn note_verdict(request: &Request, verdict: &Verdict) {
     if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
-        let decision = if verdict.is_allowed() { "allow" } else { "forbid" };
-        context.annotate("authorization.k8s.io/decision", decision);
-        context.annotate("authorization.k8s.io/reason", verdict.reason.clone());
+        let (decision, reason) = match (verdict.is_allowed(), verdict.error.is_empty()) {
+            (true, _) => (Some("allow"), verdict.reason.clone()),
+            (false, true) => (Some("forbid"), verdict.reason.clone()),
+            // Nobody has decided.
+            (false, false) => (None, "internal error".into()),
+        };
+        if let Some(decision) = decision {
+            context.annotate("authorization.k8s.io/decision", decision);
+        }
+        context.annotate("authorization.k8s.io/reason", reason);
     }
 }
 

@@ -1,14 +1,20 @@
 //! Finds out whether they may.
 
-use super::{Filter, Next, audit, request_info::info_of};
+use super::{
+    Filter, Next, audit,
+    request_info::{info_of, query_of},
+};
 use crate::{
+    negotiation::{Accepted, Offers, accepted},
+    query::Query,
     request::Request,
     request_info::RequestInfo,
-    response::{Response, json_failure},
+    response::{Response, failure, text},
 };
-use pintle_auth::authz::{Attributes, Authorizer};
-use pintle_machinery::{Status, UserInfo};
-use std::sync::Arc;
+use http::{HeaderValue, header};
+use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};
+use pintle_machinery::{GroupResource, Status, UserInfo, error_list::quote};
+use std::{borrow::Cow, sync::Arc};
 
 pub(super) struct Authorization {
     pub(super) authorizer: Arc<dyn Authorizer>,
@@ -18,45 +24,72 @@ impl Filter for Authorization {
     async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
         let info = info_of(&request);
         let user = user_of(&request);
-        let path = request.uri().path();
-        let verdict = self.authorizer.authorize(&attributes(&user, &info.verb, &info, path)).await;
+        let query = query_of(&request);
+        let selectors = selectors(&info, &query);
+        let attributes =
+            Attributes { selectors: selectors.as_ref(), ..attributes_of(&user, &info.verb, &info) };
+        let verdict = self.authorizer.authorize(&attributes).await;
         audit::note_verdict(&request, &verdict);
-        match verdict.is_allowed() {
-            true => next.call(request).await,
-            false => json_failure(&refusal(&user, &info.verb, &info, path)),
+        if verdict.is_allowed() {
+            return next.call(request).await;
         }
+        let mut response = match verdict.error.is_empty() {
+            true => {
+                let accepted = accepted(request.headers(), query.first("pretty"), Offers::Plain);
+                failure(&forbidden(&attributes, &verdict.reason), &accepted.unwrap_or(Accepted::JSON))
+            }
+            false => {
+                tracing::error!(error = %verdict.error, "a request could not be authorized");
+                let uri = quote(request.uri().path_and_query().map_or("/", |uri| uri.as_str()));
+                let message = format!("Internal Server Error: {uri}: {}", verdict.error);
+                text(500, format!("{}\n", without_markup(&message)))
+            }
+        };
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
     }
 }
 
-/// Asks whether a user may do something to what a request is about.
-///
-/// # Errors
-/// 403 when they may not.
-pub(crate) async fn authorize(
-    authorizer: &dyn Authorizer,
-    user: &UserInfo,
-    verb: &str,
-    info: &RequestInfo,
-    path: &str,
-) -> Result<(), Status> {
-    match authorizer.authorize(&attributes(user, verb, info, path)).await.is_allowed() {
-        true => Ok(()),
-        false => Err(refusal(user, verb, info, path)),
-    }
-}
-
-fn attributes<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo, path: &'a str) -> Attributes<'a> {
+/// What a request asks for, of which authorizers are asked.
+fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
     Attributes {
-        user,
-        verb,
         group: &info.api_group,
         version: &info.api_version,
         resource: &info.resource,
         subresource: &info.subresource,
         namespace: &info.namespace,
         name: &info.name,
-        path,
+        path: &info.path,
         is_resource_request: info.is_resource_request,
+        ..Attributes::of(user, verb)
+    }
+}
+
+/// The selectors of a request to many objects.
+fn selectors(info: &RequestInfo, query: &Query) -> Option<Selectors> {
+    if !info.is_resource_request || !matches!(&*info.verb, "list" | "watch" | "deletecollection") {
+        return None;
+    }
+    let [fields, labels] =
+        ["fieldSelector", "labelSelector"].map(|name| query.first(name).unwrap_or_default());
+    (!fields.is_empty() || !labels.is_empty()).then(|| Selectors::parse(fields, labels))
+}
+
+/// Asks whether a user may do something to what a request is about.
+///
+/// # Errors
+/// 403 when they may not, 500 when that cannot be said.
+pub(crate) async fn authorize(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    verb: &str,
+    info: &RequestInfo,
+) -> Result<(), Status> {
+    let attributes = attributes_of(user, verb, info);
+    match authorizer.authorize(&attributes).await {
+        verdict if verdict.is_allowed() => Ok(()),
+        Verdict { error, .. } if !error.is_empty() => Err(Status::internal_error(error)),
+        Verdict { reason, .. } => Err(forbidden(&attributes, &reason)),
     }
 }
 
@@ -65,25 +98,41 @@ pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
-fn refusal(user: &UserInfo, verb: &str, info: &RequestInfo, path: &str) -> Status {
-    if !info.is_resource_request {
-        let why = format!("User \"{}\" cannot {verb} path \"{path}\"", user.name);
-        return Status::forbidden(&Default::default(), "", &why);
+/// 403 for who is not allowed what these attributes ask for, with the reasons of the authorizers, if they gave any.
+pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Status {
+    let (user, verb) = (quote(&attributes.user.name), attributes.verb);
+    if !attributes.is_resource_request {
+        let why = format!("User {user} cannot {verb} path {}", quote(attributes.path));
+        return Status::forbidden(&GroupResource::default(), attributes.name, &with_reason(&why, reason));
     }
-    let mut resource = info.resource.clone();
-    if !info.subresource.is_empty() {
-        resource = format!("{resource}/{}", info.subresource);
+    let resource = match attributes.subresource {
+        "" => quote(attributes.resource),
+        subresource => quote(&format!("{}/{subresource}", attributes.resource)),
+    };
+    let place = match attributes.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {}", quote(namespace)),
+    };
+    let group = quote(attributes.group);
+    let why = format!("User {user} cannot {verb} resource {resource} in API group {group} {place}");
+    let resource = GroupResource::new(attributes.group, attributes.resource);
+    Status::forbidden(&resource, attributes.name, &with_reason(&why, reason))
+}
+
+fn with_reason(why: &str, reason: &str) -> String {
+    let why = without_markup(why);
+    match reason {
+        "" => why.into_owned(),
+        reason => format!("{why}: {reason}"),
     }
-    let place =
-        match info.namespace.is_empty() || info.resource == "namespaces" && info.name == info.namespace {
-            true if info.namespace.is_empty() => "at the cluster scope".to_owned(),
-            _ => format!("in the namespace \"{}\"", info.namespace),
-        };
-    let why = format!(
-        "User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {place}",
-        user.name, info.api_group
-    );
-    Status::forbidden(&info.group_resource(), &info.name, &why)
+}
+
+/// What a browser would not take for HTML: names come from whoever asks.
+fn without_markup(text: &str) -> Cow<'_, str> {
+    match text.contains(['&', '<', '>']) {
+        true => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into(),
+        false => text.into(),
+    }
 }
 
 #[cfg(test)]
@@ -116,10 +165,36 @@ mod tests {
             name: "a".to_owned(),
             ..RequestInfo::default()
         };
-        assert!(authorize(&Verbs(&["patch", "create"]), &user, "create", &info, "").await.is_ok());
-        let refusal = authorize(&Verbs(&["patch"]), &user, "create", &info, "").await.unwrap_err();
+        assert!(authorize(&Verbs(&["patch", "create"]), &user, "create", &info).await.is_ok());
+        let refusal = authorize(&Verbs(&["patch"]), &user, "create", &info).await.unwrap_err();
         let text = "configmaps \"a\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the \
                     namespace \"default\"";
         assert_eq!((refusal.code, refusal.message.as_str()), (403, text));
+    }
+
+    #[test]
+    fn refusals_are_told_in_the_words_of_kubernetes() {
+        let user = UserInfo { name: "we\"i<rd".to_owned(), ..UserInfo::default() };
+        let resource = Attributes { group: "apps", resource: "deployments", ..Attributes::of(&user, "get") };
+        let check = |attributes: Attributes<'_>, reason: &str, message: &str| {
+            assert_eq!(forbidden(&attributes, reason).message, message);
+        };
+        check(
+            Attributes { namespace: "shop", name: "web", subresource: "scale", ..resource },
+            "",
+            "deployments.apps \"web\" is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"deployments/scale\" in API group \
+             \"apps\" in the namespace \"shop\"",
+        );
+        check(
+            resource,
+            "RBAC: a <b>",
+            "deployments.apps is forbidden: User \"we\\\"i&lt;rd\" cannot get resource \"deployments\" in API group \"apps\" at \
+             the cluster scope: RBAC: a <b>",
+        );
+        check(
+            Attributes { path: "/metrics", is_resource_request: false, ..Attributes::of(&user, "get") },
+            "",
+            "forbidden: User \"we\\\"i&lt;rd\" cannot get path \"/metrics\"",
+        );
     }
 }

@@ -14,6 +14,7 @@ mod timeout;
 
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
+pub use authorization::forbidden;
 use pintle_audit::Auditor;
 use pintle_auth::{authn::Authenticator, authz::Authorizer};
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};

@@ -41,6 +41,10 @@ impl Store {
         validate: &dyn Validation,
         warnings: &Warnings,
     ) -> Result<Written, Status> {
+        self.drop_unkept(&mut object);
+        if let Some(authorized) = self.resource.strategy.authorize_write(context, &object, None) {
+            authorized.await?;
+        }
         fill_system_metadata(&mut object, context.now);
         let generated = object.name().is_empty() && !object.str_at("metadata.generateName").is_empty();
         if generated {

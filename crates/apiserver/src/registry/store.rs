@@ -10,10 +10,12 @@ use crate::errors;
 use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
-    GroupKind, GroupResource, Status, Value, ValueExt, codec::json, error_list::quote,
+    GroupKind, GroupResource, Status, Value, ValueExt,
+    codec::{json, protobuf},
+    error_list::quote,
     validation::validate_path_segment_name,
 };
-use pintle_registry::Resource;
+use pintle_registry::{Resource, StorageEncoding};
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, ReadError, Revision, Storage};
 use std::sync::Arc;
@@ -303,6 +305,14 @@ impl Store {
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
         self.set_defaults(&mut tree);
         Ok(tree)
+    }
+
+    /// Takes out of a new tree what is not kept of it, once it is known who owns what: kinds that are stored as messages
+    /// keep no empty lists. That holds whatever the media type of stored objects is, so that clients need not know.
+    pub(super) fn drop_unkept(&self, object: &mut Value) {
+        if matches!(self.resource.storage.encoding, StorageEncoding::Configured) && !self.schema.is_custom() {
+            protobuf::drop_empty(object, self.schema.get());
+        }
     }
 
     /// The bytes to store for a tree. Who reads a custom resource finds defaults of the storage version also where they are

@@ -128,6 +128,10 @@ impl Store {
         let old = &current.object;
         self.check_preconditions(preconditions, old, &self.group_resource)?;
         let mut new = transform.apply(Some(old)).await?;
+        self.drop_unkept(&mut new);
+        if let Some(authorized) = strategy.authorize_write(context, &new, Some(old)) {
+            authorized.await?;
+        }
         self.check_namespace(&mut new, context.namespace)?;
         let version = new.resource_version();
         if version.is_empty() || version == "0" {
@@ -232,6 +236,10 @@ impl Store {
             return Err(Status::conflict(&self.group_resource, context.name, &why).into());
         }
         let mut new = transform.apply(None).await?;
+        self.drop_unkept(&mut new);
+        if let Some(authorized) = strategy.authorize_write(context, &new, None) {
+            authorized.await?;
+        }
         if let Some(metadata) = new.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }

@@ -229,3 +229,27 @@ fn malformed_fields_are_refused() {
         assert_eq!(FieldSet::from_fields_v1(&fields).is_ok(), fine, "{fields}");
     }
 }
+
+#[test]
+fn an_empty_list_is_owned_where_it_is_not_the_same_as_none() {
+    let slices = schema("k8s.io/api/discovery/v1.EndpointSlice");
+    let pod = pods();
+    let cases = [
+        (slices, json!({"endpoints": [], "ports": null}), json!({"f:endpoints": {}})),
+        (slices, json!({"endpoints": null, "addressType": "IPv4"}), json!({"f:addressType": {}})),
+        (slices, json!({"metadata": {"finalizers": []}, "ports": []}), json!({"f:ports": {}})),
+        (pod, json!({"spec": {"containers": []}}), json!({"f:spec": {"f:containers": {}}})),
+    ];
+    for (schema, sent, owned) in cases {
+        let mut new = canonical(sent.clone(), schema);
+        manager("me", schema).update(None, &mut new);
+        assert_eq!(owners(&new), [("me/Update".to_owned(), owned.clone())], "create: {sent}");
+        let live = canonical(
+            json!({"metadata": {"uid": "u", "managedFields": new["metadata"]["managedFields"]}}),
+            schema,
+        );
+        let mut again = canonical(sent.clone(), schema);
+        manager("you", schema).update(Some(&live), &mut again);
+        assert_eq!(owners(&again).last().unwrap(), &("you/Update".to_owned(), owned), "update: {sent}");
+    }
+}

@@ -207,12 +207,11 @@ impl DeclType {
     }
 
     /// The most characters, items or members at a path of an expression's parts, beginning with the variable.
-    pub(crate) fn max_elements<'p>(&self, path: impl Iterator<Item = &'p str>) -> Option<u64> {
+    pub(crate) fn max_elements<'p>(&self, mut path: impl Iterator<Item = &'p str>) -> Option<u64> {
+        // What no variable leads to, the result of a call say, has no declared size.
+        path.next()?;
         let mut found = self;
-        for (index, step) in path.enumerate() {
-            if index == 0 {
-                continue;
-            }
+        for step in path {
             found = match step {
                 "@items" | "@values" => found.element()?,
                 "@keys" => match found.shape {

@@ -247,3 +247,20 @@ fn costs_are_estimated_from_limits() {
         assert_eq!((compiled.max_cost, compiled.max_cardinality), (max_cost, max_cardinality), "{schema}");
     }
 }
+
+#[test]
+fn what_a_call_makes_may_be_of_any_size() {
+    let root = json!({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string", "maxLength": 10}}});
+    let root = StructuralSchema::new(&root).unwrap();
+    let rows = [
+        ("'n is ' + string(self.n)", 1_844_674_407_370_955_267),
+        ("'s is ' + self.s", 7),
+        ("'s is ' + self.s.lowerAscii()", 11),
+    ];
+    for (message, max_cost) in rows {
+        let rule =
+            super::Rule { rule: "true".into(), message_expression: message.into(), ..super::Rule::default() };
+        let compiled = RuleScope::root(&root).compile(&[rule]).unwrap().remove(0);
+        assert_eq!(compiled.message_expression_max_cost, max_cost, "{message}");
+    }
+}

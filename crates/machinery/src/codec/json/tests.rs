@@ -54,10 +54,9 @@ fn the_encoder_writes_what_go_always_writes() {
         rewrite(kind("", "v1", "Service"), r#"{"spec":{"ports":[{"port":1}]}}"#),
         r#"{"metadata":{},"spec":{"ports":[{"port":1,"targetPort":0}]},"status":{"loadBalancer":{}}}"#
     );
-    assert_eq!(
-        rewrite(kind("rbac.authorization.k8s.io", "v1", "Role"), r#"{"rules":[]}"#),
-        r#"{"metadata":{},"rules":null}"#
-    );
+    let role = kind("rbac.authorization.k8s.io", "v1", "Role");
+    assert_eq!(rewrite(role, r#"{"rules":[]}"#), r#"{"metadata":{},"rules":[]}"#);
+    assert_eq!(rewrite(role, r#"{"rules":null}"#), r#"{"metadata":{},"rules":null}"#);
 }
 
 #[test]
@@ -436,4 +435,23 @@ fn values_have_what_is_always_written_and_trees_have_not() {
     let decoded = from_value(&json!({"spec": {"nope": 1}, "b": 2, "a": 3}), deployment).unwrap();
     let problems: Vec<_> = decoded.problems.iter().map(ToString::to_string).collect();
     assert_eq!(problems, [r#"unknown field "a""#, r#"unknown field "b""#, r#"unknown field "spec.nope""#]);
+}
+
+#[test]
+fn empty_lists_are_kept_where_an_encoder_tells_them_from_none() {
+    let slice = kind("discovery.k8s.io", "v1", "EndpointSlice");
+    let cases = [
+        (json!({"endpoints": [], "ports": []}), json!({"endpoints": [], "ports": []})),
+        (json!({"endpoints": null}), json!({})),
+        (json!({"metadata": {"finalizers": [], "labels": {}}}), json!({})),
+        (
+            json!({"endpoints": [{"addresses": [], "hints": {"forZones": []}}]}),
+            json!({"endpoints": [{"addresses": [], "hints": {}}]}),
+        ),
+    ];
+    for (sent, tree) in cases {
+        let decoded = from_value(&sent, slice).unwrap().value;
+        assert_eq!(decoded, tree);
+        assert_eq!(from_value(&to_value(&decoded, slice), slice).unwrap().value, tree);
+    }
 }

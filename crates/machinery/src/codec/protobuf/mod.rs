@@ -5,11 +5,13 @@
 //! fields that are no pointers always, even when zero.
 
 mod decode;
+mod emptiness;
 mod encode;
 mod envelope;
 mod wire;
 
 pub use decode::{decode, decode_message};
+pub use emptiness::drop_empty;
 pub use encode::{encode, encode_message};
 pub use envelope::{PREFIX, Unknown, frame, open, seal, watch_event};
 pub use wire::write_bytes as write_field;

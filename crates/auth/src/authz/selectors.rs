@@ -1,0 +1,52 @@
+//! The selectors of a request to many objects.
+
+use pintle_machinery::{
+    FieldSelector, LabelSelector,
+    selectors::{FieldTerm, LabelRequirement},
+};
+
+/// The selectors of a list, a watch or a delete of many, for authorizers that look at them. What cannot be read is left
+/// out, which asks for more, never for less.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selectors {
+    /// What is asked of fields.
+    pub field_terms: Vec<FieldTerm>,
+    /// Why some of the field selector was left out; empty when none was.
+    pub field_error: String,
+    /// What is asked of labels.
+    pub label_requirements: Vec<LabelRequirement>,
+    /// Why some of the label selector was left out; empty when none was.
+    pub label_error: String,
+}
+
+impl Selectors {
+    /// Reads selectors as requests have them; "" selects everything.
+    pub fn parse(field_selector: &str, label_selector: &str) -> Selectors {
+        let mut selectors = Selectors::default();
+        match FieldSelector::parse(field_selector) {
+            Ok(selector) => selectors.field_terms = selector.terms().to_vec(),
+            Err(error) => selectors.field_error = error.to_string(),
+        }
+        match LabelSelector::parse(label_selector) {
+            Ok(selector) => selectors.label_requirements = selector.requirements().to_vec(),
+            Err(error) => selectors.label_error = error.to_string(),
+        }
+        selectors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Selectors;
+
+    #[test]
+    fn what_cannot_be_read_is_left_out() {
+        let selectors = Selectors::parse("spec.nodeName=a,metadata.name!=b", "app in (x, y),!old");
+        assert_eq!((selectors.field_terms.len(), selectors.label_requirements.len()), (2, 2));
+        assert!(selectors.field_error.is_empty() && selectors.label_error.is_empty());
+        let selectors = Selectors::parse("a", "a=(");
+        assert_eq!((selectors.field_terms.len(), selectors.label_requirements.len()), (0, 0));
+        assert!(!selectors.field_error.is_empty() && !selectors.label_error.is_empty());
+        assert_eq!(Selectors::parse("", ""), Selectors::default());
+    }
+}

@@ -1,0 +1,165 @@
+//! How what is there becomes what has to be.
+
+use super::resource_of;
+use crate::objects::{create_if_missing, create_or_change};
+use pintle_machinery::{
+    GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta, validation::semantically_equal,
+};
+use pintle_rbac::{GROUP_NAME, PolicyRule, covers};
+use pintle_registry::{DeleteOptions, Registry};
+use serde_json::json;
+
+/// "false" keeps an object as it is.
+pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// How often a binding is made anew that somebody changes meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// Makes a role, or adds what it lacks.
+pub(super) async fn role(registry: &dyn Registry, wanted: Value) -> Result<(), Status> {
+    let (resource, namespace) = (resource_of(&wanted), wanted.namespace().to_owned());
+    let object = wanted.clone();
+    create_or_change(registry, &resource, &namespace, object, |role| complete_role(role, &wanted)).await
+}
+
+/// Makes a binding, or adds what it lacks; one to another role is made anew, since a binding keeps its role.
+pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<(), Status> {
+    let (resource, namespace) = (resource_of(&wanted), wanted.namespace().to_owned());
+    for _ in 0..ATTEMPTS {
+        let existing = match registry.get(&resource, &namespace, wanted.name()).await {
+            Ok(existing) if is_kept(&existing) => return Ok(()),
+            Ok(existing) => existing,
+            Err(status) if status.reason == StatusReason::NotFound => Value::Null,
+            Err(status) => return Err(status),
+        };
+        if existing.is_null() || semantically_equal(&existing["roleRef"], &wanted["roleRef"]) {
+            let object = wanted.clone();
+            let complete = |binding: &mut Value| complete_binding(binding, &wanted);
+            return create_or_change(registry, &resource, &namespace, object, complete).await;
+        }
+        let options =
+            DeleteOptions { precondition_uid: Some(existing.uid().to_owned()), ..DeleteOptions::default() };
+        match registry.delete(&resource, &namespace, wanted.name(), options).await {
+            Ok(_) => {}
+            // It is gone, or another one has taken its place.
+            Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Err(Status::conflict(&resource, wanted.name(), "the binding was changed whenever it was made anew"))
+}
+
+fn is_kept(object: &Value) -> bool {
+    object.map_at("metadata.annotations").get(AUTO_UPDATE).is_some_and(|value| value == "false")
+}
+
+fn complete_role(role: &mut Value, wanted: &Value) {
+    if is_kept(role) {
+        return;
+    }
+    complete_metadata(role, wanted);
+    let own = PolicyRule::of_role(role);
+    let missing = covers::missing(&own.iter().collect::<Vec<_>>(), &PolicyRule::of_role(wanted));
+    // What is wanted is ours, and has not too many parts.
+    for rule in missing.unwrap_or_default() {
+        push(role, "rules", json!(rule));
+    }
+    if wanted.at("aggregationRule").is_none() {
+        role.remove_at("aggregationRule");
+    }
+    for selector in wanted.items_at("aggregationRule.clusterRoleSelectors") {
+        let own = role.items_at("aggregationRule.clusterRoleSelectors");
+        if !own.iter().any(|own| semantically_equal(own, selector)) {
+            push(role, "aggregationRule.clusterRoleSelectors", selector.clone());
+        }
+    }
+}
+
+fn complete_binding(binding: &mut Value, wanted: &Value) {
+    if is_kept(binding) {
+        return;
+    }
+    complete_metadata(binding, wanted);
+    for subject in wanted.items_at("subjects") {
+        if !binding.items_at("subjects").iter().any(|own| semantically_equal(own, subject)) {
+            push(binding, "subjects", subject.clone());
+        }
+    }
+}
+
+/// Labels and annotations that are there have the values they have.
+fn complete_metadata(object: &mut Value, wanted: &Value) {
+    for path in ["metadata.labels", "metadata.annotations"] {
+        let mut own = object.map_at(path).clone();
+        for (name, value) in wanted.map_at(path) {
+            own.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        object.set(path, own);
+    }
+}
+
+fn push(object: &mut Value, path: &str, item: Value) {
+    match object.at_mut(path).and_then(Value::as_array_mut) {
+        Some(list) => list.push(item),
+        None => object.set(path, json!([item])),
+    }
+}
+
+/// Carries over what clusters of old versions have: the rules of roles that are now gathered from others, and the subjects of
+/// a binding of which a part became one of its own.
+pub(super) async fn carry_over(registry: &dyn Registry) -> Result<(), Status> {
+    let cluster = |resource: &str| GroupResource::new(GROUP_NAME, resource);
+    let (roles, bindings) = (cluster("clusterroles"), cluster("clusterrolebindings"));
+    for (old, new) in [
+        ("admin", "system:aggregate-to-admin"),
+        ("edit", "system:aggregate-to-edit"),
+        ("view", "system:aggregate-to-view"),
+    ] {
+        if find(registry, &roles, new).await?.is_some() {
+            continue;
+        }
+        let Some(mut role) = find(registry, &roles, old).await? else { continue };
+        if role.at("aggregationRule").is_some() {
+            // The roles that gather have been there already.
+            break;
+        }
+        role.set("metadata.name", new);
+        forget_identity(&mut role);
+        create_if_missing(registry, &roles, "", role).await?;
+    }
+    let (old, new) = ("system:discovery", "system:public-info-viewer");
+    let Some(discovery) = find(registry, &bindings, old).await? else { return Ok(()) };
+    if find(registry, &bindings, new).await?.is_some() {
+        return Ok(());
+    }
+    let mut split = super::binding("", new, new);
+    for path in ["metadata.labels", "metadata.annotations", "subjects"] {
+        match discovery.at(path) {
+            Some(value) => split.set(path, value.clone()),
+            None => drop(split.remove_at(path)),
+        }
+    }
+    create_if_missing(registry, &bindings, "", split).await?;
+    Ok(())
+}
+
+async fn find(
+    registry: &dyn Registry,
+    resource: &GroupResource,
+    name: &str,
+) -> Result<Option<Value>, Status> {
+    match registry.get(resource, "", name).await {
+        Ok(object) => Ok(Some(object)),
+        Err(status) if status.reason == StatusReason::NotFound && status != Status::no_such_resource() => {
+            Ok(None)
+        }
+        Err(status) => Err(status),
+    }
+}
+
+/// What the copy of an object may not have.
+fn forget_identity(object: &mut Value) {
+    for member in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+        object.remove_at(&format!("metadata.{member}"));
+    }
+}

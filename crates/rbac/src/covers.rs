@@ -1,0 +1,301 @@
+//! Whether somebody who has some rules has others by them: nobody may give what they do not have
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
+//!
+//! A rule is taken apart into what it allows to one verb on one resource, each of which some other rule has to cover alone.
+
+use crate::policy_rule::{PolicyRule, has, is_below, quoted_list};
+use pintle_machinery::UserInfo;
+use std::collections::{BTreeSet, HashMap};
+
+/// Into how many parts the rules of one object may be taken. Their number is the product of a rule's lists, so that a small
+/// body can ask for very many.
+const MAX_PARTS: usize = 1 << 20;
+
+/// The smallest thing that a rule can allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part<'a> {
+    Resource { group: &'a str, resource: &'a str, name: Option<&'a str>, verb: &'a str },
+    Path { path: &'a str, verb: &'a str },
+}
+
+/// The rules that are asked for cannot be judged: they allow more single things than anybody needs to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the rules allow more than {MAX_PARTS} combinations of verbs, groups, resources and names")]
+pub struct TooManyParts;
+
+/// What of the wanted rules the own rules do not have, each single thing as a rule, in the order of the wanted ones.
+///
+/// # Errors
+/// [`TooManyParts`].
+pub fn missing(own: &[&PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<PolicyRule>, TooManyParts> {
+    Ok(missing_parts(own, wanted)?.into_iter().map(Part::to_rule).collect())
+}
+
+fn missing_parts<'a>(own: &[&PolicyRule], wanted: &'a [PolicyRule]) -> Result<Vec<Part<'a>>, TooManyParts> {
+    let count = wanted.iter().fold(0_usize, |sum, rule| sum.saturating_add(count_parts(rule)));
+    if count > MAX_PARTS {
+        return Err(TooManyParts);
+    }
+    let mut missing = Vec::new();
+    for rule in wanted {
+        for_each_part(rule, |part| {
+            if !own.iter().any(|own| part.is_covered_by(own)) {
+                missing.push(part);
+            }
+        });
+    }
+    Ok(missing)
+}
+
+/// What a user is told who would give what they do not have; `None` when they have it all.
+///
+/// # Errors
+/// [`TooManyParts`].
+pub fn escalation(
+    user: &UserInfo,
+    own: &[&PolicyRule],
+    wanted: &[PolicyRule],
+) -> Result<Option<String>, TooManyParts> {
+    let missing = missing_parts(own, wanted)?;
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let missing: BTreeSet<String> = compact(&missing).iter().map(ToString::to_string).collect();
+    let missing: Vec<String> = missing.into_iter().collect();
+    Ok(Some(format!(
+        "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        pintle_machinery::text::quote(&user.name),
+        quoted_list(&user.groups),
+        missing.join("\n")
+    )))
+}
+
+/// The verbs on one and the same thing as one rule; those on paths each for itself.
+fn compact(parts: &[Part<'_>]) -> Vec<PolicyRule> {
+    let mut rules: Vec<PolicyRule> = Vec::new();
+    let mut by_thing = HashMap::new();
+    for part in parts {
+        let Part::Resource { group, resource, name, verb } = *part else {
+            rules.push(part.to_rule());
+            continue;
+        };
+        let known = by_thing.entry((group, resource, name)).or_insert(rules.len());
+        match rules.get_mut(*known) {
+            Some(rule) => rule.verbs.push(verb.to_owned()),
+            None => rules.push(part.to_rule()),
+        }
+    }
+    rules
+}
+
+fn count_parts(rule: &PolicyRule) -> usize {
+    let names = rule.resource_names.len().max(1);
+    let things = rule.api_groups.len().saturating_mul(rule.resources.len()).saturating_mul(names);
+    things.saturating_add(rule.non_resource_urls.len()).saturating_mul(rule.verbs.len())
+}
+
+fn for_each_part<'a>(rule: &'a PolicyRule, mut visit: impl FnMut(Part<'a>)) {
+    for group in &rule.api_groups {
+        for resource in &rule.resources {
+            for verb in &rule.verbs {
+                if rule.resource_names.is_empty() {
+                    visit(Part::Resource { group, resource, name: None, verb });
+                }
+                for name in &rule.resource_names {
+                    visit(Part::Resource { group, resource, name: Some(name), verb });
+                }
+            }
+        }
+    }
+    for path in &rule.non_resource_urls {
+        for verb in &rule.verbs {
+            visit(Part::Path { path, verb });
+        }
+    }
+}
+
+impl Part<'_> {
+    fn is_covered_by(self, own: &PolicyRule) -> bool {
+        match self {
+            Part::Resource { group, resource, name, verb } => {
+                has(&own.verbs, verb)
+                    && has(&own.api_groups, group)
+                    && covers_resource(&own.resources, resource)
+                    && (own.resource_names.is_empty()
+                        || name.is_some_and(|name| own.resource_names.iter().any(|own| own == name)))
+            }
+            Part::Path { path, verb } => {
+                has(&own.verbs, verb)
+                    && own.resource_names.is_empty()
+                    && own.non_resource_urls.iter().any(|own| is_below(own, path))
+            }
+        }
+    }
+
+    fn to_rule(self) -> PolicyRule {
+        let one = |text: &str| vec![text.to_owned()];
+        match self {
+            Part::Resource { group, resource, name, verb } => PolicyRule {
+                verbs: one(verb),
+                api_groups: one(group),
+                resources: one(resource),
+                resource_names: name.map(one).unwrap_or_default(),
+                non_resource_urls: Vec::new(),
+            },
+            Part::Path { path, verb } => {
+                PolicyRule { verbs: one(verb), non_resource_urls: one(path), ..PolicyRule::default() }
+            }
+        }
+    }
+}
+
+fn covers_resource(own: &[String], wanted: &str) -> bool {
+    has(own, wanted)
+        || wanted.split_once('/').is_some_and(|(_, subresource)| {
+            own.iter().any(|own| own.strip_prefix("*/").is_some_and(|own| own == subresource))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_auth::authz::Attributes;
+    use proptest::{collection::vec, prelude::*, sample::select};
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    fn rules(rules: Value) -> Vec<PolicyRule> {
+        Vec::deserialize(rules).unwrap()
+    }
+
+    fn check(own: Value, wanted: Value, expected: &[&str]) {
+        let (own, wanted) = (rules(own), rules(wanted));
+        let user = UserInfo {
+            name: "u".to_owned(),
+            groups: vec!["g".to_owned(), "h".to_owned()],
+            ..UserInfo::default()
+        };
+        let message = escalation(&user, &own.iter().collect::<Vec<_>>(), &wanted).unwrap();
+        let head =
+            "user \"u\" (groups=[\"g\" \"h\"]) is attempting to grant RBAC permissions not currently held:\n";
+        let expected = (!expected.is_empty()).then(|| format!("{head}{}", expected.join("\n")));
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn nobody_gives_what_they_do_not_have() {
+        let own = json!([
+            {"apiGroups": [""], "resources": ["pods", "services/*"], "verbs": ["get", "list"]},
+            {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["web"], "verbs": ["*"]},
+            {"apiGroups": ["apps"], "resources": ["*/scale"], "verbs": ["get"]},
+            {"nonResourceURLs": ["/healthz/*"], "verbs": ["get"]},
+        ]);
+        check(
+            own.clone(),
+            json!([{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]}]),
+            &[],
+        );
+        check(own.clone(), json!([{"apiGroups": ["apps"], "resources": ["x/scale"], "verbs": ["get"]}]), &[]);
+        check(
+            own.clone(),
+            json!([{"nonResourceURLs": ["/healthz/etcd", "/healthz/*"], "verbs": ["get"]}]),
+            &[],
+        );
+        check(own.clone(), json!([{"apiGroups": [""], "resources": ["secrets"]}]), &[]);
+        check(
+            own.clone(),
+            json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "delete", "create", "delete"]}]),
+            &[r#"{APIGroups:[""], Resources:["pods"], Verbs:["delete" "create" "delete"]}"#],
+        );
+        check(
+            own.clone(),
+            json!([{"apiGroups": ["", "batch"], "resources": ["pods", "services/status"], "verbs": ["get"]}]),
+            &[
+                r#"{APIGroups:[""], Resources:["services/status"], Verbs:["get"]}"#,
+                r#"{APIGroups:["batch"], Resources:["pods"], Verbs:["get"]}"#,
+                r#"{APIGroups:["batch"], Resources:["services/status"], Verbs:["get"]}"#,
+            ],
+        );
+        check(
+            own.clone(),
+            json!([{"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["web", "db"], "verbs": ["get"]},
+                   {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]),
+            &[
+                r#"{APIGroups:["apps"], Resources:["deployments"], ResourceNames:["db"], Verbs:["get"]}"#,
+                r#"{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}"#,
+            ],
+        );
+        check(
+            own.clone(),
+            json!([{"nonResourceURLs": ["/metrics", "/healthz/a"], "verbs": ["get", "post"]}]),
+            &[
+                r#"{NonResourceURLs:["/healthz/a"], Verbs:["post"]}"#,
+                r#"{NonResourceURLs:["/metrics"], Verbs:["get"]}"#,
+                r#"{NonResourceURLs:["/metrics"], Verbs:["post"]}"#,
+            ],
+        );
+        check(
+            own,
+            json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+            &[r#"{APIGroups:["*"], Resources:["*"], Verbs:["*"]}"#],
+        );
+        check(
+            json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+            json!([{"nonResourceURLs": ["/"], "verbs": ["get"]}]),
+            &[r#"{NonResourceURLs:["/"], Verbs:["get"]}"#],
+        );
+    }
+
+    #[test]
+    fn what_would_take_for_ever_is_refused() {
+        let many: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+        let rule = json!([{"apiGroups": many, "resources": many, "resourceNames": many, "verbs": many}]);
+        assert_eq!(missing(&[], &rules(rule)), Err(TooManyParts));
+    }
+
+    fn rule() -> impl Strategy<Value = PolicyRule> {
+        let list = |of: &'static [&'static str]| vec(select(of).prop_map(str::to_owned), 0..3);
+        let lists = (
+            list(&["get", "list", "*"]),
+            list(&["", "apps", "*"]),
+            list(&["pods", "pods/log", "*/log", "x/log", "*"]),
+            list(&["a", "b"]),
+            list(&["/a", "/a/b", "/a/*", "*"]),
+        );
+        lists.prop_map(|(verbs, api_groups, resources, resource_names, non_resource_urls)| PolicyRule {
+            verbs,
+            api_groups,
+            resources,
+            resource_names,
+            non_resource_urls,
+        })
+    }
+
+    proptest! {
+        /// Whoever is let give rules can do all that the rules allow.
+        #[test]
+        fn what_is_covered_is_allowed(own in vec(rule(), 0..4), wanted in vec(rule(), 0..3)) {
+            let lacking = missing(&own.iter().collect::<Vec<_>>(), &wanted).unwrap();
+            if lacking.is_empty() {
+                let user = UserInfo::default();
+                for verb in ["get", "list", "delete"] {
+                    for (group, resource) in [("", "pods"), ("", "x"), ("apps", "pods"), ("other", "x")] {
+                        for (subresource, name) in [("", ""), ("", "a"), ("log", "a"), ("exec", "b")] {
+                            let asked = Attributes { group, resource, subresource, name, ..Attributes::of(&user, verb) };
+                            let wants = wanted.iter().any(|rule| rule.allows(&asked));
+                            prop_assert!(!wants || own.iter().any(|rule| rule.allows(&asked)), "{verb} {group} {resource} {subresource} {name}");
+                        }
+                    }
+                    for path in ["/a", "/a/b", "/a/b/c", "/d"] {
+                        let asked = Attributes { path, is_resource_request: false, ..Attributes::of(&user, verb) };
+                        let wants = wanted.iter().any(|rule| rule.allows(&asked));
+                        prop_assert!(!wants || own.iter().any(|rule| rule.allows(&asked)), "{verb} {path}");
+                    }
+                }
+            }
+            // And with what is lacking, everything is covered.
+            let both: Vec<&PolicyRule> = own.iter().chain(&lacking).collect();
+            prop_assert_eq!(missing(&both, &wanted).unwrap(), vec![]);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! All roles and bindings, found by what checks know.
+//!
+//! Keys are texts put together of a namespace ("" for the cluster), which has no "/", and a name, so that one buffer serves
+//! all look-ups of a check: `default/reader` is a role, `default/uJane` are the bindings of a user there, `/gdevs` those of a
+//! group in the whole cluster. A service account is the user that it is.
+
+use crate::{PolicyRule, RoleBinding};
+use pintle_machinery::{UserInfo, text::quote};
+use std::{fmt, sync::Arc};
+
+type Map<T> = imbl::HashMap<Arc<str>, T>;
+
+/// Roles and bindings at one moment. Immutable as it is shared; a clone costs nothing and shares all.
+#[derive(Clone, Default)]
+pub struct Index {
+    roles: Map<Arc<[PolicyRule]>>,
+    bindings: Map<Arc<Entry>>,
+    /// The bindings of users and groups, sorted by name.
+    by_subject: Map<Arc<[Arc<Entry>]>>,
+}
+
+/// A binding with the key of its role; `None` when it is of a kind that there is not.
+struct Entry {
+    binding: RoleBinding,
+    role: Option<Arc<str>>,
+}
+
+/// A role that a binding gives and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingRole {
+    /// `Role`, `ClusterRole`, or what else the binding says.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for MissingRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resource = match &*self.kind {
+            "Role" => "role",
+            "ClusterRole" => "clusterrole",
+            kind => return write!(f, "unsupported role reference kind: {}", quote(kind)),
+        };
+        write!(f, "{resource}.{} {} not found", crate::GROUP_NAME, quote(&self.name))
+    }
+}
+
+/// What a binding of a user gives them.
+pub(crate) enum Given<'a> {
+    /// The rules of the role, by this binding.
+    Rules(&'a RoleBinding, &'a [PolicyRule]),
+    /// Nothing.
+    Nothing(MissingRole),
+}
+
+impl Index {
+    /// Puts a role ("" is the namespace of a cluster role), or takes it out.
+    pub fn set_role(&mut self, namespace: &str, name: &str, rules: Option<Vec<PolicyRule>>) {
+        let key = key(namespace, name);
+        match rules {
+            Some(rules) => drop(self.roles.insert(key, rules.into())),
+            None => drop(self.roles.remove(&key)),
+        }
+    }
+
+    /// Puts a binding in place of the one of its name.
+    pub fn set_binding(&mut self, binding: RoleBinding) {
+        let key = key(&binding.namespace, &binding.name);
+        self.forget_binding(&key);
+        let role = match &*binding.role_ref.kind {
+            "Role" if !binding.namespace.is_empty() => {
+                Some(self::key(&binding.namespace, &binding.role_ref.name))
+            }
+            "ClusterRole" => Some(self::key("", &binding.role_ref.name)),
+            _ => None,
+        };
+        let entry = Arc::new(Entry { binding, role });
+        for subject in subject_keys(&entry.binding) {
+            let mut list = self.by_subject.get(&subject).map(|list| list.to_vec()).unwrap_or_default();
+            let at = list.partition_point(|other| other.binding.name < entry.binding.name);
+            if !list.get(at).is_some_and(|other| Arc::ptr_eq(other, &entry)) {
+                list.insert(at, entry.clone());
+                self.by_subject.insert(subject, list.into());
+            }
+        }
+        self.bindings.insert(key, entry);
+    }
+
+    /// Takes a binding out.
+    pub fn remove_binding(&mut self, namespace: &str, name: &str) {
+        self.forget_binding(&key(namespace, name));
+    }
+
+    fn forget_binding(&mut self, key: &Arc<str>) {
+        let Some(entry) = self.bindings.remove(key) else { return };
+        for subject in subject_keys(&entry.binding) {
+            let Some(list) = self.by_subject.get(&subject) else { continue };
+            let rest: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, &entry)).cloned().collect();
+            match rest.is_empty() {
+                true => drop(self.by_subject.remove(&subject)),
+                false => drop(self.by_subject.insert(subject, rest.into())),
+            }
+        }
+    }
+
+    /// The namespaces and names of all roles, those of the cluster or the others.
+    pub(crate) fn role_names(&self, of_cluster: bool) -> Vec<(String, String)> {
+        names(self.roles.keys(), of_cluster)
+    }
+
+    /// The namespaces and names of all bindings, those of the cluster or the others.
+    pub(crate) fn binding_names(&self, of_cluster: bool) -> Vec<(String, String)> {
+        names(self.bindings.keys(), of_cluster)
+    }
+
+    /// Visits what a user is given in the whole cluster, then, unless it is "", in a namespace, until the visitor says stop.
+    /// What is given to a user in more than one way is visited more than once.
+    pub(crate) fn visit<'a>(
+        &'a self,
+        user: &UserInfo,
+        namespace: &str,
+        mut visit: impl FnMut(Given<'a>) -> bool,
+    ) {
+        let mut buffer = String::with_capacity(128);
+        for namespace in ["", namespace].iter().take(if namespace.is_empty() { 1 } else { 2 }) {
+            let groups = user.groups.iter().map(|group| ('g', group.as_str()));
+            for (kind, name) in [('u', user.name.as_str())].into_iter().chain(groups) {
+                buffer.clear();
+                buffer.push_str(namespace);
+                buffer.push('/');
+                buffer.push(kind);
+                buffer.push_str(name);
+                let Some(list) = self.by_subject.get(buffer.as_str()) else { continue };
+                for entry in list.iter() {
+                    if !visit(self.given(entry)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn given<'a>(&'a self, entry: &'a Entry) -> Given<'a> {
+        match entry.role.as_ref().and_then(|role| self.roles.get(role)) {
+            Some(rules) => Given::Rules(&entry.binding, rules),
+            None => {
+                let role_ref = &entry.binding.role_ref;
+                Given::Nothing(MissingRole { kind: role_ref.kind.clone(), name: role_ref.name.clone() })
+            }
+        }
+    }
+}
+
+fn key(namespace: &str, name: &str) -> Arc<str> {
+    format!("{namespace}/{name}").into()
+}
+
+/// Under which keys a binding is found.
+fn subject_keys(binding: &RoleBinding) -> Vec<Arc<str>> {
+    let namespace = &binding.namespace;
+    let keys = binding.subjects.iter().filter_map(|subject| match &*subject.kind {
+        "User" => Some(format!("{namespace}/u{}", subject.name)),
+        "Group" => Some(format!("{namespace}/g{}", subject.name)),
+        _ => Some(format!("{namespace}/u{}", binding.service_account_user(subject)?)),
+    });
+    keys.map(Arc::from).collect()
+}
+
+fn names<'a>(keys: impl Iterator<Item = &'a Arc<str>>, of_cluster: bool) -> Vec<(String, String)> {
+    let split = keys.filter_map(|key| key.split_once('/'));
+    let wanted = split.filter(|(namespace, _)| namespace.is_empty() == of_cluster);
+    wanted.map(|(namespace, name)| (namespace.to_owned(), name.to_owned())).collect()
+}

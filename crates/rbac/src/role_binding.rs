@@ -1,0 +1,105 @@
+//! Who has a role.
+
+use crate::policy_rule::or_none;
+use pintle_machinery::{UserInfo, text::quote};
+use serde::Deserialize;
+use std::{fmt, sync::Arc};
+
+/// A user, a group or a service account.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub struct Subject {
+    /// `User`, `Group` or `ServiceAccount`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// Of a service account; "" is that of the binding.
+    pub namespace: String,
+}
+
+/// The role that is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct RoleRef {
+    /// `Role` or `ClusterRole`.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+/// A role binding, or a cluster role binding, which is in no namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleBinding {
+    /// Its namespace; "" is the whole cluster.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it gives.
+    pub role_ref: RoleRef,
+    /// Whom it gives it to.
+    pub subjects: Vec<Subject>,
+}
+
+impl RoleBinding {
+    /// Reads a binding's JSON.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn read(namespace: &str, name: &str, json: &[u8]) -> Result<RoleBinding, serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Body {
+            role_ref: RoleRef,
+            #[serde(default, deserialize_with = "or_none")]
+            subjects: Vec<Subject>,
+        }
+        let Body { role_ref, subjects } = serde_json::from_slice(json)?;
+        Ok(RoleBinding { namespace: namespace.into(), name: name.into(), role_ref, subjects })
+    }
+
+    /// The first subject that a user is.
+    pub fn subject_of(&self, user: &UserInfo) -> Option<&Subject> {
+        self.subjects.iter().find(|subject| match &*subject.kind {
+            "User" => subject.name == user.name,
+            "Group" => user.is_member_of(&subject.name),
+            _ => self.service_account_user(subject).is_some_and(|name| name == user.name),
+        })
+    }
+
+    /// The user that a service account is; `None` for other subjects, and for a service account of no namespace.
+    pub(crate) fn service_account_user(&self, subject: &Subject) -> Option<String> {
+        let namespace = self.namespace_of(subject);
+        (subject.kind == "ServiceAccount" && !namespace.is_empty())
+            .then(|| format!("system:serviceaccount:{namespace}:{}", subject.name))
+    }
+
+    fn namespace_of<'a>(&'a self, subject: &'a Subject) -> &'a str {
+        match &*subject.namespace {
+            "" => &self.namespace,
+            own => own,
+        }
+    }
+
+    /// How the binding gives its role to a subject, for who is told why something is allowed.
+    pub fn describe(&self, subject: &Subject) -> String {
+        struct To<'a>(&'a RoleBinding, &'a Subject);
+        impl fmt::Display for To<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let To(binding, Subject { kind, name, .. }) = *self;
+                match &**kind {
+                    "ServiceAccount" => {
+                        write!(f, "{kind} {}", quote(&format!("{name}/{}", binding.namespace_of(self.1))))
+                    }
+                    _ => write!(f, "{kind} {}", quote(name)),
+                }
+            }
+        }
+        let RoleRef { kind, name } = &self.role_ref;
+        let binding = match &*self.namespace {
+            "" => format!("ClusterRoleBinding {}", quote(&self.name)),
+            namespace => format!("RoleBinding {}", quote(&format!("{}/{namespace}", self.name))),
+        };
+        format!("{binding} of {kind} {} to {}", quote(name), To(self, subject))
+    }
+}
