@@ -71,7 +71,7 @@ pub(crate) enum Target {
     /// To a file or the standard output.
     Log(Log),
     /// To a server.
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
 }
 
 impl Target {
@@ -123,7 +123,7 @@ impl Backend {
         truncate: Option<TruncateConfig>,
         metrics: &AuditMetrics,
     ) -> Backend {
-        Backend::new(Target::Webhook(webhook), mode, batch, truncate, metrics)
+        Backend::new(Target::Webhook(Box::new(webhook)), mode, batch, truncate, metrics)
     }
 
     fn new(

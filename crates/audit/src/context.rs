@@ -52,8 +52,8 @@ impl AuditContext {
             metadata;
         let mut user_agent = metadata.user_agent;
         if user_agent.len() > MAX_USER_AGENT {
-            let end = user_agent.floor_char_boundary(MAX_USER_AGENT);
-            user_agent.truncate(end);
+            let fits = |end: &usize| user_agent.is_char_boundary(*end);
+            user_agent.truncate((0..=MAX_USER_AGENT).rev().find(fits).unwrap_or_default());
             user_agent.push_str("...TRUNCATED");
         }
         let event = Event {
