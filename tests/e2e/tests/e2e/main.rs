@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
 mod bad_input;
+mod certificates;
 mod clients;
 mod crash;
 mod custom_resources;
