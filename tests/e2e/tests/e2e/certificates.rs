@@ -5,12 +5,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_e2e::{Cli, PATIENCE, start};
 use pintle_harness::wait_for;
 
-const REQUEST: &str = include_str!(
-    "../../../../crates/api/src/certificates/certificate_signing_request/testdata/jane.csr"
-);
-const CERTIFICATE: &str = include_str!(
-    "../../../../crates/api/src/certificates/certificate_signing_request/testdata/jane.crt"
-);
+const REQUEST: &str =
+    include_str!("../../../../crates/api/src/certificates/certificate_signing_request/testdata/jane.csr");
+const CERTIFICATE: &str =
+    include_str!("../../../../crates/api/src/certificates/certificate_signing_request/testdata/jane.crt");
 
 fn request(name: &str, signer: &str) -> String {
     let request = STANDARD.encode(REQUEST);
@@ -32,25 +30,30 @@ fn row(kubectl: &Cli<'_>, name: &str) -> Result<Vec<String>> {
 fn requests_are_approved_denied_and_issued() -> Result {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
-    kubectl.feed(&["create", "-f", "-"], &request("yes", "example.com/own"))?;
-    kubectl.feed(&["create", "-f", "-"], &request("no", "example.com/own"))?;
-    let asked = row(&kubectl, "yes")?;
+    kubectl.feed(&["create", "-f", "-"], &request("wanted", "example.com/own"))?;
+    kubectl.feed(&["create", "-f", "-"], &request("unwanted", "example.com/own"))?;
+    let asked = row(&kubectl, "wanted")?;
     assert_eq!(asked[0], "example.com/own");
     assert_eq!(asked[2..], ["<none>", "Pending"], "{asked:?}");
 
-    let approved = kubectl.run(&["certificate", "approve", "yes"])?;
-    assert_eq!(approved, "certificatesigningrequest.certificates.k8s.io/yes approved\n");
-    let denied = kubectl.run(&["certificate", "deny", "no"])?;
-    assert_eq!(denied, "certificatesigningrequest.certificates.k8s.io/no denied\n");
-    assert_eq!(row(&kubectl, "yes")?[3], "Approved");
-    assert_eq!(row(&kubectl, "no")?[3], "Denied");
-    let both = kubectl.fails(&["certificate", "approve", "no"])?;
+    let approved = kubectl.run(&["certificate", "approve", "wanted"])?;
+    assert_eq!(approved, "certificatesigningrequest.certificates.k8s.io/wanted approved\n");
+    let denied = kubectl.run(&["certificate", "deny", "unwanted"])?;
+    assert_eq!(denied, "certificatesigningrequest.certificates.k8s.io/unwanted denied\n");
+    assert_eq!(row(&kubectl, "wanted")?[3], "Approved");
+    assert_eq!(row(&kubectl, "unwanted")?[3], "Denied");
+    let both = kubectl.fails(&["certificate", "approve", "unwanted"])?;
+    assert!(both.contains("certificate signing request \"unwanted\" is already Denied"), "{both}");
+    let both =
+        r#"[{"op": "add", "path": "/status/conditions/-", "value": {"type": "Approved", "status": "True"}}]"#;
+    let both =
+        kubectl.fails(&["patch", "csr", "unwanted", "--subresource=approval", "--type=json", "-p", both])?;
     assert!(both.contains("Approved and Denied conditions are mutually exclusive"), "{both}");
 
     let issued = format!("{{\"status\":{{\"certificate\":\"{}\"}}}}", STANDARD.encode(CERTIFICATE));
-    kubectl.run(&["patch", "csr", "yes", "--subresource=status", "--type=merge", "-p", &issued])?;
-    assert_eq!(row(&kubectl, "yes")?[3], "Approved,Issued");
-    let certificate = kubectl.run(&["get", "csr", "yes", "-o", "jsonpath={.status.certificate}"])?;
+    kubectl.run(&["patch", "csr", "wanted", "--subresource=status", "--type=merge", "-p", &issued])?;
+    assert_eq!(row(&kubectl, "wanted")?[3], "Approved,Issued");
+    let certificate = kubectl.run(&["get", "csr", "wanted", "-o", "jsonpath={.status.certificate}"])?;
     assert_eq!(STANDARD.decode(certificate)?, CERTIFICATE.as_bytes());
     Ok(())
 }
@@ -83,7 +86,13 @@ fn approvers_need_more_than_the_subresource() -> Result {
         let refused = kubectl.fails(&["certificate", "approve", "own", "--as=jane"]).ok()?;
         refused.contains(refusal).then_some(())
     })?;
-    kubectl.run(&["create", "clusterrolebinding", "approve-own", "--clusterrole=approve-own", "--user=jane"])?;
+    kubectl.run(&[
+        "create",
+        "clusterrolebinding",
+        "approve-own",
+        "--clusterrole=approve-own",
+        "--user=jane",
+    ])?;
     wait_for("the second role", PATIENCE, || {
         kubectl.run(&["certificate", "approve", "own", "--as=jane"]).ok()
     })?;
