@@ -68,6 +68,7 @@ mod tests {
             "apiextensions/tests/properties/smoke.rs",
             "apiserver/tests/fuzz_smoke.rs",
             "audit/tests/fuzz_smoke.rs",
+            "authorization/tests/fuzz_smoke.rs",
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
@@ -98,7 +99,9 @@ mod tests {
     fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
+            "abac_policies",
             "audit_policy",
+            "authorization_config",
             "cel_expression",
             "continue_token",
             "field_selector",

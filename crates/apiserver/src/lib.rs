@@ -19,3 +19,4 @@ pub mod response;
 pub mod server;
 pub mod serving;
 pub mod warning;
+mod websocket_protocol;

@@ -20,6 +20,7 @@ mod service_cidr;
 mod system_namespaces;
 
 pub use bootstrap::bootstrap;
+pub use cluster_authentication::ClusterAuthentication;
 pub use config::Config;
 pub use controllers::run;
 pub use identity_lease::identity;

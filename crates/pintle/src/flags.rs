@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    AuditOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, StorageBackend,
-    StorageMediaType, WatchCache,
+    AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
+    FeatureGates, Options, ServingOptions, StorageBackend, StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -56,6 +56,8 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(snapshot::command())
+        .args(AuthenticationOptions::args())
+        .args(ServingOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -152,6 +154,7 @@ fn command() -> Command {
             flag("v", "N", "how much is logged").short('v').value_parser(value_parser!(u8)),
         ])
         .args(AuditOptions::args())
+        .args(AuthorizationOptions::args())
 }
 
 /// A flag that is on or off, and on when it has no value.
@@ -242,6 +245,9 @@ fn read(matches: &ArgMatches) -> Flags {
         _ => StorageBackend::Embedded,
     };
     options.audit = AuditOptions::read(matches);
+    options.authorization = AuthorizationOptions::read(matches);
+    options.authentication = AuthenticationOptions::read(matches);
+    options.serving = ServingOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

@@ -4,24 +4,37 @@
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
 mod audit_options;
+mod authentication;
+mod authentication_config;
+mod authentication_options;
 mod authorization;
+mod authorization_options;
 mod bootstrap;
 mod certificates;
 mod chain;
+mod dynamic_files;
 mod enablement;
 mod encryption;
 mod engine;
 mod engines;
 mod feature_gates;
 mod kubeconfig;
+mod oidc_options;
 mod openapi_endpoints;
+mod option_flags;
 mod options;
 mod run;
+mod secure_serving;
+mod serving_options;
 mod storage_options;
 
 pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
+pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
+pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
+pub use oidc_options::OidcOptions;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use run::{RunError, Running, start};
+pub use serving_options::{ServingOptions, SniCertKey};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -112,7 +112,10 @@ fn tls_text(error: &io::Error) -> String {
         None if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         None => plain(error),
         Some(rustls::Error::InvalidCertificate(error)) => match error {
-            CertificateError::UnknownIssuer => failed("certificate signed by unknown authority"),
+            // An authority of the right name with another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                failed("certificate signed by unknown authority")
+            }
             CertificateError::Expired | CertificateError::NotValidYet => {
                 failed("certificate has expired or is not yet valid")
             }

@@ -216,7 +216,7 @@ fn client(connector: Connector) -> Client<Connector, Full<Bytes>> {
 }
 
 /// Finds the connector's own error below those of the pool.
-fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
+pub(crate) fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
     let mut at: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(error) = at {
         if let Some(cause) = error.downcast_ref::<Cause>() {

@@ -78,15 +78,15 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     if !config.is_object() {
         return Err("it is no kubeconfig".to_owned());
     }
-    let current = config.str_at("current-context");
+    let current = text(&config, "current-context")?;
     if current.is_empty() {
         return Err("current-context: it names no context".to_owned());
     }
     let context = named(&config, "contexts", "context", current)?;
-    let cluster_name = context.str_at("cluster");
+    let cluster_name = text(context, "cluster")?;
     let cluster = named(&config, "clusters", "cluster", cluster_name)?;
     let nobody = Value::Null;
-    let user_name = context.str_at("user");
+    let user_name = text(context, "user")?;
     let user = match user_name {
         "" => &nobody,
         name => named(&config, "users", "user", name)?,
@@ -107,17 +107,18 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     let dir = path.parent().unwrap_or(Path::new(""));
     let data = |fields: &Value, of: &str, field: &str| {
         let named = |error: String| format!("{of}.{field}: {error}");
-        let inline = fields.str_at(&format!("{field}-data"));
+        let inline = text(fields, &format!("{field}-data")).map_err(|error| format!("{of}.{error}"))?;
         if !inline.is_empty() {
             let decoded = base64::engine::general_purpose::STANDARD.decode(inline);
             return decoded.map_err(|error| format!("{of}.{field}-data: {error}"));
         }
-        match fields.str_at(field) {
+        match text(fields, field).map_err(|error| format!("{of}.{error}"))? {
             "" => Ok(Vec::new()),
             file => read_file(&dir.join(file)).map_err(named),
         }
     };
-    let server = cluster.str_at("server").to_owned();
+    let server =
+        text(cluster, "server").map_err(|error| format!("clusters[{cluster_name}].{error}"))?.to_owned();
     if server.is_empty() {
         return Err(format!("clusters[{cluster_name}].server: it is missing"));
     }
@@ -137,17 +138,28 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
         (false, false) => Some((certificate, key)),
         _ => return Err(format!("{of}: client-certificate and client-key are given together or not at all")),
     };
-    let credentials = match (user.str_at("token"), user.str_at("tokenFile"), user.str_at("username")) {
+    let of_user = |field: &str| text(user, field).map_err(|error| format!("{of}.{error}"));
+    let credentials = match (of_user("token")?, of_user("tokenFile")?, of_user("username")?) {
         (_, file, _) if !file.is_empty() => Credentials::TokenFile(dir.join(file)),
         (token, _, _) if !token.is_empty() => Credentials::Token(token.to_owned()),
         (_, _, name) if !name.is_empty() => {
-            Credentials::Basic(name.to_owned(), user.str_at("password").to_owned())
+            Credentials::Basic(name.to_owned(), of_user("password")?.to_owned())
         }
         _ => Credentials::None,
     };
-    let tls_server_name = cluster.str_at("tls-server-name");
+    let tls_server_name = text(cluster, "tls-server-name")?;
     let tls_server_name = (!tls_server_name.is_empty()).then(|| tls_server_name.to_owned());
     Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
+}
+
+/// A field that is a text, or is not there. What YAML takes for a number or a boolean is an error: a token that is left out
+/// would be missed too late.
+fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
+    match fields.field(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(format!("{name}: it is no text")),
+    }
 }
 
 /// An entry of one of the lists by its name.
@@ -206,11 +218,12 @@ mod tests {
         check(&with(""), Ok("https://h:1/p authority nobody"));
         check(&with("token: t"), Ok("https://h:1/p authority t"));
         check(&with("tokenFile: f, token: t"), Ok("https://h:1/p authority f"));
-        check(&with("username: n, password: p"), Ok("https://h:1/p authority n:p"));
+        check(&with("username: jane, password: p"), Ok("https://h:1/p authority jane:p"));
         check(
             &with("client-certificate-data: YQ=="),
             Err("users[u]: client-certificate and client-key are given together or not at all"),
         );
+        check(&with("token: 12345"), Err("users[u].token: it is no text"));
         check(&with("exec: {command: x}"), Err("users[u].exec: not supported for a webhook"));
         check(&with("client-key-data: '!'"), Err("users[u].client-key-data: Invalid symbol 33, offset 0."));
         let cluster =

@@ -13,6 +13,7 @@ mod authorization_header;
 mod call_error;
 mod client;
 mod connector;
+mod document_client;
 mod kubeconfig;
 mod response;
 mod retry;
@@ -22,6 +23,7 @@ mod tls;
 
 pub use call_error::{CallError, ConfigError};
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
+pub use document_client::{Document, DocumentClient};
 pub use kubeconfig::{Credentials, Kubeconfig, KubeconfigError};
 pub use response::Response;
 pub use retry::{AttemptResult, Backoff};

@@ -5,6 +5,9 @@ mod audit;
 mod audit_id;
 mod authentication;
 mod authorization;
+mod cors;
+mod goaway;
+mod hsts;
 mod impersonation;
 mod instrumentation;
 mod max_in_flight;
@@ -15,10 +18,15 @@ mod timeout;
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
 pub use authorization::forbidden;
+use http::HeaderValue;
 use pintle_audit::Auditor;
-use pintle_auth::{authn::Authenticator, authz::Authorizer};
+use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
+use regex::Regex;
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
-use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
+use tower::{
+    Layer, Service, ServiceBuilder,
+    util::{BoxCloneSyncService, option_layer},
+};
 
 pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
@@ -37,6 +45,10 @@ pub struct ChainConfig {
     pub auditor: Option<Arc<Auditor>>,
     /// Who asks.
     pub authenticator: Arc<dyn Authenticator>,
+    /// The headers by which a front proxy tells users, beside the standard ones.
+    pub request_headers: RequestHeaders,
+    /// What browsers are told, and when connections are closed.
+    pub transport: TransportFilters,
     /// What they may do.
     pub authorizer: Arc<dyn Authorizer>,
     /// How long a request may take that is not long-running.
@@ -47,26 +59,46 @@ pub struct ChainConfig {
     pub max_mutating_requests_in_flight: usize,
 }
 
+/// Filters that most servers do without.
+#[derive(Debug, Clone, Default)]
+pub struct TransportFilters {
+    /// The value of `Strict-Transport-Security`.
+    pub strict_transport_security: Option<HeaderValue>,
+    /// What the origins match whose pages may read answers.
+    pub cors_allowed_origins: Vec<Regex>,
+    /// In how many of all requests an HTTP/2 connection is closed.
+    pub goaway_chance: f64,
+}
+
 /// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
     let auditor = config.auditor;
     let audit = auditor.clone().map(|auditor| FilterLayer::new(audit::Audit { auditor }));
+    let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance } =
+        config.transport;
+    let hsts = strict_transport_security.map(|directives| FilterLayer::new(hsts::Hsts { directives }));
+    let goaway = (goaway_chance > 0.0)
+        .then(|| FilterLayer::new(goaway::ProbabilisticGoaway { chance: goaway_chance }));
+    let cors = (!cors_allowed_origins.is_empty())
+        .then(|| FilterLayer::new(cors::Cors { allowed_origins: cors_allowed_origins }));
+    let authentication =
+        authentication::Authentication::new(config.authenticator, config.request_headers, auditor.clone());
     let service = ServiceBuilder::new()
         .layer(FilterLayer::new(audit_id::AuditId))
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
-        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics }))
-        .layer(FilterLayer::new(timeout::RequestTimeout {
-            limit: config.request_timeout,
-            auditor: auditor.clone(),
-        }))
-        .layer(FilterLayer::new(authentication::Authentication {
-            authenticator: config.authenticator,
-            auditor,
-        }))
-        .option_layer(audit)
-        .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
+        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics.clone() }))
+        .layer(option_layer(hsts))
+        .layer(option_layer(goaway))
+        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout, auditor }))
+        .layer(option_layer(cors))
+        .layer(FilterLayer::new(authentication))
+        .layer(option_layer(audit))
+        .layer(FilterLayer::new(impersonation::Impersonation::new(
+            config.authorizer.clone(),
+            config.metrics.clone(),
+        )))
         .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
         .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
         .service(handler);

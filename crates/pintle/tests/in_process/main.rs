@@ -7,9 +7,11 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
 mod harness;
+mod peers;
 
 mod apply;
 mod audit;
+mod authentication;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
@@ -29,5 +31,6 @@ mod robustness;
 mod statuses;
 mod tables;
 mod takeover;
+mod transport;
 mod uncached;
 mod watches;
