@@ -190,8 +190,8 @@ impl AuditOptions {
 
     /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AuditOptions {
-        let mut options = AuditOptions::default();
-        options.policy_file = matches.get_one("audit-policy-file").cloned();
+        let policy_file = matches.get_one("audit-policy-file").cloned();
+        let mut options = AuditOptions { policy_file, ..AuditOptions::default() };
         let log = &mut options.log;
         log.path = matches.get_one("audit-log-path").cloned();
         set(matches, "audit-log-maxage", &mut log.max_age);
