@@ -4,7 +4,9 @@ use crate::{
     Options,
     enablement::{self, Enabled},
     openapi_endpoints::OpenApiEndpoints,
+    openid_endpoints::OpenIdEndpoints,
     run::RunError,
+    tokens::Tokens,
 };
 use pintle_admission::AdmissionChain;
 use pintle_api::core::service::ServiceNetwork;
@@ -15,13 +17,13 @@ use pintle_apiserver::{
     health::{CheckScope, Health},
     metrics::{Metrics, StorageSizes},
     registry::{StorageFactory, Stores},
-    server::{Front, GenericApiServer},
+    server::{Front, GenericApiServer, PlainEndpoints},
 };
 use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use pintle_rbac::Rbac;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -45,6 +47,7 @@ pub(crate) fn build(
     network: Arc<ServiceNetwork>,
     storage: &Arc<StorageFactory>,
     authorizer: &Arc<dyn Authorizer>,
+    tokens: &Tokens,
     rbac: &Arc<Rbac>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
@@ -61,6 +64,8 @@ pub(crate) fn build(
     let config = pintle_api::Config {
         service_network: network.clone(),
         event_ttl: options.event_ttl,
+        token_issuer: tokens.issuer.clone(),
+        token_reviewer: tokens.reviewer.clone(),
         rbac: rbac.clone(),
     };
     let mut built_in = pintle_api::resources(&config);
@@ -92,7 +97,8 @@ pub(crate) fn build(
         })
     };
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
-    let address = format!("{}:{port}", options.advertised());
+    let address = SocketAddr::new(options.advertised(), port).to_string();
+    let open_id = tokens.open_id(options, &address).map(OpenIdEndpoints);
     let health = Arc::new(Health::new());
     let ready = all_stores.clone();
     health.add(
@@ -126,6 +132,10 @@ pub(crate) fn build(
     let open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
+    let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
+    if let Some(open_id) = open_id {
+        documents.push(Arc::new(open_id));
+    }
     let front = Front {
         discovery: Discovery::new(
             &resources,
@@ -138,7 +148,7 @@ pub(crate) fn build(
         stores: all_stores.clone(),
         storage_sizes: storage_sizes.clone(),
         count_objects: !options.etcd_count_metric_poll_period.is_zero(),
-        documents: vec![Arc::new(OpenApiEndpoints(open_api))],
+        documents,
     };
     let extensions = server(&extensions, None, None);
     let kube_server = server(&kube, Some(extensions), None);

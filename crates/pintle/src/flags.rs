@@ -4,7 +4,8 @@ use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
     AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
-    FeatureGates, Options, ServingOptions, StorageBackend, StorageMediaType, WatchCache,
+    FeatureGates, Options, ServiceAccountOptions, ServingOptions, StorageBackend, StorageMediaType,
+    WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -58,6 +59,7 @@ fn command() -> Command {
         .subcommand(snapshot::command())
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
+        .args(ServiceAccountOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -186,6 +188,7 @@ fn read(matches: &ArgMatches) -> Flags {
     for (name, option) in paths {
         *option = matches.get_one(name).cloned();
     }
+    options.service_accounts = ServiceAccountOptions::read(matches);
     set(matches, "data-dir", &mut options.data_dir);
     options.etcd_servers = matches.get_many("etcd-servers").into_iter().flatten().cloned().collect();
     set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);

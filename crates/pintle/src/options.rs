@@ -3,7 +3,7 @@
 
 use crate::{
     AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
-    ServingOptions, WatchCache,
+    ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
@@ -119,6 +119,8 @@ pub struct Options {
     pub token_auth_file: Option<PathBuf>,
     /// Who decides what users may do.
     pub authorization: AuthorizationOptions,
+    /// Tokens of service accounts and of nodes that join.
+    pub service_accounts: ServiceAccountOptions,
     /// Who else is believed to be who they say.
     pub authentication: AuthenticationOptions,
     /// How the port is served.
@@ -175,6 +177,7 @@ impl Default for Options {
             client_ca_file: None,
             token_auth_file: None,
             authorization: AuthorizationOptions::default(),
+            service_accounts: ServiceAccountOptions::default(),
             authentication: AuthenticationOptions::default(),
             serving: ServingOptions::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),

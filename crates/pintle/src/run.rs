@@ -12,6 +12,7 @@ use crate::{
     kubeconfig::kubeconfig,
     secure_serving::SecureServing,
     storage_options::{storage_factory, warn_of_unused_overrides},
+    tokens::Tokens,
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
@@ -67,6 +68,9 @@ pub enum RunError {
     /// An option's value makes no sense.
     #[error("{0}")]
     Options(String),
+    /// The keys of service-account tokens cannot be used.
+    #[error("keys of service-account tokens: {0}")]
+    TokenKeys(#[from] pintle_service_account::TokenKeysError),
     /// A snapshot is being restored, or was in part.
     #[error(
         "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
@@ -170,6 +174,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
     let auditor = options.audit.auditor(&audit_metrics)?;
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
+    let tokens = Tokens::load(&options)?;
     let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
     let transport = options.serving.transport_filters().map_err(RunError::Options)?;
     let authorization = Authorization::load(&options)?;
@@ -186,7 +191,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let factory = Arc::new(factory);
     let authorizer = authorization.authorizer();
     let rbac = &authorization.rbac;
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, rbac, &stopping)?;
+    let chain =
+        chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, rbac, &stopping)?;
     let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
@@ -200,8 +206,13 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
-    let authentication =
-        Authentication::new(&options, &secure_serving, &chain.metrics, OwnTokens::default())?;
+    let own_tokens = OwnTokens {
+        authenticators: tokens.authenticators(&options, &chain)?,
+        issuers: options.service_accounts.issuers.clone(),
+        audiences: options.service_accounts.audiences().to_vec(),
+    };
+    let authentication = Authentication::new(&options, &secure_serving, &chain.metrics, own_tokens)?;
+    tokens.reviewer.set_authenticator(authentication.tokens);
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
         auditor: auditor.clone(),

@@ -67,6 +67,7 @@ pub(super) async fn serve(
     }
     dedup_owner_references(exchange, &mut object);
     default_by_schema(&mut object, schema);
+    creater.set_defaults(&mut object);
     manage(exchange, &options.field_manager, kind, schema, &mut object);
     let context = exchange.context(options.dry_run);
     let object = exchange.admit(Operation::Create, kind, &context, object, None).await?;
