@@ -44,6 +44,11 @@ impl Auditor {
         self.metrics.rejected();
     }
 
+    /// Whether telling of a request can take longer than writing to a file.
+    pub(crate) fn waits(&self) -> bool {
+        self.backends.iter().any(Backend::waits)
+    }
+
     pub(crate) fn encode(&self, event: &Event) -> Encoded {
         self.metrics.event();
         Encoded::new(event, self.has_legacy, self.max_event_size)

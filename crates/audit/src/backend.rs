@@ -152,6 +152,11 @@ impl Backend {
         }
     }
 
+    /// Whether requests wait for somebody else's answer.
+    pub(crate) fn waits(&self) -> bool {
+        matches!((&self.delivery, &*self.target), (Delivery::Blocking { .. }, Target::Webhook(_)))
+    }
+
     pub(crate) fn max_event_size(&self) -> Option<usize> {
         self.truncate.map(|truncate| truncate.max_event_size)
     }

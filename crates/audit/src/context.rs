@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use pintle_machinery::{Status, UserInfo, Value, ValueExt};
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
+use tokio::task::JoinHandle;
 
 /// What is known of a request before anybody serves it.
 #[derive(Debug, Clone)]
@@ -176,13 +177,24 @@ impl AuditContext {
         }
     }
 
+    /// As [`AuditContext::process`], for a request that is served: all backends are told, also when the future is dropped.
+    pub async fn process_to_end(self: &Arc<Self>, stage: Stage) {
+        // What does not wait is not dropped on its way, and needs no task.
+        if !self.auditor.waits() {
+            self.process(stage).await;
+        } else if let Some(telling) = self.process_detached(stage)
+            && let Err(error) = telling.await
+        {
+            tracing::error!(%error, "telling of a request ended unexpectedly");
+        }
+    }
+
     /// As [`AuditContext::process`], for who cannot wait: the backends are told by a task of its own. To be called on the
     /// runtime.
-    pub fn process_detached(self: &Arc<Self>, stage: Stage) {
-        if let Some(encoded) = self.encode(stage) {
-            let context = self.clone();
-            tokio::spawn(async move { context.auditor.send(&encoded).await });
-        }
+    pub fn process_detached(self: &Arc<Self>, stage: Stage) -> Option<JoinHandle<bool>> {
+        let encoded = self.encode(stage)?;
+        let context = self.clone();
+        Some(tokio::spawn(async move { context.auditor.send(&encoded).await }))
     }
 
     fn encode(&self, stage: Stage) -> Option<Encoded> {

@@ -62,13 +62,13 @@ impl Filter for Audit {
             Err(panic) => {
                 open.context = None;
                 context.set_response_status(&panicked(&*panic));
-                context.process(Stage::Panic).await;
+                context.process_to_end(Stage::Panic).await;
                 resume_unwind(panic);
             }
         };
         let response = note_response(&context, response, is_api, is_long_running).await;
         if is_long_running {
-            context.process(Stage::ResponseStarted).await;
+            context.process_to_end(Stage::ResponseStarted).await;
             open.is_started = true;
         }
         if matches!(response.body(), Body::Stream(_)) {
@@ -134,7 +134,7 @@ pub(super) async fn refused(
     let info = info_of(request);
     let Some(context) = begin(auditor, request, &info, None) else { return refuse() };
     let response = note_response(&context, refuse(), is_api(request, &info), false).await;
-    context.process(Stage::ResponseStarted).await;
+    context.process_to_end(Stage::ResponseStarted).await;
     response
 }
 
@@ -217,7 +217,7 @@ struct Open {
 impl Open {
     async fn finish(mut self) {
         if let Some(context) = self.context.take() {
-            context.process(Stage::ResponseComplete).await;
+            context.process_to_end(Stage::ResponseComplete).await;
         }
     }
 }
@@ -244,9 +244,9 @@ impl Drop for Open {
             return;
         }
         if self.is_long_running && !self.is_started {
-            context.process_detached(Stage::ResponseStarted);
+            drop(context.process_detached(Stage::ResponseStarted));
         }
-        context.process_detached(Stage::ResponseComplete);
+        drop(context.process_detached(Stage::ResponseComplete));
     }
 }
 
