@@ -154,6 +154,7 @@ pub(super) async fn patch(
     let encoder = encoder(exchange)?;
     let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
     let body = body.read().await?;
+    exchange.note_patch(&body);
     let patch = Patch::parse(exchange, &body)?;
     let kind = exchange.resource.resource.group_version_kind();
     let store = exchange.store()?;
