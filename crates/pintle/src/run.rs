@@ -180,10 +180,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer = authorization.authorizer();
-    let rbac = &authorization.rbac;
     let chain =
-        chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, rbac, &stopping)?;
+        chain::build(&options, address.port(), network, &factory, &authorization, &tokens, &stopping)?;
     let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
@@ -207,7 +205,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         authenticator: authentication.authenticator,
         request_headers: authentication.request_headers,
         transport,
-        authorizer,
+        authorizer: authorization.authorizer(),
         request_timeout: options.request_timeout,
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
@@ -227,7 +225,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         })
         .await?;
     // The first request is judged by the roles that were just made.
-    rbac.catch_up().await;
+    authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     background.extend(chain.api_extensions.into_tasks());
     background.extend(informers);
