@@ -23,7 +23,6 @@ use pintle_apiserver::{
     registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer, PlainEndpoints},
 };
-use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use serde_json::{Value, json};
 use std::{

@@ -189,8 +189,6 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer = authorization.authorizer();
-    let rbac = &authorization.rbac;
     let chain =
         chain::build(&options, address.port(), network, &factory, &authorization, &tokens, &stopping)?;
     let informers = authorization.follow(&chain, &stopping)?;
@@ -219,7 +217,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         authenticator: authentication.authenticator,
         request_headers: authentication.request_headers,
         transport,
-        authorizer,
+        authorizer: authorization.authorizer(),
         request_timeout: options.request_timeout,
         flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
         max_requests_in_flight: options.max_requests_inflight,
@@ -240,7 +238,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         })
         .await?;
     // The first request is judged by the roles that were just made.
-    rbac.catch_up().await;
+    authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     if let Some(parts) = &chain.flow_control {
         background.extend(parts.start(&stopping).await?);
