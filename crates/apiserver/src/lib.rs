@@ -7,6 +7,7 @@ pub mod discovery;
 pub mod endpoints;
 pub mod errors;
 pub mod filters;
+pub mod flow_control_endpoints;
 pub mod health;
 pub mod metrics;
 pub mod negotiation;

@@ -17,7 +17,7 @@ mod update;
 mod watch;
 
 use crate::{
-    filters::authorize,
+    filters::{WatchTicket, authorize},
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{ManagedWrite, Store, Stores, VersionedResource},
@@ -67,6 +67,8 @@ pub(crate) struct Exchange<'a> {
     group_version: GroupVersion,
     now: Timestamp,
     warnings: Warnings,
+    /// What flow control wants to hear of a watch.
+    watch_ticket: Option<Arc<WatchTicket>>,
 }
 
 impl Exchange<'_> {
@@ -260,6 +262,7 @@ impl ApiEndpoints {
             group_version: GroupVersion::new(&*info.api_group, &*info.api_version),
             now: Timestamp::now(),
             warnings: Warnings::default(),
+            watch_ticket: parts.extensions.get().cloned(),
         };
         exchange.warnings.extend(resource.resource.deprecation.clone());
         let action = action(&exchange, &parts.method);
