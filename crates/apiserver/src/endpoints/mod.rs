@@ -9,6 +9,7 @@ pub mod encoding;
 mod get;
 mod list;
 mod patch;
+mod patched_text;
 mod scale;
 mod selection;
 mod subresource;
