@@ -124,7 +124,8 @@ mod tests {
     fn names_are_users_and_organizations_are_groups() {
         let authority = Authority::new("ca");
         let leaf = authority.sign(&Wanted::client("jane").name(DnType::OrganizationName, "developers"));
-        let user = check(&[&Authority::new("other"), &authority], std::slice::from_ref(&leaf)).unwrap().unwrap();
+        let user =
+            check(&[&Authority::new("other"), &authority], std::slice::from_ref(&leaf)).unwrap().unwrap();
         assert_eq!(user.name, "jane");
         assert_eq!(user.groups, ["developers", "system:authenticated"]);
         let credential = &user.extra["authentication.kubernetes.io/credential-id"][0];
