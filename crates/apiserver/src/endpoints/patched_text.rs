@@ -82,8 +82,37 @@ impl Touched {
 fn write_part(out: &mut Vec<u8>, touched: Option<&Touched>, value: &Value, schema: Option<SchemaRef<'_>>) {
     match (touched, schema) {
         (Some(touched), schema) => touched.write(out, value, schema),
-        (None, Some(schema)) if !value.is_null() => json::encode_to(out, value, schema),
-        (None, _) => out.extend_from_slice(&json::encode_any(value)),
+        (None, Some(schema)) => write_untouched(out, value, schema),
+        (None, None) => out.extend_from_slice(&json::encode_any(value)),
+    }
+}
+
+/// Structs have the order of their fields; the encoder knows that of whole structs only.
+fn write_untouched(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
+    match (schema.ty(), value) {
+        (Type::List, Value::Array(items)) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                write_untouched(out, item, schema.item());
+            }
+            out.push(b']');
+        }
+        (Type::Map, Value::Object(members)) => {
+            out.push(b'{');
+            for (index, (name, member)) in members.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                json::write_string(out, name);
+                out.push(b':');
+                write_untouched(out, member, schema.value());
+            }
+            out.push(b'}');
+        }
+        (_, value) => json::encode_to(out, value, schema),
     }
 }
 
