@@ -31,6 +31,11 @@ impl RuntimeConfig {
         }
     }
 
+    /// What is said under a key, word for word.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
     /// The versions that are named, each with the resource where one is named, and its value.
     fn names(&self) -> impl Iterator<Item = (&str, Result<Name, ()>, &str)> {
         let is_word = |key: &str| WORDS.iter().any(|(word, _)| *word == key);

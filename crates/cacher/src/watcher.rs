@@ -122,6 +122,11 @@ impl Watcher {
         }
     }
 
+    /// Whether there are still objects to be delivered of the state that the watch begins with.
+    pub fn is_delivering_state(&self) -> bool {
+        self.initial.is_some()
+    }
+
     #[cfg(test)]
     pub(crate) fn target(&self) -> &Arc<WatchTarget> {
         &self.target

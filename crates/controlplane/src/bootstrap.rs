@@ -3,8 +3,8 @@
 use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
-    Config, cluster_authentication, identity_lease, kubernetes_service, priority_classes, rbac_policy,
-    service_cidr, system_namespaces,
+    Config, cluster_authentication, flow_control, identity_lease, kubernetes_service, priority_classes,
+    rbac_policy, service_cidr, system_namespaces,
 };
 use jiff::Timestamp;
 use pintle_machinery::Status;
@@ -29,6 +29,7 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
         unless_off(service),
         unless_off(system_namespaces::reconcile(registry)),
         unless_off(priority_classes::reconcile(registry)),
+        unless_off(flow_control::reconcile(registry)),
         unless_off(rbac_policy::reconcile(registry)),
         unless_off(cluster_authentication::reconcile(registry, config, now)),
         unless_off(identity_lease::renew(registry, config, now)),

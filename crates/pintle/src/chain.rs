@@ -2,13 +2,16 @@
 
 use crate::{
     Options,
+    auto_registration::auto_registration,
     enablement::{self, Enabled},
+    flow_control::{self, FlowControlParts},
     openapi_endpoints::OpenApiEndpoints,
     openid_endpoints::OpenIdEndpoints,
     run::RunError,
     tokens::Tokens,
 };
 use pintle_admission::AdmissionChain;
+use pintle_aggregator::AutoRegistration;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
@@ -23,7 +26,13 @@ use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
 use pintle_rbac::Rbac;
 use serde_json::{Value, json};
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -33,11 +42,17 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    /// Whether the objects of a fresh server are there.
+    pub(crate) bootstrapped: Arc<AtomicBool>,
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
+    /// What registers that which is served, where API services are.
+    pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
+    /// What decides which requests are served, unless that is switched off.
+    pub(crate) flow_control: Option<FlowControlParts>,
 }
 
 /// Builds aggregator → kube API server → API extensions over one store.
@@ -118,6 +133,17 @@ pub(crate) fn build(
             false => Err("definitions are not known yet".to_owned()),
         }),
     );
+    let bootstrapped = Arc::new(AtomicBool::new(false));
+    let is_bootstrapped = bootstrapped.clone();
+    health.add(
+        "poststarthook/rbac/bootstrap-roles",
+        CheckScope::Always,
+        Arc::new(move || match is_bootstrapped.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the default roles are not made yet".to_owned()),
+        }),
+    );
+    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions, &health);
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -132,7 +158,9 @@ pub(crate) fn build(
     let open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
+    let flow_control = flow_control::build(options, &all_stores, &kube, &metrics, &health, shutdown)?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
+    documents.extend(flow_control.as_ref().map(FlowControlParts::endpoints));
     if let Some(open_id) = open_id {
         documents.push(Arc::new(open_id));
     }
@@ -155,7 +183,19 @@ pub(crate) fn build(
     let server = server(&aggregator, Some(kube_server), Some(front));
     let registered = metrics.register(api_extensions.metrics());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    Ok(Chain { server, stores: kube, all_stores, metrics, health, network, api_extensions, storage_sizes })
+    Ok(Chain {
+        server,
+        stores: kube,
+        all_stores,
+        metrics,
+        health,
+        bootstrapped,
+        network,
+        api_extensions,
+        auto_registration,
+        storage_sizes,
+        flow_control,
+    })
 }
 
 /// The answer to `/version`: the API version that is served, and which build serves it.

@@ -4,8 +4,8 @@ use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
     AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
-    FeatureGates, Options, ServiceAccountOptions, ServingOptions, StorageBackend, StorageMediaType,
-    WatchCache,
+    FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend,
+    StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -60,6 +60,7 @@ fn command() -> Command {
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
+        .args(PriorityAndFairnessOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -251,6 +252,7 @@ fn read(matches: &ArgMatches) -> Flags {
     options.authorization = AuthorizationOptions::read(matches);
     options.authentication = AuthenticationOptions::read(matches);
     options.serving = ServingOptions::read(matches);
+    options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::{
     AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
-    ServiceAccountOptions, ServingOptions, WatchCache,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
@@ -131,9 +131,11 @@ pub struct Options {
     pub service_node_port_range: String,
     /// How long a request may take that is not long-running.
     pub request_timeout: Duration,
-    /// How many reads may be in flight.
+    /// Whether and how requests share the server.
+    pub priority_and_fairness: PriorityAndFairnessOptions,
+    /// How many reads may be in flight; with priority and fairness, a summand of how many requests may be.
     pub max_requests_inflight: usize,
-    /// How many writes may be in flight.
+    /// The same of writes.
     pub max_mutating_requests_inflight: usize,
     /// What is told of requests, and to whom.
     pub audit: AuditOptions,
@@ -183,6 +185,7 @@ impl Default for Options {
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),
+            priority_and_fairness: PriorityAndFairnessOptions::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             audit: AuditOptions::default(),

@@ -221,6 +221,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         transport,
         authorizer,
         request_timeout: options.request_timeout,
+        flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
@@ -241,6 +242,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     // The first request is judged by the roles that were just made.
     rbac.catch_up().await;
     let mut background = vec![controllers];
+    if let Some(parts) = &chain.flow_control {
+        background.extend(parts.start(&stopping).await?);
+    }
+    let registration = chain.auto_registration.clone().map(|registration| registration.start(&stopping));
+    background.extend(registration);
     background.extend(chain.api_extensions.into_tasks());
     background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));

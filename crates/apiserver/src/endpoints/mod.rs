@@ -16,7 +16,7 @@ mod update;
 mod watch;
 
 use crate::{
-    filters::authorize,
+    filters::{WatchTicket, authorize},
     negotiation::{self, Accepted, Offers},
     query::Query,
     registry::{ManagedWrite, Store, Stores, VersionedResource},
@@ -71,6 +71,8 @@ pub(crate) struct Exchange<'a> {
     warnings: Warnings,
     /// What is told of the request, if anything is.
     audit: Option<Arc<AuditContext>>,
+    /// What flow control wants to hear of a watch.
+    watch_ticket: Option<Arc<WatchTicket>>,
 }
 
 impl Exchange<'_> {
@@ -308,6 +310,7 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
+            watch_ticket: parts.extensions.get().cloned(),
         };
         exchange.note_deprecation();
         exchange.warnings.extend(resource.resource.deprecation.clone());

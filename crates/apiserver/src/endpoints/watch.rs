@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     body::Body,
+    filters::WatchTicket,
     negotiation::{Accepted, MediaType, Offers, Transform},
     registry::VersionedResource,
     response::{Response, with_content_type},
@@ -90,6 +91,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         deadline,
         watcher: None,
         failed: None,
+        ticket: exchange.watch_ticket.clone(),
     };
     match store.cacher().watch(watch_options).await {
         Ok(watcher) => stream.watcher = Some(watcher),
@@ -100,6 +102,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         }
         Err(error) => stream.failed = Some(crate::errors::cacher(error)),
     }
+    stream.note_progress();
     let body = Body::stream(futures_util::stream::unfold(stream, |mut stream| async move {
         let frame = stream.next().await?;
         Some((frame, stream))
@@ -134,6 +137,8 @@ struct WatchStream {
     deadline: Instant,
     watcher: Option<Watcher>,
     failed: Option<Status>,
+    /// Says to flow control that the watch goes on, and when it has begun.
+    ticket: Option<Arc<WatchTicket>>,
 }
 
 impl WatchStream {
@@ -157,6 +162,7 @@ impl WatchStream {
             if !more {
                 self.watcher = None;
             }
+            self.note_progress();
             let items = std::mem::take(&mut self.items);
             let frames = match self.convert(&items).await {
                 Ok(()) => self.frames(&items),
@@ -171,6 +177,14 @@ impl WatchStream {
                     return Some(self.error_frame(&status));
                 }
             }
+        }
+    }
+
+    /// Tells flow control when the state is delivered that the watch begins with: from then on it costs next to nothing.
+    fn note_progress(&self) {
+        let is_beginning = self.watcher.as_ref().is_some_and(Watcher::is_delivering_state);
+        if let Some(ticket) = self.ticket.as_ref().filter(|_| !is_beginning) {
+            ticket.initialized();
         }
     }
 

@@ -7,7 +7,9 @@
 
 mod response_object;
 
-use super::{Filter, Next, audit_id::Arrival, authorization::user_of, request_info::info_of};
+use super::{
+    Filter, Next, audit_id::Arrival, authorization::user_of, request_info::info_of, timeout::RequestDeadline,
+};
 use crate::{
     body::Body,
     request::Request,
@@ -38,10 +40,6 @@ pub(super) struct Audit {
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteAddress(pub SocketAddr);
 
-/// When the time of a request is over, for who is asked why it ended.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline(pub(super) Instant);
-
 impl Filter for Audit {
     async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
         let info = info_of(&request);
@@ -55,7 +53,8 @@ impl Filter for Audit {
         let is_api = is_api(&request, &info);
         let is_long_running = info.is_long_running();
         request.extensions_mut().insert(context.clone());
-        let deadline = request.extensions().get::<Deadline>().map(|deadline| deadline.0);
+        let deadline = request.extensions().get::<RequestDeadline>();
+        let deadline = deadline.map(|deadline| deadline.received + deadline.limit);
         let mut open = Open { context: Some(context.clone()), is_long_running, is_started: false, deadline };
         let response = match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(response) => response,

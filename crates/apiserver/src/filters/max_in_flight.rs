@@ -34,17 +34,17 @@ impl Filter for MaxInFlight {
         let permits = if reads { &self.reads } else { &self.writes };
         let Some(permits) = permits else { return next.call(request).await };
         let Ok(_permit) = permits.try_acquire() else {
-            return too_many_requests();
+            return too_many_requests(1);
         };
         next.call(request).await
     }
 }
 
 /// The reference answers in plain text here, unlike everywhere else: there may be no time to encode anything.
-fn too_many_requests() -> Response {
+pub(super) fn too_many_requests(retry_after: u64) -> Response {
     let mut response = text(429, "Too many requests, please try again later.\n");
     let headers = response.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

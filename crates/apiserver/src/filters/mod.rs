@@ -12,6 +12,7 @@ mod impersonation;
 mod instrumentation;
 mod max_in_flight;
 mod panic_recovery;
+mod priority_and_fairness;
 mod request_info;
 mod timeout;
 
@@ -21,6 +22,7 @@ pub use authorization::forbidden;
 use http::HeaderValue;
 use pintle_audit::Auditor;
 use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
+use pintle_flowcontrol::FlowControl;
 use regex::Regex;
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 use tower::{
@@ -30,6 +32,7 @@ use tower::{
 
 pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
+pub(crate) use priority_and_fairness::WatchTicket;
 
 /// A handler of requests that cannot fail: failures are responses.
 pub type Handler = BoxCloneSyncService<Request, Response, Infallible>;
@@ -53,9 +56,11 @@ pub struct ChainConfig {
     pub authorizer: Arc<dyn Authorizer>,
     /// How long a request may take that is not long-running.
     pub request_timeout: Duration,
-    /// How many reads may be in flight.
+    /// Who decides which requests are served, wait or are refused; `None` leaves it to the two limits below.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// How many reads may be in flight, without flow control.
     pub max_requests_in_flight: usize,
-    /// How many writes may be in flight.
+    /// How many writes may be in flight, without flow control.
     pub max_mutating_requests_in_flight: usize,
 }
 
@@ -84,6 +89,11 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         .then(|| FilterLayer::new(cors::Cors { allowed_origins: cors_allowed_origins }));
     let authentication =
         authentication::Authentication::new(config.authenticator, config.request_headers, auditor.clone());
+    let max_in_flight =
+        config.flow_control.is_none().then(|| max_in_flight::MaxInFlight::new(limits.0, limits.1));
+    let priority_and_fairness = config.flow_control.map(|flow_control| {
+        priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
+    });
     let service = ServiceBuilder::new()
         .layer(FilterLayer::new(audit_id::AuditId))
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
@@ -99,8 +109,12 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
             config.authorizer.clone(),
             config.metrics.clone(),
         )))
-        .layer(FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)))
-        .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
+        .layer(option_layer(priority_and_fairness.map(FilterLayer::new)))
+        .layer(option_layer(max_in_flight.map(FilterLayer::new)))
+        .layer(FilterLayer::new(authorization::Authorization {
+            authorizer: config.authorizer,
+            metrics: config.metrics,
+        }))
         .service(handler);
     BoxCloneSyncService::new(service)
 }

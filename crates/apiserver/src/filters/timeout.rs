@@ -4,8 +4,7 @@
 //! object that is not stored yet, such as an address, and has to keep them or give them back.
 
 use super::{
-    Filter, Next,
-    audit::{self, Deadline},
+    Filter, Next, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -20,11 +19,21 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tokio::sync::watch;
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
     /// Is told of requests that get no further.
     pub(super) auditor: Option<Arc<Auditor>>,
+}
+
+/// When a request has to be answered; on every request that is not long-running.
+#[derive(Clone, Copy)]
+pub(super) struct RequestDeadline {
+    /// When it came.
+    pub(super) received: Instant,
+    /// How long it may take from then on.
+    pub(super) limit: Duration,
 }
 
 impl Filter for RequestTimeout {
@@ -47,9 +56,7 @@ impl Filter for RequestTimeout {
                 }
             }
         }
-        if self.auditor.is_some() {
-            request.extensions_mut().insert(Deadline(Instant::now() + limit));
-        }
+        request.extensions_mut().insert(RequestDeadline { received: Instant::now(), limit });
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer =
             async move { if is_read { next.call(request).await } else { finish(next, request).await } };
@@ -62,8 +69,22 @@ impl Filter for RequestTimeout {
     }
 }
 
+/// Whether anybody waits for the answer to a write: who only waits for its turn need not go on when nobody does.
+#[derive(Clone)]
+pub(super) struct Client(watch::Receiver<()>);
+
+impl Client {
+    /// Waits until nobody waits any more.
+    pub(super) async fn gone(mut self) {
+        // Nothing is ever sent: the channel ends when the future of the answer is dropped.
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
 /// Answers a request on a task of its own, which goes on when nobody waits for the answer.
-async fn finish(next: impl Next, request: Request) -> Response {
+async fn finish(next: impl Next, mut request: Request) -> Response {
+    let (_waits, client) = watch::channel(());
+    request.extensions_mut().insert(Client(client));
     match tokio::spawn(async move { next.call(request).await }).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {

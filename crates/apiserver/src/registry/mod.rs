@@ -3,11 +3,13 @@
 //! A [`Store`] serves one stored resource for all its versions; a [`Stores`] is all of them, and what strategies,
 //! admission and controllers see of one another's objects.
 
+mod changes;
 mod codec;
 mod create;
 mod custom_resources;
 mod delete;
 mod field_manager;
+mod resource_stats;
 mod revision;
 mod storage_codec;
 mod storage_factory;
@@ -16,11 +18,13 @@ mod stores;
 mod update;
 mod versions;
 
+pub use changes::changes;
 pub use codec::{ObjectCodec, TypeSchema};
 pub use create::{AcceptAll, Validation};
 pub use custom_resources::CustomResource;
 pub use delete::Deleted;
 pub use field_manager::ManagedWrite;
+pub use resource_stats::StoredResourceStats;
 pub use revision::{remove_revision, splice_revision};
 pub use storage_codec::{StorageCodec, StorageMediaType};
 pub use storage_factory::{Engine, ResourceTransformers, StorageFactory};

@@ -8,9 +8,10 @@
 
 mod connection;
 pub mod tls;
+mod unread;
 
 use crate::{
-    body::{Body, RequestBody},
+    body::Body,
     filters::{Handler, PeerCertificates, RemoteAddress},
     response::Response,
 };
@@ -28,9 +29,9 @@ use tokio::{
     sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 pub use connection::ConnectionHandle;
+pub use unread::LentBody;
 
 /// How a socket is served.
 pub struct ServingConfig {
@@ -128,15 +129,16 @@ async fn connection(
     let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
     let tracked = handle.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut request = request.map(RequestBody::Incoming);
-        request.extensions_mut().insert(remote);
-        if let Some(certificates) = &certificates {
-            request.extensions_mut().insert(certificates.clone());
-        }
-        request.extensions_mut().insert(tracked.clone());
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
-        let answer = handler.clone().call(request);
+        let (certificates, tracked) = (certificates.clone(), tracked.clone());
+        let answer = unread::answer(handler.clone(), request, move |request| {
+            if let Some(certificates) = certificates {
+                request.extensions_mut().insert(certificates);
+            }
+            request.extensions_mut().insert(tracked);
+            request.extensions_mut().insert(remote);
+        });
         async move {
             answer.await.map(|response| {
                 let active = active.answered();

@@ -130,6 +130,7 @@ async fn a_bad_configuration_is_told_at_the_start() {
     for (text, expected) in [
         ("api/all=false", "invalid runtime-config with only api/all=false"),
         ("nope/v1=true", "unknown api groups nope/v1"),
+        ("api/ga=false", "--runtime-config=api/ga=false conflicts with --enable-priority-and-fairness=true"),
         ("apps/v7=true", "group version apps/v7 that has not been registered"),
     ] {
         let mut options = options(dir.path());
@@ -141,7 +142,12 @@ async fn a_bad_configuration_is_told_at_the_start() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_its_usual_groups_starts() {
-    let server = server("api/ga=false,/v1/configmaps=true,/v1/namespaces=true").await;
+    let server = Server::start_with(|options| {
+        options.runtime_config.add("api/ga=false,/v1/configmaps=true,/v1/namespaces=true");
+        // It needs objects of a group that is off.
+        options.priority_and_fairness.enabled = false;
+    })
+    .await;
     assert_eq!(names(&server, "/api/v1", "resources").await[0], "configmaps");
     server.send("POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}").await;
     server.assert_lives().await;

@@ -6,12 +6,15 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod flood;
 mod harness;
 mod peers;
 
+mod api_services;
 mod apply;
 mod audit;
 mod authentication;
+mod authorization;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
@@ -27,10 +30,12 @@ mod lists;
 mod objects;
 mod openapi;
 mod overload;
+mod rbac;
 mod robustness;
 mod statuses;
 mod tables;
 mod takeover;
+mod tokens;
 mod transport;
 mod uncached;
 mod watches;

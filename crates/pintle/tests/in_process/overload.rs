@@ -22,12 +22,13 @@ use tokio::sync::Semaphore;
 use tower::{Service, service_fn, util::BoxCloneSyncService};
 
 /// The token is the user's name; `root` is a master.
-struct ByName;
+pub(crate) struct ByName;
 
 impl Authenticator for ByName {
     fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
         let name = credentials.bearer_token.unwrap_or("system:anonymous").to_owned();
-        let groups = if name == "root" { vec!["system:masters".to_owned()] } else { Vec::new() };
+        let group = if name == "root" { "system:masters" } else { "system:authenticated" };
+        let groups = vec![group.to_owned()];
         let user = Arc::new(UserInfo { name, groups, ..UserInfo::default() });
         Box::pin(ready(Ok(Some(Authenticated { user, ..Authenticated::default() }))))
     }
@@ -52,6 +53,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         transport: Default::default(),
         authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
+        flow_control: None,
         max_requests_in_flight: reads,
         max_mutating_requests_in_flight: writes,
     };

@@ -6,7 +6,7 @@ use pintle_harness::{OTHER_TOKEN, Server, wait_for};
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
 };
@@ -16,7 +16,8 @@ const LARGE: &str = "/openapi/v2";
 
 #[test]
 fn requests_above_the_limit_are_told_to_come_again_and_masters_are_not() -> Result {
-    let server = Server::start(config()?.flag("--max-requests-inflight=1"))?;
+    let config = config()?.flag("--max-requests-inflight=1").flag("--enable-priority-and-fairness=false");
+    let server = Server::start(config)?;
     let stranger = server.client()?.with_token(OTHER_TOKEN);
     let stop = Arc::new(AtomicBool::new(false));
     let others: Vec<_> = (0..8)
@@ -47,5 +48,54 @@ fn requests_above_the_limit_are_told_to_come_again_and_masters_are_not() -> Resu
     assert!(text.contains("Too many requests, please try again later."), "{text}");
     assert_eq!(masters, [200; 20]);
     assert_eq!(stranger.get(LARGE)?.status, 200, "the limit is of requests in flight only");
+    Ok(())
+}
+
+/// Many clients of one user that ask for all they can, one after the other on their connections, also when they are
+/// refused.
+#[test]
+fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
+    let few = ["--max-requests-inflight=20", "--max-mutating-requests-inflight=5"];
+    let server = Server::start(few.iter().fold(config()?, |config, flag| config.flag(*flag)))?;
+    let flooding = server.client()?.with_token(OTHER_TOKEN);
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let flood: Vec<_> = (0..48)
+        .map(|_| {
+            let (flooding, stop, answered) = (flooding.clone(), Arc::clone(&stop), Arc::clone(&answered));
+            thread::spawn(move || {
+                let mut connection = flooding.connect().unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = connection.request("GET", LARGE, &[], b"").map(|response| response.status);
+                    assert!(matches!(answer, Ok(200 | 429)), "{answer:?}");
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    let mut quiet = server.anonymous_client()?.connect()?;
+    let mut ask = |path: &str| quiet.request("GET", path, &[], b"").map(|response| response.status);
+    let mut others = Vec::new();
+    let mut memory = Vec::new();
+    for round in 1..=3 {
+        // Others are served all the time that the flood lasts.
+        while answered.load(Ordering::Relaxed) < round * 1000 {
+            others.extend([ask("/version")?, ask("/readyz")?, ask("/healthz")?]);
+        }
+        memory.push(server.memory_kb("VmRSS")?);
+    }
+    let levels = server.client()?.get("/debug/api_priority_and_fairness/dump_priority_levels")?.text();
+    stop.store(true, Ordering::Relaxed);
+    for flooding in flood {
+        flooding.join().map_err(|_| "a request of the flood was answered with something else")?;
+    }
+    assert!(others.len() > 30 && others.iter().all(|status| *status == 200), "{others:?}");
+    let row = levels.lines().find(|line| line.starts_with("global-default,")).unwrap();
+    let cells: Vec<&str> = row.split(',').map(str::trim).collect();
+    let (waiting, executing): (u64, u64) = (cells[4].parse()?, cells[5].parse()?);
+    assert!(waiting <= 300 && executing <= 25, "{levels}");
+    assert!(waiting > 0, "the flood was none: {levels}");
+    // What the flood needs it needs at once; it grows no further.
+    assert!(memory[2] < memory[0] + 16 * 1024, "{memory:?}");
+    assert_eq!(server.client()?.get("/version")?.status, 200);
     Ok(())
 }

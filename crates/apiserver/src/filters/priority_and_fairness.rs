@@ -1,0 +1,184 @@
+//! Lets flow control decide when a request is served
+//! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
+//!
+//! A request has its seat until its answer is made, and sent if it is made while it is sent; a watch until it has delivered
+//! the state it begins with; both for a moment at most if the client does not read. Streams to nodes and pods are not limited: they cost the server next to nothing, and last.
+
+use super::{
+    Filter, Next,
+    authorization::user_of,
+    max_in_flight::too_many_requests,
+    request_info::{info_of, query_of},
+    timeout::{Client, RequestDeadline},
+};
+use crate::{body::Body, query::Query, request::Request, request_info::RequestInfo, response::Response};
+use http::{HeaderName, HeaderValue, Uri};
+use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
+use pintle_flowcontrol::{Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
+use pintle_machinery::UserInfo;
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub(super) struct PriorityAndFairness {
+    pub(super) flow_control: Arc<FlowControl>,
+    /// How long requests may take that are not long-running.
+    pub(super) request_timeout: Duration,
+}
+
+const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// Nobody waits longer, whatever time the request has.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+/// A request may wait for this part of the time that it has.
+const WAIT_PART: u32 = 4;
+
+/// How long a seat is kept while an answer is sent, and while a watch delivers the state it begins with. What a client
+/// does not read costs the server next to nothing, and must not cost others their turn.
+const MAX_SENDING: Duration = Duration::from_secs(1);
+
+impl Filter for PriorityAndFairness {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+        let info = info_of(&request);
+        let is_watch = info.verb == "watch";
+        if info.is_long_running() && !is_watch {
+            return next.call(request).await;
+        }
+        let attributes = Arc::new(Attributes::of(&request, info));
+        let deadline = request.extensions().get::<RequestDeadline>().copied();
+        let deadline =
+            deadline.unwrap_or(RequestDeadline { received: Instant::now(), limit: self.request_timeout });
+        let patience = (deadline.limit / WAIT_PART).min(MAX_WAIT).saturating_sub(deadline.received.elapsed());
+        let admit = self.flow_control.admit(attributes.clone(), patience);
+        let admission = match request.extensions_mut().remove::<Client>() {
+            None => admit.await,
+            Some(client) => tokio::select! {
+                biased;
+                admission = admit => admission,
+                // It leaves its queue to those whose clients are still there. Nobody reads the answer.
+                () = client.gone() => return too_many_requests(1),
+            },
+        };
+        let seat = match admission.seat {
+            Ok(seat) => seat,
+            Err(refusal) => return with_headers(too_many_requests(refusal.retry_after), &admission.flow),
+        };
+        let response = match is_watch {
+            true => {
+                let ticket = WatchTicket {
+                    seat: Mutex::new(Some(seat.hold(MAX_SENDING))),
+                    _registered: self.flow_control.register_watch(&*attributes),
+                };
+                request.extensions_mut().insert(Arc::new(ticket));
+                next.call(request).await
+            }
+            false => {
+                let response = next.call(request).await;
+                match response.body() {
+                    Body::Full(_) => response,
+                    Body::Stream(_) => {
+                        let held = seat.hold(MAX_SENDING);
+                        response.map(|body| body.with_guard(held))
+                    }
+                }
+            }
+        };
+        with_headers(response, &admission.flow)
+    }
+}
+
+/// What a watch has of flow control: a seat until it has begun, and a place among those that writes are told to, for as
+/// long as this lives. Among the extensions of the request.
+pub(crate) struct WatchTicket {
+    seat: Mutex<Option<HeldSeat>>,
+    _registered: Option<RegisteredWatch>,
+}
+
+impl WatchTicket {
+    /// The watch has begun.
+    pub(crate) fn initialized(&self) {
+        let seat = self.seat.lock().take();
+        drop(seat);
+    }
+}
+
+/// Names by their identities what a request was classified as: names would tell clients how they are thought of.
+fn with_headers(mut response: Response, flow: &Flow) -> Response {
+    for (name, uid) in [(FLOW_SCHEMA_UID, flow.schema_uid()), (PRIORITY_LEVEL_UID, flow.level_uid())] {
+        if let Ok(uid) = HeaderValue::from_str(uid) {
+            response.headers_mut().insert(name, uid);
+        }
+    }
+    response
+}
+
+/// A request as flow control sees it, also after the request itself was handed on.
+struct Attributes {
+    info: Arc<RequestInfo>,
+    query: Arc<Query>,
+    user: Arc<UserInfo>,
+    uri: Uri,
+    /// The path, where it differs from that of the address.
+    decoded: Option<String>,
+}
+
+impl Attributes {
+    fn of(request: &Request, info: Arc<RequestInfo>) -> Attributes {
+        let uri = request.uri().clone();
+        let decoded = match percent_decode_str(uri.path()).decode_utf8_lossy() {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(path) => Some(path),
+        };
+        Attributes { info, query: query_of(request), user: user_of(request), uri, decoded }
+    }
+}
+
+impl RequestAttributes for Attributes {
+    fn user(&self) -> &UserInfo {
+        &self.user
+    }
+
+    fn verb(&self) -> &str {
+        &self.info.verb
+    }
+
+    fn path(&self) -> &str {
+        self.decoded.as_deref().unwrap_or(self.uri.path())
+    }
+
+    fn is_resource_request(&self) -> bool {
+        self.info.is_resource_request
+    }
+
+    fn api_group(&self) -> &str {
+        &self.info.api_group
+    }
+
+    fn api_version(&self) -> &str {
+        &self.info.api_version
+    }
+
+    fn resource(&self) -> &str {
+        &self.info.resource
+    }
+
+    fn subresource(&self) -> &str {
+        &self.info.subresource
+    }
+
+    fn namespace(&self) -> &str {
+        &self.info.namespace
+    }
+
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    fn query(&self, parameter: &str) -> Option<&str> {
+        self.query.first(parameter)
+    }
+}

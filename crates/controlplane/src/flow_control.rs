@@ -1,0 +1,18 @@
+//! The objects of priority and fairness: those that every server has, and what all of them make of this server
+//! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
+
+mod bootstrap;
+mod controller;
+
+pub(crate) use bootstrap::reconcile;
+pub use controller::FlowControlController;
+
+use pintle_machinery::GroupResource;
+
+fn flow_schemas() -> GroupResource {
+    GroupResource::new("flowcontrol.apiserver.k8s.io", "flowschemas")
+}
+
+fn priority_levels() -> GroupResource {
+    GroupResource::new("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
+}

@@ -1,0 +1,238 @@
+//! Makes the objects take effect in this server, and tells in their status which of them cannot.
+
+use super::{flow_schemas, priority_levels};
+use futures_util::future::try_join_all;
+use jiff::Timestamp;
+use pintle_flowcontrol::{FlowControl, StatusUpdate};
+use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::format_time};
+use pintle_registry::{Registry, WriteOptions};
+use serde_json::json;
+use std::{collections::HashMap, collections::VecDeque, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::Instant};
+
+/// Whose writes these are, in `managedFields`.
+const FIELD_MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+/// How often the status of one schema is written in a minute at most: servers that do not agree would write for ever.
+const WRITES_A_MINUTE: usize = 6;
+const MINUTE: Duration = Duration::from_secs(60);
+/// How long until what failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long until what was written too often is looked at again.
+const POSTPONED: Duration = Duration::from_secs(45);
+
+/// Follows the flow schemas and priority levels of a registry.
+pub struct FlowControlController {
+    registry: Arc<dyn Registry>,
+    flow_control: Arc<FlowControl>,
+    changes: watch::Receiver<u64>,
+    /// When statuses were written in the last minute, by schema.
+    written: HashMap<String, VecDeque<Instant>>,
+}
+
+impl FlowControlController {
+    /// A controller that configures `flow_control` whenever `changes` grows.
+    pub fn new(
+        registry: Arc<dyn Registry>,
+        flow_control: Arc<FlowControl>,
+        changes: watch::Receiver<u64>,
+    ) -> FlowControlController {
+        FlowControlController { registry, flow_control, changes, written: HashMap::new() }
+    }
+
+    /// Makes the objects take effect that there are now. Statuses are left as they are.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn configure(&self) -> Result<(), Status> {
+        self.read().await.map(drop)
+    }
+
+    /// Runs until `shutdown` ends.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        tokio::select! {
+            () = self.follow() => {}
+            () = shutdown => {}
+        }
+    }
+
+    async fn follow(&mut self) {
+        loop {
+            self.changes.borrow_and_update();
+            let again = match self.sync().await {
+                Ok(false) => None,
+                Ok(true) => Some(POSTPONED),
+                Err(status) => {
+                    tracing::warn!(%status.message, "flow control could not be configured; it is tried again");
+                    Some(RETRY)
+                }
+            };
+            let pause = async {
+                match again {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = pause => {}
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings flow control and statuses up to date; says whether a status is to be written later.
+    async fn sync(&mut self) -> Result<bool, Status> {
+        let mut is_postponed = false;
+        let mut due = Vec::new();
+        for update in self.read().await? {
+            match self.may_write(&update.schema) {
+                true => due.push(update),
+                false => is_postponed = true,
+            }
+        }
+        // All at once, so that they share their syncs to disk.
+        try_join_all(due.iter().map(|update| self.write(update))).await?;
+        Ok(is_postponed)
+    }
+
+    async fn read(&self) -> Result<Vec<StatusUpdate>, Status> {
+        let (levels, schemas) = tokio::try_join!(self.list(priority_levels()), self.list(flow_schemas()))?;
+        Ok(self.flow_control.configure(levels, schemas))
+    }
+
+    async fn list(&self, resource: GroupResource) -> Result<Vec<Value>, Status> {
+        match self.registry.list(&resource, "").await {
+            // Of what is switched off there is nothing, and the mandatory objects are in force.
+            Err(status) if status == Status::no_such_resource() => Ok(Vec::new()),
+            result => result,
+        }
+    }
+
+    fn may_write(&mut self, schema: &str) -> bool {
+        let now = Instant::now();
+        self.written.retain(|_, times| {
+            while times.front().is_some_and(|then| now.duration_since(*then) > MINUTE) {
+                times.pop_front();
+            }
+            !times.is_empty()
+        });
+        let times = self.written.entry(schema.to_owned()).or_default();
+        let may = times.len() < WRITES_A_MINUTE;
+        if may {
+            times.push_back(now);
+        }
+        may
+    }
+
+    async fn write(&self, update: &StatusUpdate) -> Result<(), Status> {
+        let now = format_time(Timestamp::now());
+        let set_condition = |mut object: Value| {
+            let condition = json!({
+                "type": "Dangling",
+                "status": update.condition.status,
+                "lastTransitionTime": now,
+                "reason": update.condition.reason,
+                "message": update.condition.message,
+            });
+            let others = object.items_at("status.conditions").iter();
+            let others = others.filter(|condition| condition.str_at("type") != "Dangling").cloned();
+            let conditions: Vec<Value> = others.chain([condition]).collect();
+            object.set("status.conditions", conditions);
+            Ok(object)
+        };
+        let options = WriteOptions {
+            field_manager: FIELD_MANAGER.to_owned(),
+            subresource: "status",
+            ..WriteOptions::default()
+        };
+        let (resource, name) = (flow_schemas(), update.schema.as_str());
+        match self.registry.update(&resource, "", name, Box::new(set_condition), options).await {
+            // It was deleted.
+            Err(status) if status.reason == StatusReason::NotFound => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_flowcontrol::{
+        FlowControlConfig, FlowControlMetrics, RealClock, ResourceStats, ResourceStatsSource,
+    };
+    use pintle_registry::testing::{MemoryRegistry, now};
+
+    struct NoStats;
+
+    impl ResourceStatsSource for NoStats {
+        fn stats(&self, _: &str, _: &str) -> Option<ResourceStats> {
+            None
+        }
+    }
+
+    fn controller(registry: &Arc<MemoryRegistry>) -> FlowControlController {
+        let clock = Arc::new(RealClock::default());
+        let metrics = Arc::new(FlowControlMetrics::new(clock.clone()).unwrap());
+        let flow_control = FlowControl::new(FlowControlConfig {
+            clock,
+            server_concurrency_limit: 600,
+            stats: Arc::new(NoStats),
+            metrics,
+        });
+        FlowControlController::new(registry.clone(), flow_control, watch::channel(0).1)
+    }
+
+    fn conditions(registry: &MemoryRegistry, name: &str) -> Vec<(String, String)> {
+        let object = registry.stored(&flow_schemas(), "", name).unwrap();
+        let conditions = object.items_at("status.conditions").iter();
+        conditions
+            .map(|condition| (condition.str_at("type").to_owned(), condition.str_at("status").to_owned()))
+            .collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(one, two)| ((*one).to_owned(), (*two).to_owned())).collect()
+    }
+
+    #[test]
+    fn statuses_tell_whether_the_level_is_there() {
+        let registry = Arc::new(MemoryRegistry::default());
+        now(super::super::reconcile(&*registry)).unwrap();
+        let lost = json!({
+            "metadata": {"name": "lost"},
+            "spec": {"priorityLevelConfiguration": {"name": "nowhere"}},
+            "status": {"conditions": [{"type": "Mine", "status": "Unknown"}]},
+        });
+        now(registry.create(&flow_schemas(), "", lost, WriteOptions::default())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut controller = controller(&registry);
+        assert_eq!(runtime.block_on(controller.sync()), Ok(false));
+        assert_eq!(conditions(&registry, "probes"), pairs(&[("Dangling", "False")]));
+        assert_eq!(conditions(&registry, "lost"), pairs(&[("Mine", "Unknown"), ("Dangling", "True")]));
+        let revision = registry.revision();
+        assert_eq!(runtime.block_on(controller.sync()), Ok(false));
+        assert_eq!(registry.revision(), revision);
+    }
+
+    #[test]
+    fn a_fight_over_a_status_is_left_alone_for_a_while() {
+        let registry = Arc::new(MemoryRegistry::default());
+        now(super::super::reconcile(&*registry)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut controller = controller(&registry);
+        for turn in 0..10 {
+            let undo = |mut object: Value| {
+                object.set("status", json!({}));
+                Ok(object)
+            };
+            now(registry.update(&flow_schemas(), "", "probes", Box::new(undo), WriteOptions::default()))
+                .unwrap();
+            assert_eq!(runtime.block_on(controller.sync()), Ok(turn >= WRITES_A_MINUTE));
+        }
+        assert!(conditions(&registry, "probes").is_empty());
+        assert_eq!(conditions(&registry, "exempt").len(), 1);
+    }
+}

@@ -1,0 +1,267 @@
+//! Flow control as requests meet it: classified, estimated, queued, let in or refused.
+
+use crate::{
+    WatchTracker,
+    borrowing::ADJUSTMENT_PERIOD,
+    clock::Clock,
+    configuration::{Classification, Levels, StatusUpdate},
+    held_seat::HeldSeats,
+    level::{Flow, PriorityLevel},
+    metrics::FlowControlMetrics,
+    queue_set::{Arrival, Decision, RejectReason},
+    request::RequestAttributes,
+    watch_tracker::RegisteredWatch,
+    work::{ResourceStatsSource, WorkEstimator},
+};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use pintle_machinery::Value;
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::Notify;
+
+/// What flow control is made of.
+pub struct FlowControlConfig {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// How many seats the server has: `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    pub server_concurrency_limit: u64,
+    /// Knows how many objects there are.
+    pub stats: Arc<dyn ResourceStatsSource>,
+    /// Counters.
+    pub metrics: Arc<FlowControlMetrics>,
+}
+
+/// Decides for every request whether and when it is served.
+///
+/// Lock order: the levels, then the queues of one level. A request takes the latter alone.
+pub struct FlowControl {
+    clock: Arc<dyn Clock>,
+    metrics: Arc<FlowControlMetrics>,
+    estimator: WorkEstimator,
+    watches: Arc<WatchTracker>,
+    levels: Mutex<Levels>,
+    /// The objects that were configured last, for when a level that was only kept for its requests is empty.
+    objects: Mutex<(Vec<Value>, Vec<Value>)>,
+    classification: ArcSwap<Classification>,
+    pub(crate) held: HeldSeats,
+    /// When [`FlowControl::run`] looks again, in nanoseconds.
+    wakes_at: AtomicU64,
+    wake: Notify,
+    has_emptied: AtomicBool,
+}
+
+/// A request that was classified, and what became of it.
+pub struct Admission {
+    /// What it was classified as.
+    pub flow: Arc<Flow>,
+    /// Its seat, or why it has none.
+    pub seat: Result<Seat, Refusal>,
+}
+
+/// Why a request is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: RejectReason,
+    /// After how many seconds it may come again.
+    pub retry_after: u64,
+}
+
+/// The place of a request that is served. Dropping it says that the request is done.
+pub struct Seat {
+    control: Arc<FlowControl>,
+    level: Arc<PriorityLevel>,
+    id: u64,
+    /// It is not yet, and is in the queue.
+    is_waiting: bool,
+}
+
+/// How often the watermarks are published and held seats looked after.
+const TICK: Duration = Duration::from_secs(1);
+
+impl FlowControl {
+    /// Flow control with the mandatory objects alone in force.
+    pub fn new(config: FlowControlConfig) -> Arc<FlowControl> {
+        let watches = Arc::new(WatchTracker::default());
+        let mut levels = Levels::new(config.server_concurrency_limit, config.metrics.clone());
+        let (classification, _) = levels.configure(config.clock.now(), &[], &[]);
+        Arc::new(FlowControl {
+            clock: config.clock,
+            metrics: config.metrics,
+            estimator: WorkEstimator::new(config.stats, watches.clone()),
+            watches,
+            levels: Mutex::new(levels),
+            objects: Mutex::default(),
+            classification: ArcSwap::from_pointee(classification),
+            held: HeldSeats::default(),
+            wakes_at: AtomicU64::new(u64::MAX),
+            wake: Notify::new(),
+            has_emptied: AtomicBool::new(false),
+        })
+    }
+
+    /// Makes all priority levels and flow schemas there are take effect: `PriorityLevelConfiguration` and `FlowSchema`
+    /// objects of `flowcontrol.apiserver.k8s.io/v1`. Requests that wait or are served stay where they are. Tells which
+    /// schemas' status is to be another one.
+    pub fn configure(&self, levels: Vec<Value>, schemas: Vec<Value>) -> Vec<StatusUpdate> {
+        let mut objects = self.objects.lock();
+        *objects = (levels, schemas);
+        self.apply(&objects.0, &objects.1)
+    }
+
+    fn apply(&self, levels: &[Value], schemas: &[Value]) -> Vec<StatusUpdate> {
+        let (classification, updates) = self.levels.lock().configure(self.clock.now(), levels, schemas);
+        self.classification.store(Arc::new(classification));
+        updates
+    }
+
+    /// Finds a request's place. It waits for at most so long.
+    ///
+    /// Cancel safe: a request whose future is dropped leaves its queue.
+    pub async fn admit(
+        self: &Arc<Self>,
+        request: Arc<dyn RequestAttributes>,
+        patience: Duration,
+    ) -> Admission {
+        let flow = self.classification.load().classify(&*request).clone();
+        let (estimate, watches) = self.estimator.estimate(&*request, flow.level.max_seats());
+        flow.schema.metrics.work_estimated_seats(estimate.max_seats());
+        if let Some(watches) = watches {
+            flow.schema.metrics.watch_count(watches);
+        }
+        let hash = flow.hash(&*request);
+        let arrival = Arrival { schema: flow.schema.clone(), request, estimate, hash };
+        let decision = flow.level.queue_set.lock().arrive(self.clock.now(), arrival);
+        let seat = |id, is_waiting| Seat { control: self.clone(), level: flow.level.clone(), id, is_waiting };
+        let seat = match decision {
+            Decision::Execute(id) => Ok(seat(id, false)),
+            Decision::Reject(reason) => Err(reason),
+            Decision::Wait(id, receiver) => {
+                let mut seat = seat(id, true);
+                let let_in = tokio::time::timeout(patience, receiver).await;
+                // It may have been let in at the last moment.
+                if matches!(let_in, Ok(Ok(()))) || !seat.leave_queue() {
+                    seat.is_waiting = false;
+                    Ok(seat)
+                } else {
+                    Err(RejectReason::TimeOut)
+                }
+            }
+        };
+        let seat = seat.map_err(|reason| {
+            let retry_after = flow.level.dropped.record(self.clock.now());
+            Refusal { reason, retry_after }
+        });
+        Admission { flow, seat }
+    }
+
+    /// Counts a watch among those that writes are told to, while the answer lives.
+    pub fn register_watch(&self, request: &dyn RequestAttributes) -> Option<RegisteredWatch> {
+        self.watches.register(request)
+    }
+
+    /// Adjusts how much each level may have; lets go of seats that are lingered on, in time; and publishes watermarks.
+    /// Runs until `shutdown` ends.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let mut adjusted = self.clock.now();
+        let mut ticked = adjusted;
+        loop {
+            self.wakes_at.store(u64::MAX, Ordering::SeqCst);
+            let now = self.clock.now();
+            if self.has_emptied.swap(false, Ordering::Relaxed) || now >= adjusted + ADJUSTMENT_PERIOD {
+                self.forget_empty_levels();
+            }
+            if now >= adjusted + ADJUSTMENT_PERIOD {
+                self.levels.lock().adjust(now);
+                adjusted = now;
+            }
+            if now >= ticked + TICK {
+                self.metrics.publish_watermarks();
+                self.held.release_expired(now);
+                ticked = now;
+            }
+            let next = self.release_lingering(now).map_or(ticked + TICK, |next| next.min(ticked + TICK));
+            self.wakes_at.store(nanoseconds(next), Ordering::SeqCst);
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(next.saturating_sub(now)) => {}
+            }
+        }
+    }
+
+    fn forget_empty_levels(&self) {
+        if self.levels.lock().has_emptied() {
+            let objects = self.objects.lock();
+            self.apply(&objects.0, &objects.1);
+        }
+    }
+
+    /// Lets go of all seats whose time is over; tells when the next one's is.
+    fn release_lingering(&self, now: Duration) -> Option<Duration> {
+        let levels: Vec<Arc<PriorityLevel>> = self.levels.lock().all().cloned().collect();
+        let next = levels.iter().filter_map(|level| {
+            let mut queue_set = level.queue_set.lock();
+            queue_set.advance(now);
+            queue_set.next_release()
+        });
+        next.min()
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(crate) fn with_levels<T>(&self, use_them: impl FnOnce(&Levels) -> T) -> T {
+        use_them(&self.levels.lock())
+    }
+}
+
+impl Seat {
+    /// Gives up waiting. Says whether the request still waited.
+    fn leave_queue(&mut self) -> bool {
+        let waited = self.level.queue_set.lock().cancel(self.control.clock.now(), self.id);
+        self.is_waiting = false;
+        waited
+    }
+
+    /// The flow control that it is a seat of.
+    pub(crate) fn control(&self) -> &Arc<FlowControl> {
+        &self.control
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let now = self.control.clock.now();
+        let mut queue_set = self.level.queue_set.lock();
+        if !(self.is_waiting && queue_set.cancel(now, self.id)) {
+            queue_set.finish(now, self.id);
+        }
+        let next = queue_set.next_release();
+        let is_idle = queue_set.is_idle();
+        drop(queue_set);
+        if is_idle && self.level.is_quiescing.load(Ordering::Relaxed) {
+            self.control.has_emptied.store(true, Ordering::Relaxed);
+            self.control.wake.notify_one();
+        } else if next.is_some_and(|next| nanoseconds(next) < self.control.wakes_at.load(Ordering::SeqCst)) {
+            self.control.wake.notify_one();
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! API priority and fairness: which requests are served at once, which wait, and which are refused
+//! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
+//!
+//! A request is classified by the first [flow schema](FlowSchema) that matches it, which names a
+//! [priority level](PriorityLevelConfiguration). Levels share the server's seats; within a level, flows share them fairly by
+//! queues in virtual time, so that a client that floods waits behind itself.
+//!
+//! It knows requests and objects, but neither HTTP nor where objects are stored: [`FlowControl::configure`] is given them,
+//! and [`FlowControl::admit`] is asked for each request. What is decided depends on a [`Clock`] alone.
+
+mod allocation;
+pub mod bootstrap;
+mod borrowing;
+mod clock;
+mod configuration;
+mod control;
+mod counted_schema;
+mod dealer;
+mod dropped_requests;
+mod dump;
+mod flow_schema;
+mod held_seat;
+mod integrator;
+mod level;
+mod metrics;
+mod priority_level;
+mod queue_set;
+mod request;
+mod seat_seconds;
+#[cfg(test)]
+mod testing;
+mod timing_histogram;
+mod watch_tracker;
+mod work;
+
+pub use clock::{Clock, RealClock};
+pub use configuration::StatusUpdate;
+pub use control::{Admission, FlowControl, FlowControlConfig, Refusal, Seat};
+pub use dealer::{Dealer, DealerError};
+pub use flow_schema::{DanglingCondition, Distinguisher, FlowSchema};
+pub use held_seat::HeldSeat;
+pub use level::Flow;
+pub use metrics::FlowControlMetrics;
+pub use priority_level::{
+    BrokenPriorityLevel, CATCH_ALL, EXEMPT, LimitResponse, PriorityLevelConfiguration, Queuing,
+};
+pub use queue_set::RejectReason;
+pub use request::RequestAttributes;
+pub use seat_seconds::SeatSeconds;
+pub use watch_tracker::{RegisteredWatch, WatchTracker};
+pub use work::{ResourceStats, ResourceStatsSource, WorkEstimate, WorkEstimator};

@@ -1,0 +1,120 @@
+//! Priority and fairness: its flags and what must hold of them. Names, defaults and messages are kube-apiserver's
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+
+use crate::Options;
+use clap::{Arg, ArgMatches};
+
+/// Whether requests share the server by priority and fairness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityAndFairnessOptions {
+    /// Whether they do; otherwise reads and writes are limited each for itself.
+    pub enabled: bool,
+}
+
+impl Default for PriorityAndFairnessOptions {
+    fn default() -> PriorityAndFairnessOptions {
+        PriorityAndFairnessOptions { enabled: true }
+    }
+}
+
+const FLAG: &str = "enable-priority-and-fairness";
+/// Where it may be said that the objects are not served that it needs, in the order in which it is looked for.
+const CONFLICTS: [&str; 3] = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"];
+
+impl PriorityAndFairnessOptions {
+    /// The flags.
+    pub fn args() -> [Arg; 1] {
+        [Arg::new(FLAG)
+            .long(FLAG)
+            .value_name("BOOL")
+            .help("whether requests share the server by priority and fairness")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .value_parser(boolean)]
+    }
+
+    /// What the flags say.
+    pub fn read(matches: &ArgMatches) -> PriorityAndFairnessOptions {
+        let default = PriorityAndFairnessOptions::default();
+        PriorityAndFairnessOptions { enabled: matches.get_one(FLAG).copied().unwrap_or(default.enabled) }
+    }
+
+    /// How many seats the server has; `None` when it is switched off.
+    ///
+    /// # Errors
+    /// When options contradict each other.
+    pub(crate) fn server_concurrency_limit(&self, options: &Options) -> Result<Option<u64>, String> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        for key in CONFLICTS {
+            match options.runtime_config.value(key) {
+                Some("false") => {
+                    return Err(format!(
+                        "--runtime-config={key}=false conflicts with --enable-priority-and-fairness=true"
+                    ));
+                }
+                Some("true") => break,
+                _ => {}
+            }
+        }
+        let (reads, writes) = (options.max_requests_inflight, options.max_mutating_requests_inflight);
+        match reads.saturating_add(writes) {
+            0 => Err(format!(
+                "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={writes}; they must \
+                 add up to something positive"
+            )),
+            limit => Ok(Some(limit as u64)),
+        }
+    }
+}
+
+/// A boolean as Go reads it.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing \"{text}\": invalid syntax")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_contradict_each_other_are_refused() {
+        let check = |runtime_config: &str, limits: (usize, usize), expected: Result<Option<u64>, &str>| {
+            let mut options = Options::default();
+            options.runtime_config.add(runtime_config);
+            (options.max_requests_inflight, options.max_mutating_requests_inflight) = limits;
+            let limit = options.priority_and_fairness.server_concurrency_limit(&options);
+            assert_eq!(limit, expected.map_err(str::to_owned), "{runtime_config}");
+            let off = PriorityAndFairnessOptions { enabled: false };
+            assert_eq!(off.server_concurrency_limit(&options), Ok(None));
+        };
+        check("", (400, 200), Ok(Some(600)));
+        check("", (400, 0), Ok(Some(400)));
+        check(
+            "",
+            (0, 0),
+            Err(
+                "invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to \
+                 something positive",
+            ),
+        );
+        check(
+            "api/ga=false",
+            (1, 1),
+            Err("--runtime-config=api/ga=false conflicts with --enable-priority-and-fairness=true"),
+        );
+        check("api/ga=false,flowcontrol.apiserver.k8s.io/v1=true", (1, 1), Ok(Some(2)));
+        check(
+            "api/all=true,flowcontrol.apiserver.k8s.io/v1=false",
+            (1, 1),
+            Err("--runtime-config=flowcontrol.apiserver.k8s.io/v1=false conflicts with \
+                 --enable-priority-and-fairness=true"),
+        );
+    }
+}

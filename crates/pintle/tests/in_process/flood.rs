@@ -1,0 +1,230 @@
+//! One client floods the server: others hardly notice.
+//!
+//! The time is the test's: requests take so many milliseconds of it, and nobody waits for them in earnest.
+
+use crate::overload::ByName;
+use bytes::Bytes;
+use http::Request;
+use pintle_apiserver::{
+    body::RequestBody,
+    filters::{ChainConfig, Handler, chain},
+    metrics::Metrics,
+    request::Request as ApiRequest,
+    response::text,
+};
+use pintle_auth::authz::AlwaysAllow;
+use pintle_flowcontrol::{
+    Clock, FlowControl, FlowControlConfig, FlowControlMetrics, ResourceStats, ResourceStatsSource,
+    bootstrap::{Requirement, flow_schemas, priority_levels},
+};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, sleep};
+use tower::{Service, service_fn, util::BoxCloneSyncService};
+
+/// How long a request takes to be served.
+const COST: Duration = Duration::from_millis(10);
+/// How long a flooding client waits when it is refused: it should for a second at least.
+const RETRY: Duration = Duration::from_millis(10);
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+struct NoStats;
+
+impl ResourceStatsSource for NoStats {
+    fn stats(&self, _: &str, _: &str) -> Option<ResourceStats> {
+        None
+    }
+}
+
+/// A chain with flow control, how many requests are served at once, and the most that were.
+struct World {
+    handler: Handler,
+    flow_control: Arc<FlowControl>,
+    most: Arc<AtomicUsize>,
+}
+
+fn world(limit: u64) -> World {
+    let (serving, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let most_seen = most.clone();
+    let handler = service_fn(move |request: ApiRequest| {
+        let (serving, most) = (serving.clone(), most_seen.clone());
+        async move {
+            let now = serving.fetch_add(1, Ordering::SeqCst) + 1;
+            if request.uri().path().starts_with("/api/") {
+                most.fetch_max(now, Ordering::SeqCst);
+                sleep(COST).await;
+            }
+            serving.fetch_sub(1, Ordering::SeqCst);
+            Ok::<_, Infallible>(text(200, "done"))
+        }
+    });
+    let clock = Arc::new(TestClock(Instant::now()));
+    let flow_control = FlowControl::new(FlowControlConfig {
+        clock: clock.clone(),
+        server_concurrency_limit: limit,
+        stats: Arc::new(NoStats),
+        metrics: Arc::new(FlowControlMetrics::new(clock).unwrap()),
+    });
+    let all = |objects: fn(Requirement) -> Vec<_>| {
+        [objects(Requirement::Mandatory), objects(Requirement::Suggested)].concat()
+    };
+    flow_control.configure(all(priority_levels), all(flow_schemas));
+    let config = ChainConfig {
+        metrics: Arc::new(Metrics::new().unwrap()),
+        authenticator: Arc::new(ByName),
+        authorizer: Arc::new(AlwaysAllow),
+        request_timeout: Duration::from_secs(60),
+        flow_control: Some(flow_control.clone()),
+        max_requests_in_flight: 0,
+        max_mutating_requests_in_flight: 0,
+    };
+    World { handler: chain(config, BoxCloneSyncService::new(handler)), flow_control, most }
+}
+
+/// Sends a request and tells the status and how long it took.
+async fn ask(handler: &Handler, user: &str, path: &str) -> (u16, Duration) {
+    let request = Request::builder()
+        .uri(path)
+        .header("Authorization", format!("Bearer {user}"))
+        .body(RequestBody::Bytes(Bytes::new()))
+        .unwrap();
+    let begun = Instant::now();
+    let response = handler.clone().call(request).await.unwrap();
+    (response.status().as_u16(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_delays_others_by_less_than_their_own_time() {
+    let world = world(120);
+    let pods = "/api/v1/namespaces/default/pods";
+    let (status, unloaded) = ask(&world.handler, "quiet", pods).await;
+    assert_eq!((status, unloaded), (200, COST));
+    let stop = Arc::new(AtomicBool::new(false));
+    let refused = Arc::new(AtomicUsize::new(0));
+    let flood: Vec<_> = (0..1000)
+        .map(|index| {
+            let (handler, stop, refused) = (world.handler.clone(), stop.clone(), refused.clone());
+            tokio::spawn(async move {
+                // They do not come all at the same moment.
+                sleep(Duration::from_micros(index * 17)).await;
+                while !stop.load(Ordering::SeqCst) {
+                    match ask(&handler, "flood", pods).await.0 {
+                        429 => {
+                            refused.fetch_add(1, Ordering::SeqCst);
+                            sleep(RETRY).await;
+                        }
+                        status => assert_eq!(status, 200),
+                    }
+                }
+            })
+        })
+        .collect();
+    // Until the flood has filled what it may fill.
+    while refused.load(Ordering::SeqCst) < 1000 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let mut latencies = Vec::new();
+    for turn in 0..40 {
+        let (status, latency) = ask(&world.handler, "quiet", pods).await;
+        assert_eq!(status, 200);
+        latencies.push(latency);
+        // Health is told at once, to whoever asks.
+        assert_eq!(ask(&world.handler, "flood", "/readyz").await, (200, Duration::ZERO));
+        assert_eq!(ask(&world.handler, "root", "/version").await, (200, Duration::ZERO));
+        sleep(Duration::from_micros(turn * 370)).await;
+    }
+    let dump = world.flow_control.dump_priority_levels();
+    stop.store(true, Ordering::SeqCst);
+    for flooding in flood {
+        flooding.await.unwrap();
+    }
+    assert!(latencies.iter().all(|latency| *latency <= 2 * unloaded), "{latencies:?}");
+    // Six queues of fifty places are all that a flow gets, and its level has twelve seats while nobody else wants any.
+    let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+    let cells: Vec<usize> = row.split(',').skip(1).filter_map(|cell| cell.trim().parse().ok()).collect();
+    let (active, waiting) = (cells[0], cells[1]);
+    assert!(active <= 7 && (250..=300).contains(&waiting), "{dump}");
+    assert_eq!(world.most.load(Ordering::SeqCst), 12);
+    // Nothing is left of it.
+    let dump = world.flow_control.dump_priority_levels();
+    let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+    assert!(row.split(',').map(str::trim).collect::<Vec<_>>()[2..6] == ["true", "false", "0", "0"], "{dump}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
+    let world = world(120);
+    let begin = || {
+        let request = Request::builder()
+            .uri("/api/v1/pods")
+            .header("Authorization", "Bearer flood")
+            .body(RequestBody::Bytes(Bytes::new()))
+            .unwrap();
+        let mut handler = world.handler.clone();
+        tokio::spawn(async move { handler.call(request).await.unwrap() })
+    };
+    let tasks: Vec<_> = (0..400).map(|_| begin()).collect();
+    let mut refusals = Vec::new();
+    for task in tasks {
+        let response = task.await.unwrap();
+        match response.status().as_u16() {
+            200 => {}
+            _ => refusals.push(response),
+        }
+    }
+    // Twelve are served at once, three hundred wait their turn.
+    assert_eq!(refusals.len(), 400 - 12 - 300);
+    let refusal = refusals.pop().unwrap();
+    assert_eq!(refusal.status(), 429);
+    let header = |name: &str| refusal.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    assert_eq!(header("retry-after").as_deref(), Some("1"));
+    assert_eq!(header("content-type").as_deref(), Some("text/plain; charset=utf-8"));
+    assert_eq!(header("x-content-type-options").as_deref(), Some("nosniff"));
+    assert!(header("x-kubernetes-pf-flowschema-uid").is_some());
+    assert!(header("x-kubernetes-pf-prioritylevel-uid").is_some());
+}
+
+/// A write goes on without its client once it has begun; before that it makes place for others.
+#[tokio::test(start_paused = true)]
+async fn writes_whose_clients_left_wait_no_more() {
+    let world = world(120);
+    let begin = || {
+        let request = Request::builder()
+            .method("POST")
+            .uri("/api/v1/namespaces/default/pods")
+            .header("Authorization", "Bearer flood")
+            .body(RequestBody::Bytes(Bytes::new()))
+            .unwrap();
+        let mut handler = world.handler.clone();
+        tokio::spawn(async move { handler.call(request).await.unwrap() })
+    };
+    let level = || {
+        let dump = world.flow_control.dump_priority_levels();
+        let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
+        let cells: Vec<String> = row.split(',').map(|cell| cell.trim().to_owned()).collect();
+        (cells[4].clone(), cells[5].clone())
+    };
+    let tasks: Vec<_> = (0..112).map(|_| begin()).collect();
+    while level() != ("100".to_owned(), "12".to_owned()) {
+        tokio::task::yield_now().await;
+    }
+    tasks.iter().for_each(|task| task.abort());
+    while level().0 != "0" {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(level().1, "12");
+    assert_eq!(world.most.load(Ordering::SeqCst), 12);
+}
