@@ -66,6 +66,7 @@ mod tests {
         let manifest = read("fuzz/Cargo.toml");
         let smoke = [
             "apiextensions/tests/properties/smoke.rs",
+            "authorization/tests/fuzz_smoke.rs",
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
@@ -96,6 +97,8 @@ mod tests {
     fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
+            "abac_policies",
+            "authorization_config",
             "cel_expression",
             "continue_token",
             "field_selector",

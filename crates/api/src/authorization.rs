@@ -1,5 +1,6 @@
 //! `authorization.k8s.io`: questions about what somebody may do.
 
+mod access_review;
 pub mod local_subject_access_review;
 pub mod self_subject_access_review;
 pub mod self_subject_rules_review;
@@ -8,7 +9,8 @@ pub mod subject_access_review;
 use crate::declare::Group;
 use pintle_registry::Resource;
 
-pub(crate) const GROUP: Group = Group::new("authorization.k8s.io", "v1", "k8s.io/api/authorization/v1");
+const GROUP_NAME: &str = "authorization.k8s.io";
+pub(crate) const GROUP: Group = Group::new(GROUP_NAME, "v1", "k8s.io/api/authorization/v1");
 
 /// The resources of the group.
 pub fn resources() -> Vec<Resource> {

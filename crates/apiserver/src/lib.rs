@@ -20,3 +20,4 @@ pub mod response;
 pub mod server;
 pub mod serving;
 pub mod warning;
+mod websocket_protocol;

@@ -1,9 +1,11 @@
 //! Counters under Kubernetes' metric names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+mod impersonation;
 mod stores;
 
 use crate::{registry::Stores, request_info::RequestInfo};
+pub use impersonation::ImpersonationMetrics;
 use pintle_machinery::{Value, ValueExt};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
@@ -21,6 +23,7 @@ pub struct Metrics {
     inflight: IntGaugeVec,
     longrunning: IntGaugeVec,
     stores: StoreMetrics,
+    impersonation: ImpersonationMetrics,
 }
 
 const DURATION_BUCKETS: &[f64] = &[
@@ -66,7 +69,8 @@ impl Metrics {
         registry.register(Box::new(inflight.clone()))?;
         registry.register(Box::new(longrunning.clone()))?;
         let stores = StoreMetrics::register(&registry)?;
-        Ok(Metrics { registry, requests, duration, inflight, longrunning, stores })
+        let impersonation = ImpersonationMetrics::register(&registry)?;
+        Ok(Metrics { registry, requests, duration, inflight, longrunning, stores, impersonation })
     }
 
     /// Notes a request that was answered. What its path names is noted only when that is served: every other name would
@@ -118,6 +122,11 @@ impl Metrics {
     pub fn in_flight(&self, info: &RequestInfo) -> IntGauge {
         let mutating = !matches!(info.verb.as_str(), "get" | "list" | "watch");
         self.inflight.with_label_values(&[if mutating { "mutating" } else { "readOnly" }])
+    }
+
+    /// Those of impersonation.
+    pub fn impersonation(&self) -> &ImpersonationMetrics {
+        &self.impersonation
     }
 
     /// Notes which build this is, as `kubernetes_build_info`.

@@ -96,6 +96,8 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
 pub enum Offers {
     /// Only the object itself.
     Plain,
+    /// Only the object itself, where others of its kind come in other shapes: who wants one of those is told otherwise.
+    Answer,
     /// An object, and tables and partial metadata of it.
     Object,
     /// A list, and tables and partial metadata of it.

@@ -4,8 +4,9 @@
 use crate::{
     BoxFuture,
     authn::{Authenticated, Authentication, TokenAuthenticator},
+    group::with_authenticated_group,
 };
-use pintle_machinery::{UserInfo, user::AUTHENTICATED};
+use pintle_machinery::UserInfo;
 use std::{collections::HashMap, fs, future::ready, io, path::Path, sync::Arc};
 
 /// The users of a token file. Tokens are kept as they are and never printed.
@@ -59,15 +60,14 @@ impl TokenFile {
                 return Err(TokenFileError::Line { path: name, line: index + 1 });
             }
             let groups = rest.first().map(String::as_str).unwrap_or_default();
-            let mut groups: Vec<String> = groups
+            let groups: Vec<String> = groups
                 .split(',')
                 .map(str::trim)
                 .filter(|group| !group.is_empty())
                 .map(str::to_owned)
                 .collect();
-            groups.push(AUTHENTICATED.to_owned());
             let user = UserInfo { name: user.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
-            users.insert(token.clone(), Arc::new(user));
+            users.insert(token.clone(), with_authenticated_group(Arc::new(user)));
         }
         Ok(TokenFile { users })
     }

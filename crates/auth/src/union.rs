@@ -1,52 +1,209 @@
 //! All ways to prove who one is, one after the other.
 
 use crate::{
-    BoxFuture, ClientCertificates,
-    authn::{
-        Authenticated, Authentication, Authenticator, Credentials, InvalidCredentials, TokenAuthenticator,
-    },
+    Anonymous, BoxFuture, ClientCertificates, FrontProxy,
+    authn::{Authentication, Authenticator, Credentials, InvalidCredentials, TokenAuthenticator},
+    group::with_authenticated_group,
+    metrics::AuthenticationMetrics,
 };
-use pintle_machinery::{
-    UserInfo,
-    user::{ANONYMOUS, UNAUTHENTICATED},
-};
-use std::sync::{Arc, LazyLock};
+use std::{sync::Arc, time::Instant};
 
-/// Tries client certificates, then tokens; who shows nothing is anonymous.
+/// The ways, in the order they are tried: a front proxy's headers, client certificates, tokens in their own order; who shows
+/// nothing is anonymous. A way that finds something wrong does not keep the next ones from being tried, but whoever showed
+/// something wrong, and nothing right, is not anonymous.
 #[derive(Default)]
 pub struct Union {
+    /// Front proxies.
+    pub front_proxy: Option<FrontProxy>,
+    /// Client certificates.
+    pub certificates: Option<ClientCertificates>,
     /// Who knows tokens, in the order they are asked.
     pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
+    /// Who shows nothing.
+    pub anonymous: Anonymous,
+    /// Counters.
+    pub metrics: Option<AuthenticationMetrics>,
 }
 
-static ANONYMOUS_USER: LazyLock<Arc<UserInfo>> = LazyLock::new(|| {
-    Arc::new(UserInfo {
-        name: ANONYMOUS.to_owned(),
-        groups: vec![UNAUTHENTICATED.to_owned()],
-        ..UserInfo::default()
-    })
-});
+impl Union {
+    async fn find(&self, credentials: &Credentials<'_>) -> Authentication {
+        let mut wrong = None;
+        let front_proxy = self.front_proxy.as_ref().map(|proxy| proxy.authenticate(credentials));
+        if let Some(found) = front_proxy.and_then(|found| settle(found, &mut wrong)) {
+            return Ok(Some(found));
+        }
+        let certificates = self.certificates.as_ref().map(|own| own.authenticate(credentials.certificates));
+        if let Some(found) = certificates.and_then(|found| settle(found, &mut wrong)) {
+            return Ok(Some(found));
+        }
+        if let Some(token) = credentials.bearer_token
+            && !self.tokens.is_empty()
+        {
+            for authenticator in &self.tokens {
+                let found = authenticator.authenticate_token(token, &[]).await;
+                if let Some(mut found) = settle(found, &mut wrong) {
+                    found.user = with_authenticated_group(found.user);
+                    return Ok(Some(found));
+                }
+            }
+            wrong.get_or_insert_with(|| InvalidCredentials("invalid bearer token".to_owned()));
+        }
+        match wrong {
+            Some(wrong) => Err(wrong),
+            None => Ok(self.anonymous.authenticate(credentials.path)),
+        }
+    }
+}
+
+/// Who was found; what was wrong is noted, each beside the others.
+fn settle(
+    found: Authentication,
+    wrong: &mut Option<InvalidCredentials>,
+) -> Option<crate::authn::Authenticated> {
+    match found {
+        Ok(found) => found,
+        Err(error) => {
+            *wrong = Some(match wrong.take() {
+                None => error,
+                Some(before) if before == error => before,
+                Some(before) => InvalidCredentials(format!("{before}, {error}")),
+            });
+            None
+        }
+    }
+}
 
 impl Authenticator for Union {
     fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication> {
         Box::pin(async move {
-            if let Some(user) =
-                credentials.certificates.first().and_then(|leaf| ClientCertificates.user(leaf))
-            {
-                return Ok(Some(Authenticated { user: Arc::new(user), ..Authenticated::default() }));
-            }
-            let Some(token) = credentials.bearer_token else {
-                return Ok(Some(Authenticated { user: ANONYMOUS_USER.clone(), ..Authenticated::default() }));
-            };
-            let mut wrong = InvalidCredentials("invalid bearer token".to_owned());
-            for authenticator in &self.tokens {
-                match authenticator.authenticate_token(token, &[]).await {
-                    Ok(Some(authenticated)) => return Ok(Some(authenticated)),
-                    Ok(None) => {}
-                    Err(error) => wrong = error,
+            let Some(metrics) = &self.metrics else { return self.find(credentials).await };
+            let began = Instant::now();
+            let found = self.find(credentials).await;
+            metrics.observe(&found, began.elapsed());
+            found
+        })
+    }
+}
+
+/// Several who know tokens, as one.
+#[derive(Default)]
+pub struct TokenUnion(pub Vec<Arc<dyn TokenAuthenticator>>);
+
+impl TokenAuthenticator for TokenUnion {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Authentication> {
+        Box::pin(async move {
+            let mut wrong = None;
+            for authenticator in &self.0 {
+                let found = authenticator.authenticate_token(token, audiences).await;
+                if let Some(mut found) = settle(found, &mut wrong) {
+                    found.user = with_authenticated_group(found.user);
+                    return Ok(Some(found));
                 }
             }
-            Err(wrong)
+            wrong.map_or(Ok(None), Err)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        CaBundle, RequestHeaders,
+        authn::Authenticated,
+        testing::{Authority, Leaf},
+    };
+    use http::{HeaderMap, HeaderValue};
+    use pintle_machinery::UserInfo;
+    use rustls_pki_types::CertificateDer;
+
+    struct Tokens(&'static str);
+
+    impl TokenAuthenticator for Tokens {
+        fn authenticate_token<'a>(
+            &'a self,
+            token: &'a str,
+            _: &'a [String],
+        ) -> BoxFuture<'a, Authentication> {
+            let name = format!("{token} by {}", self.0);
+            let user = Arc::new(UserInfo { name, ..UserInfo::default() });
+            let found = match token {
+                "broken" => Err(InvalidCredentials(format!("broken at {}", self.0))),
+                token if token.starts_with(self.0) => {
+                    Ok(Some(Authenticated { user, ..Authenticated::default() }))
+                }
+                _ => Ok(None),
+            };
+            Box::pin(std::future::ready(found))
+        }
+    }
+
+    #[tokio::test]
+    async fn ways_are_tried_in_order() {
+        let (clients, proxies) = (Authority::new("clients"), Authority::new("proxies"));
+        let bundle = |authority: &Authority| Arc::new(CaBundle::new("test", &authority.pem()).unwrap());
+        let union = Union {
+            front_proxy: Some(FrontProxy::new(bundle(&proxies), Vec::new(), RequestHeaders::standard())),
+            certificates: Some(ClientCertificates::new(bundle(&clients))),
+            tokens: vec![Arc::new(Tokens("one")), Arc::new(Tokens("o")), Arc::new(Tokens("two"))],
+            ..Union::default()
+        };
+        let client = [clients.sign(&Leaf::client("client"))];
+        let proxy = [proxies.sign(&Leaf::client("proxy"))];
+        let stranger = [Authority::new("clients").sign(&Leaf::client("stranger"))];
+        let check = async |certificates: &[CertificateDer<'static>],
+                           told: Option<&str>,
+                           bearer_token: Option<&str>,
+                           expected: Result<&str, &str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(told) = told {
+                headers.insert("x-remote-user", HeaderValue::from_str(told).unwrap());
+            }
+            let credentials = Credentials { certificates, bearer_token, headers: &headers, path: "/" };
+            let found = union.authenticate(&credentials).await;
+            let found = found.map(|found| found.unwrap().user.name.clone()).map_err(|error| error.0);
+            match (&found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
+                other => panic!("{other:?}"),
+            }
+        };
+        check(&[], None, None, Ok("system:anonymous")).await;
+        check(&[], Some("admin"), None, Ok("system:anonymous")).await;
+        check(&[], None, Some("one"), Ok("one by one")).await;
+        check(&[], None, Some("other"), Ok("other by o")).await;
+        check(&[], None, Some("x"), Err("invalid bearer token")).await;
+        check(&[], None, Some("broken"), Err("broken at one, broken at o, broken at two")).await;
+        check(&client, None, None, Ok("client")).await;
+        check(&client, Some("admin"), Some("one"), Ok("client")).await;
+        check(&proxy, Some("jane"), Some("one"), Ok("jane")).await;
+        // A proxy that tells nobody is not anonymous: its certificate is none of a client.
+        check(&proxy, None, None, Err("unknown authority")).await;
+        check(&stranger, None, None, Err("unknown authority")).await;
+        check(&stranger, None, Some("two"), Ok("two by two")).await;
+    }
+
+    #[tokio::test]
+    async fn anonymous_is_let_in_where_it_may() {
+        let check = async |anonymous: Anonymous, path: &str, expected: bool| {
+            let union = Union { anonymous, ..Union::default() };
+            let headers = HeaderMap::new();
+            let credentials = Credentials { certificates: &[], bearer_token: None, headers: &headers, path };
+            let found = union.authenticate(&credentials).await.unwrap();
+            assert_eq!(found.is_some(), expected, "{path}");
+        };
+        let at = |paths: &[&str]| Anonymous {
+            enabled: true,
+            paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        check(Anonymous::default(), "/api", true).await;
+        check(at(&["/livez", "/readyz"]), "/livez", true).await;
+        check(at(&["/livez", "/readyz"]), "/livez/", false).await;
+        check(at(&["/livez"]), "/livez/ping", false).await;
+        check(Anonymous { enabled: false, paths: Vec::new() }, "/livez", false).await;
     }
 }

@@ -1,24 +1,208 @@
 //! Users from client certificates
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates>).
 
-use pintle_machinery::{UserInfo, user::AUTHENTICATED};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use crate::{
+    authn::{Authenticated, Authentication, InvalidCredentials},
+    ca_bundle::CaBundle,
+    certificate_verifier::CertificateVerifier,
+    group::with_authenticated_group,
+};
+use pintle_machinery::{UserInfo, user::CREDENTIAL_ID};
+use prometheus::Histogram;
+use ring::digest;
+use rustls_pki_types::CertificateDer;
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use x509_parser::{
+    der_parser::{Oid, oid},
+    prelude::X509Certificate,
+    x509::X509Name,
+};
 
-/// Reads users from certificates that the TLS layer has verified: the common name is the user, the organizations are
+/// Reads users from certificates of one of the bundle's authorities: the common name is the user, the organizations are
 /// the groups.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClientCertificates;
+pub struct ClientCertificates {
+    verifier: CertificateVerifier<Leaf>,
+    lifetimes: Option<Histogram>,
+}
+
+struct Leaf {
+    /// `None` when the certificate names nobody.
+    user: Option<Arc<UserInfo>>,
+    not_after: i64,
+}
+
+/// The part of a name that is the user's UID
+/// (<https://github.com/kubernetes/apimachinery/blob/v0.36.0/pkg/apis/asn1/oid.go>).
+const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
 impl ClientCertificates {
-    /// The user of a certificate in DER; `None` when it names none.
-    pub(crate) fn user(self, der: &[u8]) -> Option<UserInfo> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let subject = certificate.subject();
-        let text = |value: Result<&str, _>| value.ok().map(str::to_owned);
-        let name = subject.iter_common_name().next().and_then(|name| text(name.as_str().map_err(drop)))?;
-        let mut groups: Vec<String> =
-            subject.iter_organization().filter_map(|name| text(name.as_str().map_err(drop))).collect();
-        groups.push(AUTHENTICATED.to_owned());
-        (!name.is_empty()).then(|| UserInfo { name, groups, ..UserInfo::default() })
+    /// Believes the authorities of a bundle.
+    pub fn new(bundle: Arc<CaBundle>) -> ClientCertificates {
+        ClientCertificates { verifier: CertificateVerifier::new(bundle), lifetimes: None }
+    }
+
+    /// Notes how long certificates are still good.
+    #[must_use]
+    pub fn with_lifetimes(self, lifetimes: Histogram) -> ClientCertificates {
+        ClientCertificates { lifetimes: Some(lifetimes), ..self }
+    }
+
+    /// Whose certificate it is, if any is shown.
+    pub(crate) fn authenticate(&self, certificates: &[CertificateDer<'static>]) -> Authentication {
+        let leaf = certificates.first().map(|leaf| leaf.as_ref()).unwrap_or_default();
+        let verified = self.verifier.verify(certificates, |certificate| {
+            let user = user(certificate, leaf)?;
+            Ok(Leaf { user, not_after: certificate.validity().not_after.timestamp() })
+        })?;
+        let Some(leaf) = verified else { return Ok(None) };
+        if let Some(lifetimes) = &self.lifetimes {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            lifetimes.observe(leaf.not_after as f64 - now);
+        }
+        Ok(leaf.user.clone().map(|user| Authenticated { user, ..Authenticated::default() }))
+    }
+}
+
+fn user(certificate: &X509Certificate<'_>, der: &[u8]) -> Result<Option<Arc<UserInfo>>, InvalidCredentials> {
+    let subject = certificate.subject();
+    let Some(name) = common_name(subject).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let groups = subject.iter_organization().filter_map(|name| name.as_str().ok().map(str::to_owned));
+    let mut credential = "X509SHA256=".to_owned();
+    for byte in digest::digest(&digest::SHA256, der).as_ref() {
+        // Writing to a string never fails.
+        let _ = write!(credential, "{byte:02x}");
+    }
+    let user = UserInfo {
+        name: name.to_owned(),
+        uid: uid(subject)?,
+        groups: groups.collect(),
+        extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![credential])]),
+    };
+    Ok(Some(with_authenticated_group(Arc::new(user))))
+}
+
+/// The last one counts, as Go has it.
+pub(crate) fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
+    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last()
+}
+
+fn uid(subject: &X509Name<'_>) -> Result<String, InvalidCredentials> {
+    let wrong = |why: &str| InvalidCredentials(why.to_owned());
+    let mut uids = subject.iter_by_oid(&UID);
+    let Some(uid) = uids.next() else { return Ok(String::new()) };
+    let uid = uid.as_str().map_err(|_| wrong("unable to parse UID into a string"))?;
+    if uids.next().is_some() {
+        return Err(wrong("expected 1 UID, but found multiple"));
+    }
+    match uid {
+        "" => Err(wrong("UID cannot be an empty string")),
+        uid => Ok(uid.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Authority, Leaf as Wanted};
+    use rcgen::{DnType, ExtendedKeyUsagePurpose};
+
+    fn check(bundle: &[&Authority], shown: &[CertificateDer<'static>]) -> Result<Option<UserInfo>, String> {
+        let pem: String = bundle.iter().map(|authority| authority.pem()).collect();
+        let certificates = ClientCertificates::new(Arc::new(CaBundle::new("test", &pem).unwrap()));
+        let once = certificates.authenticate(shown);
+        // What was remembered says the same.
+        assert_eq!(certificates.authenticate(shown), once);
+        once.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn names_are_users_and_organizations_are_groups() {
+        let authority = Authority::new("ca");
+        let leaf = authority.sign(&Wanted::client("jane").name(DnType::OrganizationName, "developers"));
+        let user = check(&[&Authority::new("other"), &authority], &[leaf.clone()]).unwrap().unwrap();
+        assert_eq!(user.name, "jane");
+        assert_eq!(user.groups, ["developers", "system:authenticated"]);
+        let credential = &user.extra["authentication.kubernetes.io/credential-id"][0];
+        assert_eq!(credential.len(), "X509SHA256=".len() + 64, "{credential}");
+        assert_eq!(check(&[&authority], &[]), Ok(None));
+        assert_eq!(check(&[&authority], &[authority.sign(&Wanted::client(""))]), Ok(None));
+    }
+
+    #[test]
+    fn uids_are_read_from_names() {
+        let authority = Authority::new("ca");
+        let with = |uid: &str| {
+            let oid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+            check(&[&authority], &[authority.sign(&Wanted::client("jane").name(oid, uid))])
+        };
+        assert_eq!(with("1-2").unwrap().unwrap().uid, "1-2");
+        assert_eq!(with("").unwrap_err(), "UID cannot be an empty string");
+    }
+
+    #[test]
+    fn certificates_that_do_not_hold_are_refused() {
+        let (authority, other) = (Authority::new("ca"), Authority::new("ca"));
+        let rows = [
+            // The same name, another key.
+            (other.sign(&Wanted::client("a")), "x509: certificate signed by unknown authority"),
+            (
+                authority.sign(&Wanted::client("a").days(-3, -1)),
+                "x509: certificate has expired or is not yet valid",
+            ),
+            (
+                authority.sign(&Wanted::client("a").days(1, 3)),
+                "x509: certificate has expired or is not yet valid",
+            ),
+            (
+                authority.sign(&Wanted::client("a").usage(ExtendedKeyUsagePurpose::ServerAuth)),
+                "x509: certificate specifies an incompatible key usage",
+            ),
+            (authority.certificate(), "x509: a certificate of an authority is not one of a client"),
+        ];
+        for (leaf, expected) in rows {
+            let error = check(&[&authority], &[leaf]).unwrap_err();
+            assert!(error.starts_with("verifying certificate SN=") && error.ends_with(expected), "{error}");
+        }
+        let garbage = CertificateDer::from(b"no certificate".to_vec());
+        assert_eq!(check(&[&authority], &[garbage]).unwrap_err(), "the client's certificate cannot be read");
+    }
+
+    #[test]
+    fn intermediates_lead_to_authorities() {
+        let root = Authority::new("root");
+        let middle = root.intermediate("middle");
+        let leaf = middle.sign(&Wanted::client("jane"));
+        let shown = [leaf.clone(), middle.certificate()];
+        assert_eq!(check(&[&root], &shown).unwrap().unwrap().name, "jane");
+        assert!(check(&[&root], &[leaf.clone()]).is_err());
+        assert!(check(&[&middle], &[leaf]).is_ok());
+        // A client's certificate signs nobody.
+        let client = root.sign_as_authority(&Wanted::client("eve"));
+        assert!(check(&[&root], &[client.sign(&Wanted::client("jane")), client.certificate()]).is_err());
+    }
+
+    #[test]
+    fn an_expired_authority_is_not_believed() {
+        let authority = Authority::with_days("ca", -10, -1);
+        let error = check(&[&authority], &[authority.sign(&Wanted::client("jane"))]).unwrap_err();
+        assert!(error.ends_with("expired or is not yet valid"), "{error}");
+    }
+
+    #[test]
+    fn an_exchanged_authority_counts_at_once() {
+        let (old, new) = (Authority::new("old"), Authority::new("new"));
+        let bundle = Arc::new(CaBundle::new("test", &old.pem()).unwrap());
+        let certificates = ClientCertificates::new(bundle.clone());
+        let (by_old, by_new) = (old.sign(&Wanted::client("a")), new.sign(&Wanted::client("b")));
+        assert!(certificates.authenticate(std::slice::from_ref(&by_old)).is_ok());
+        assert!(certificates.authenticate(std::slice::from_ref(&by_new)).is_err());
+        bundle.replace(&new.pem()).unwrap();
+        assert!(certificates.authenticate(&[by_old]).is_err());
+        assert!(certificates.authenticate(&[by_new]).is_ok());
     }
 }

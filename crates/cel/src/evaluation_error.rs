@@ -17,6 +17,9 @@ pub enum EvaluationError {
     CostLimitExceeded,
     /// The evaluation was stopped since its caller no longer wants it. Nothing absorbs this.
     Interrupted,
+    /// The evaluation was stopped since an [`Authority`](crate::Authority) has to find out the answer to a check first.
+    /// Nothing absorbs this; the evaluation has to be repeated.
+    Undecided,
 }
 
 impl EvaluationError {
@@ -59,6 +62,7 @@ impl fmt::Display for EvaluationError {
             EvaluationError::Failed(text) => text,
             EvaluationError::CostLimitExceeded => "operation cancelled: actual cost limit exceeded",
             EvaluationError::Interrupted => "operation interrupted",
+            EvaluationError::Undecided => "operation interrupted: an authorization check is not decided yet",
         })
     }
 }

@@ -28,6 +28,7 @@ pub mod estimate;
 pub mod pattern;
 pub mod types;
 
+mod authorizer;
 mod checker;
 mod compile_error;
 mod environment;
@@ -43,6 +44,9 @@ mod syntax;
 mod value;
 mod work;
 
+pub use authorizer::{
+    Authority, Authorization, AuthorizationCheck, AuthorizationDecision, CheckTarget, ResourceCheck,
+};
 pub use compile_error::{CompileErrors, Stage};
 pub use environment::Environment;
 pub use escaping::{escape, unescape};

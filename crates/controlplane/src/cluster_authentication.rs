@@ -3,12 +3,14 @@
 //! and since when the use of legacy service account tokens is tracked.
 
 use crate::Config;
-use crate::objects::{core, create_if_missing, create_or_change};
+use crate::objects::{core, create_if_missing, create_or_change, unless_off};
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::Timestamp;
 use pintle_machinery::{Map, Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
+use std::collections::BTreeMap;
+use tokio::sync::watch;
 
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
@@ -22,9 +24,56 @@ pub(crate) async fn reconcile(
     Ok(())
 }
 
+/// How extension servers authenticate what this server forwards to them: the data of the config map
+/// `extension-apiserver-authentication`, such as `client-ca-file`. It changes when the authorities are exchanged.
+#[derive(Debug, Clone)]
+pub struct ClusterAuthentication(watch::Receiver<BTreeMap<String, String>>);
+
+impl ClusterAuthentication {
+    /// What the channel has. Empty values are left out.
+    pub fn new(data: watch::Receiver<BTreeMap<String, String>>) -> ClusterAuthentication {
+        ClusterAuthentication(data)
+    }
+
+    /// Waits until it has changed since this was asked last, or for ever when it never will.
+    pub(crate) async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Default for ClusterAuthentication {
+    /// Nothing.
+    fn default() -> ClusterAuthentication {
+        ClusterAuthentication::from([])
+    }
+}
+
+impl<const N: usize> From<[(String, String); N]> for ClusterAuthentication {
+    /// What never changes.
+    fn from(data: [(String, String); N]) -> ClusterAuthentication {
+        ClusterAuthentication(watch::Sender::new(data.into()).subscribe())
+    }
+}
+
+/// Publishes what has changed at once, for ever.
+pub(crate) async fn follow(registry: &dyn Registry, config: &Config) {
+    let mut data = config.cluster_authentication.clone();
+    loop {
+        data.changed().await;
+        if let Err(status) = unless_off(publish_authentication(registry, config)).await {
+            // The next turn of the system objects tries again.
+            tracing::warn!(error = %status, "the exchanged authorities could not be published");
+        }
+    }
+}
+
 async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let data: Map = config
         .cluster_authentication
+        .0
+        .borrow()
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(key, value)| (key.clone(), value.clone().into()))
@@ -42,6 +91,7 @@ async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Res
                 Some(theirs) if !config.exclusive && own.contains(PEM_BEGIN) => {
                     union_of_certificates(theirs, own)
                 }
+                Some(theirs) if !config.exclusive && own.starts_with('[') => union_of_lists(theirs, own),
                 _ => own.to_owned(),
             };
             present.insert(key.clone(), merged.into());
@@ -67,6 +117,18 @@ fn union_of_certificates(one: &str, two: &str) -> String {
     union.iter().flat_map(|certificate| [certificate, "\n"]).collect()
 }
 
+/// The items of two lists, each once, in the order they come in. What is no list is written anew.
+fn union_of_lists(one: &str, two: &str) -> String {
+    let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
+    let mut union = list(one);
+    for item in list(two) {
+        if !union.contains(&item) {
+            union.push(item);
+        }
+    }
+    json!(union).to_string()
+}
+
 async fn mark_token_tracking(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     let mut since = Map::new();
     since.insert("since".to_owned(), now.strftime("%Y-%m-%d").to_string().into());
@@ -87,6 +149,16 @@ fn config_map(name: &str, data: &Map) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_other_servers_stay() {
+        let check = |present: &str, own: &str, expected: &str| {
+            assert_eq!(union_of_lists(present, own), expected);
+        };
+        check("[\"a\"]", "[\"b\",\"a\"]", "[\"a\",\"b\"]");
+        check("no list", "[\"b\"]", "[\"b\"]");
+        check("[]", "[]", "[]");
+    }
 
     #[test]
     fn authorities_of_other_servers_stay() {

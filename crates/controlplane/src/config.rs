@@ -1,8 +1,8 @@
 //! What the controllers have to know.
 
-use crate::kubernetes_service::EndpointReconciler;
+use crate::{ClusterAuthentication, kubernetes_service::EndpointReconciler};
 use pintle_api::core::service::ServiceNetwork;
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc};
 
 /// What the server tells about itself in the cluster's objects.
 #[derive(Debug, Clone)]
@@ -20,7 +20,6 @@ pub struct Config {
     pub endpoint_reconciler: EndpointReconciler,
     /// The name of the machine, from which the server's identity is made.
     pub hostname: String,
-    /// How extension servers authenticate what this server forwards to them: the data of the config map
-    /// `extension-apiserver-authentication`, such as `client-ca-file`. Empty values are left out.
-    pub cluster_authentication: BTreeMap<String, String>,
+    /// How extension servers authenticate what this server forwards to them.
+    pub cluster_authentication: ClusterAuthentication,
 }

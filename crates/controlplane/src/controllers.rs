@@ -38,6 +38,7 @@ pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future
                 identity_lease::collect_expired(registry, Timestamp::now()).await
             }),
             repair_loop(registry, config),
+            cluster_authentication::follow(registry, config),
         )
     };
     tokio::select! {

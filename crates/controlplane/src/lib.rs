@@ -21,6 +21,7 @@ mod service_cidr;
 mod system_namespaces;
 
 pub use bootstrap::bootstrap;
+pub use cluster_authentication::ClusterAuthentication;
 pub use config::Config;
 pub use controllers::run;
 pub use flow_control::FlowControlController;

@@ -27,6 +27,9 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// The user that the server's own parts are.
 pub const APISERVER_USER: &str = "system:apiserver";
 
+/// What an authenticator tells about the credential that was shown, under this name in [`UserInfo::extra`].
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 impl UserInfo {
     /// Whether the user is in the group.
     pub fn is_member_of(&self, group: &str) -> bool {

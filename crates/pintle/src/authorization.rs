@@ -1,33 +1,87 @@
 //! Who may do what.
 
-use crate::chain::Chain;
-use pintle_auth::authz::{Authorizer, AuthorizerChain, PrivilegedGroups};
-use pintle_machinery::{GroupResource, user::SYSTEM_MASTERS};
+use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
+use pintle_apiserver::serving::stopped;
+use pintle_auth::authz::Authorizer;
+use pintle_authorization::{
+    AuthorizationMetrics, AuthorizerType, ConfiguredAuthorizer, NodeAuthorizer, NodeSources,
+    ObjectAuthorizers,
+};
+use pintle_cacher::Cacher;
+use pintle_machinery::GroupResource;
 use pintle_rbac::{GROUP_NAME, Rbac, Sources};
 use std::sync::Arc;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
-/// Members of `system:masters` may do everything; of everybody else, the authorizers are asked in their order.
-pub(crate) fn authorizer(mut authorizers: Vec<Arc<dyn Authorizer>>) -> Arc<dyn Authorizer> {
-    authorizers.insert(0, Arc::new(PrivilegedGroups::new([SYSTEM_MASTERS])));
-    Arc::new(AuthorizerChain::new(authorizers))
+/// What decides, as options say, and what it decides by.
+pub(crate) struct Authorization {
+    configured: Arc<ConfiguredAuthorizer>,
+    node: Arc<NodeAuthorizer>,
+    /// Roles and bindings are known whether or not they decide: strategies and reviews ask for them.
+    pub(crate) rbac: Arc<Rbac>,
+    metrics: Arc<AuthorizationMetrics>,
 }
 
-/// Feeds the roles and bindings of the server to what decides by them.
-pub(crate) fn follow(
-    rbac: &Arc<Rbac>,
-    chain: &Chain,
-    stopping: &watch::Receiver<bool>,
-) -> Vec<JoinHandle<()>> {
-    let cacher = |resource| {
-        let store = chain.stores.store(&GroupResource::new(GROUP_NAME, resource)).ok()?;
-        Some(store.cacher().clone())
-    };
-    let sources = Sources {
-        roles: cacher("roles"),
-        cluster_roles: cacher("clusterroles"),
-        role_bindings: cacher("rolebindings"),
-        cluster_role_bindings: cacher("clusterrolebindings"),
-    };
-    rbac.follow(sources, &Handle::current(), stopping)
+impl Authorization {
+    /// Reads what options name.
+    pub(crate) fn load(options: &Options) -> Result<Authorization, RunError> {
+        let metrics = AuthorizationMetrics::new(&pintle_controlplane::identity(&hostname()));
+        let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
+        let source = options.authorization.source().map_err(RunError::Options)?;
+        let (node, rbac) = (NodeAuthorizer::new(metrics.node().clone()), Arc::new(Rbac::default()));
+        let objects = ObjectAuthorizers { node: node.clone(), rbac: rbac.clone() };
+        let policy_file = options.authorization.policy_file.clone();
+        let configured = ConfiguredAuthorizer::load(source, policy_file, objects, metrics.clone())?;
+        Ok(Authorization { configured, node, rbac, metrics })
+    }
+
+    /// Members of `system:masters` may do everything; of everybody else, the authorizers are asked in their order.
+    pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
+        self.configured.clone()
+    }
+
+    /// Adds the counters, and feeds the server's objects to what decides by them.
+    pub(crate) fn follow(
+        &self,
+        chain: &Chain,
+        stopping: &watch::Receiver<bool>,
+    ) -> Result<Vec<JoinHandle<()>>, RunError> {
+        let registered = chain.metrics.register(self.metrics.collectors());
+        registered.map_err(|error| RunError::Assemble(error.to_string()))?;
+        let cacher = |group, resource| -> Option<Arc<Cacher>> {
+            let store = chain.stores.store(&GroupResource::new(group, resource)).ok()?;
+            Some(store.cacher().clone())
+        };
+        let sources = Sources {
+            roles: cacher(GROUP_NAME, "roles"),
+            cluster_roles: cacher(GROUP_NAME, "clusterroles"),
+            role_bindings: cacher(GROUP_NAME, "rolebindings"),
+            cluster_role_bindings: cacher(GROUP_NAME, "clusterrolebindings"),
+        };
+        let runtime = Handle::current();
+        let mut tasks = self.rbac.follow(sources, &runtime, stopping);
+        if self.configured.has(AuthorizerType::Node) {
+            let sources = NodeSources {
+                pods: cacher("", "pods"),
+                persistent_volumes: cacher("", "persistentvolumes"),
+                volume_attachments: cacher("storage.k8s.io", "volumeattachments"),
+                resource_slices: cacher("resource.k8s.io", "resourceslices"),
+            };
+            tasks.extend(self.node.follow(sources, &runtime, stopping));
+        }
+        let (configured, mut stopping) = (self.configured.clone(), stopping.clone());
+        tasks.push(runtime.spawn(async move {
+            tokio::select! {
+                () = configured.run() => {}
+                () = stopped(&mut stopping) => {}
+            }
+        }));
+        Ok(tasks)
+    }
+
+    /// Waits until what was there at the start is known.
+    pub(crate) async fn wait_synced(&self) {
+        self.rbac.wait_synced().await;
+        self.node.wait_synced().await;
+    }
 }

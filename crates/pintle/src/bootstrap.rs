@@ -1,10 +1,10 @@
 //! The objects of a fresh server, and what keeps them.
 
-use crate::{EndpointReconcilerType, Options, certificates::Certificates, chain::Chain, run::RunError};
+use crate::{EndpointReconcilerType, Options, chain::Chain, run::RunError};
 use pintle_api::core::master_leases;
 use pintle_apiserver::{registry::StorageFactory, serving::stopped};
-use pintle_controlplane::{Config, EndpointReconciler, MasterLeases};
-use std::{collections::BTreeMap, sync::Arc};
+use pintle_controlplane::{ClusterAuthentication, Config, EndpointReconciler, MasterLeases};
+use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
 /// Makes the objects that every server has, and starts the controllers that keep them.
@@ -12,7 +12,7 @@ pub(crate) async fn start(
     options: &Options,
     port: u16,
     chain: &Chain,
-    certificates: &Certificates,
+    cluster_authentication: &ClusterAuthentication,
     storage: &StorageFactory,
     stopping: &watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, RunError> {
@@ -23,10 +23,7 @@ pub(crate) async fn start(
         exclusive: !storage.is_shared(),
         endpoint_reconciler: endpoint_reconciler(options, storage)?,
         hostname: hostname(),
-        cluster_authentication: BTreeMap::from([(
-            "client-ca-file".to_owned(),
-            certificates.client_ca_pem.clone(),
-        )]),
+        cluster_authentication: cluster_authentication.clone(),
     };
     let stores = Arc::clone(&chain.stores);
     pintle_controlplane::bootstrap(&*stores, &config).await.map_err(RunError::Bootstrap)?;

@@ -8,16 +8,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
-use rustls::{
-    RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
-};
 use std::{
     fs, io,
     net::IpAddr,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 /// Why certificates cannot be had.
@@ -44,9 +38,6 @@ pub enum CertificateError {
     /// A certificate could not be made.
     #[error("making a certificate failed: {0}")]
     Generate(#[from] rcgen::Error),
-    /// The TLS library refuses the certificates.
-    #[error("TLS configuration: {0}")]
-    Tls(String),
     /// One of the two files of a pair was given without the other.
     #[error("--tls-cert-file and --tls-private-key-file go together")]
     HalfAPair,
@@ -54,13 +45,23 @@ pub enum CertificateError {
 
 /// What a server needs to serve TLS, and what its administrator needs to reach it.
 pub(crate) struct Certificates {
-    pub(crate) tls: Arc<ServerConfig>,
+    /// The serving certificate and its key.
+    pub(crate) pair: PairSource,
     /// The authority that the serving certificate can be checked with.
     pub(crate) ca_pem: String,
-    /// The authority of client certificates.
-    pub(crate) client_ca_pem: String,
+    /// The authority of the administrator's certificate.
+    pub(crate) ca_cert_pem: String,
     pub(crate) admin_cert_pem: String,
     pub(crate) admin_key_pem: String,
+}
+
+/// Where the serving certificate comes from.
+#[derive(Clone)]
+pub(crate) enum PairSource {
+    /// Somebody else's files, which may change.
+    Files(PathBuf, PathBuf),
+    /// The server's own.
+    Generated { certificate: String, key: String },
 }
 
 impl Certificates {
@@ -73,52 +74,16 @@ impl Certificates {
         fs::create_dir_all(&dir).map_err(|source| file_error(&dir, source))?;
         let ca = Authority::load_or_make(&dir)?;
         let (admin_cert_pem, admin_key_pem) = ca.admin(&dir)?;
-        let (cert_pem, key_pem) = match (&options.tls_cert_file, &options.tls_private_key_file) {
-            (Some(cert), Some(key)) => (read(cert)?, read(key)?),
-            (None, None) => ca.serving(&dir, options, service_ip)?,
+        let (pair, ca_pem) = match (&options.tls_cert_file, &options.tls_private_key_file) {
+            (Some(cert), Some(key)) => (PairSource::Files(cert.clone(), key.clone()), read(cert)?),
+            (None, None) => {
+                let (certificate, key) = ca.serving(&dir, options, service_ip)?;
+                (PairSource::Generated { certificate, key }, ca.cert_pem.clone())
+            }
             _ => return Err(CertificateError::HalfAPair),
         };
-        let ca_pem = match &options.tls_cert_file {
-            Some(_) => cert_pem.clone(),
-            None => ca.cert_pem.clone(),
-        };
-        let client_ca_pem = match &options.client_ca_file {
-            // The administrator's certificate is always believed, whoever else is.
-            Some(path) => format!("{}\n{}", read(path)?.trim_end(), ca.cert_pem),
-            None => ca.cert_pem.clone(),
-        };
-        let tls = server_config(&cert_pem, &key_pem, &client_ca_pem)?;
-        Ok(Certificates { tls, ca_pem, client_ca_pem, admin_cert_pem, admin_key_pem })
+        Ok(Certificates { pair, ca_pem, ca_cert_pem: ca.cert_pem, admin_cert_pem, admin_key_pem })
     }
-}
-
-fn server_config(
-    cert_pem: &str,
-    key_pem: &str,
-    client_ca_pem: &str,
-) -> Result<Arc<ServerConfig>, CertificateError> {
-    let tls = |error: &dyn std::fmt::Display| CertificateError::Tls(error.to_string());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(client_ca_pem.as_bytes()) {
-        roots.add(certificate.map_err(|error| tls(&error))?).map_err(|error| tls(&error))?;
-    }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| tls(&error))?;
-    let chain = CertificateDer::pem_slice_iter(cert_pem.as_bytes())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| tls(&error))?;
-    let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes()).map_err(|error| tls(&error))?;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| tls(&error))?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)
-        .map_err(|error| tls(&error))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
 }
 
 /// The generated certificate authority.

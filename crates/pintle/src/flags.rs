@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    EndpointReconcilerType, EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions,
-    StorageBackend, StorageMediaType, WatchCache,
+    AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates,
+    Options, PriorityAndFairnessOptions, ServingOptions, StorageBackend, StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -56,6 +56,8 @@ fn command() -> Command {
         .args_conflicts_with_subcommands(true)
         .disable_help_subcommand(true)
         .subcommand(snapshot::command())
+        .args(AuthenticationOptions::args())
+        .args(ServingOptions::args())
         .args(PriorityAndFairnessOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
@@ -152,6 +154,7 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
             flag("v", "N", "how much is logged").short('v').value_parser(value_parser!(u8)),
         ])
+        .args(AuthorizationOptions::args())
 }
 
 /// A flag that is on or off, and on when it has no value.
@@ -241,6 +244,9 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.authorization = AuthorizationOptions::read(matches);
+    options.authentication = AuthenticationOptions::read(matches);
+    options.serving = ServingOptions::read(matches);
     options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }

@@ -3,10 +3,15 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod authentication;
+mod authentication_config;
+mod authentication_options;
 mod authorization;
+mod authorization_options;
 mod bootstrap;
 mod certificates;
 mod chain;
+mod dynamic_files;
 mod enablement;
 mod encryption;
 mod engine;
@@ -14,15 +19,23 @@ mod engines;
 mod feature_gates;
 mod flow_control;
 mod kubeconfig;
+mod oidc_options;
 mod openapi_endpoints;
+mod option_flags;
 mod options;
 mod priority_and_fairness_options;
 mod run;
+mod secure_serving;
+mod serving_options;
 mod storage_options;
 
+pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
+pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
+pub use oidc_options::OidcOptions;
 pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use priority_and_fairness_options::PriorityAndFairnessOptions;
 pub use run::{RunError, Running, start};
+pub use serving_options::{ServingOptions, SniCertKey};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -1,7 +1,10 @@
 //! What a server is told, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
-use crate::{EtcdServersOverrides, FeatureGates, PriorityAndFairnessOptions, WatchCache};
+use crate::{
+    AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
+    PriorityAndFairnessOptions, ServingOptions, WatchCache,
+};
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 use pintle_machinery::validation::Cidr;
@@ -114,6 +117,12 @@ pub struct Options {
     pub client_ca_file: Option<PathBuf>,
     /// Static tokens.
     pub token_auth_file: Option<PathBuf>,
+    /// Who decides what users may do.
+    pub authorization: AuthorizationOptions,
+    /// Who else is believed to be who they say.
+    pub authentication: AuthenticationOptions,
+    /// How the port is served.
+    pub serving: ServingOptions,
     /// The range of service addresses.
     pub service_cluster_ip_range: String,
     /// The range of node ports, as `30000-32767`.
@@ -165,6 +174,9 @@ impl Default for Options {
             tls_private_key_file: None,
             client_ca_file: None,
             token_auth_file: None,
+            authorization: AuthorizationOptions::default(),
+            authentication: AuthenticationOptions::default(),
+            serving: ServingOptions::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),

@@ -1,25 +1,27 @@
 //! A running server: from options to an open port, and back.
 
 use crate::{
-    Options, authorization,
+    Options,
+    authentication::{Authentication, OwnTokens},
+    authorization::Authorization,
     certificates::{CertificateError, Certificates, write_private},
-    chain,
+    chain, dynamic_files,
     encryption::EncryptionAtRest,
     engine::EngineMetrics,
     engines::Engines,
     kubeconfig::kubeconfig,
+    secure_serving::SecureServing,
     storage_options::{storage_factory, warn_of_unused_overrides},
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
-use pintle_auth::{TokenFile, TokenFileError, Union, authn::TokenAuthenticator};
+use pintle_auth::TokenFileError;
 use pintle_machinery::Status;
-use pintle_rbac::Rbac;
 use pintle_storage::{Storage, StorageError};
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,9 @@ pub enum RunError {
     /// Values cannot be encrypted as they are to be.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] pintle_encryption::EncryptionConfigError),
+    /// Nobody could say what users may do.
+    #[error(transparent)]
+    Authorization(#[from] pintle_authorization::AuthorizationError),
     /// The port cannot be listened on.
     #[error("listening on {address}: {source}")]
     Listen {
@@ -156,45 +161,59 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
-    let tokens = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
-    let tokens = tokens.map(|file| Arc::new(file) as Arc<dyn TokenAuthenticator>);
+    let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
+    let transport = options.serving.transport_filters().map_err(RunError::Options)?;
+    let authorization = Authorization::load(&options)?;
     let encryption = EncryptionAtRest::load(&options).await?;
     let engine_metrics =
         Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let engines = Engines::open(&options, &engine_metrics).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(listen)?;
+    let listener = options.serving.listen(address).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let rbac = Arc::new(Rbac::default());
-    let authorizer = authorization::authorizer(vec![rbac.clone()]);
-    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, &rbac, &stopping)?;
-    let informers = authorization::follow(&rbac, &chain, &stopping);
+    let authorizer = authorization.authorizer();
+    let rbac = &authorization.rbac;
+    let chain = chain::build(&options, address.port(), network, &factory, &authorizer, rbac, &stopping)?;
+    let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
-    rbac.wait_synced().await;
+    authorization.wait_synced().await;
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
+    let authentication =
+        Authentication::new(&options, &secure_serving, &chain.metrics, OwnTokens::default())?;
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
-        authenticator: Arc::new(Union { tokens: tokens.into_iter().collect() }),
+        authenticator: authentication.authenticator,
+        request_headers: authentication.request_headers,
+        transport,
         authorizer,
         request_timeout: options.request_timeout,
         flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
+    let cluster_authentication = secure_serving.cluster_authentication();
     let controllers = encryption
         .once_usable(|| {
-            crate::bootstrap::start(&options, address.port(), &chain, &certificates, &factory, &stopping)
+            let cluster_authentication = &cluster_authentication;
+            crate::bootstrap::start(
+                &options,
+                address.port(),
+                &chain,
+                cluster_authentication,
+                &factory,
+                &stopping,
+            )
         })
         .await?;
     // The first request is judged by the roles that were just made.
@@ -207,6 +226,12 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
     background.extend(encryption.watch_config(&stopping));
+    let mut files: Vec<_> = secure_serving.dynamic_files().into_iter().collect();
+    if let Some((config_file, task)) = authentication.config.follow(&stopping) {
+        files.push(config_file);
+        background.push(task);
+    }
+    background.extend(dynamic_files::watch(files, &stopping));
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),
@@ -219,7 +244,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     );
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
     write_private(&kubeconfig, &kubeconfig_text)?;
-    let serving = ServingConfig { tls: certificates.tls, grace_period: options.shutdown_grace_period };
+    let serving = ServingConfig {
+        tls: secure_serving.tls.clone(),
+        http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
+        grace_period: options.shutdown_grace_period,
+    };
     let serving = tokio::spawn(serve(listener, serving, handler.clone(), stopping));
     Ok(Running {
         address,

@@ -71,4 +71,14 @@ pub trait NamedCreater: Send + Sync {
         context: &'a RequestContext<'a>,
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
+
+    /// What the client is to be told besides, if the create succeeds.
+    fn warnings(&self, _context: &RequestContext<'_>, _body: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether the body's uid and times come from the client: they are conditions then. Others are taken out.
+    fn keeps_system_metadata(&self) -> bool {
+        false
+    }
 }

@@ -13,6 +13,9 @@ pub enum ConfigError {
     /// The certificates cannot be read.
     #[error("unable to load root certificates: {0}")]
     Roots(String),
+    /// Who asks cannot be told.
+    #[error("the credentials cannot be used: {0}")]
+    Credentials(String),
     /// There is no TLS as it would have to be.
     #[error("{0}")]
     Tls(String),
@@ -39,6 +42,8 @@ pub(crate) enum Cause {
     Tls(io::Error),
     /// The connection ends before there is an answer.
     Closed,
+    /// The connection was reset.
+    Reset,
     /// The time is over.
     Timeout,
     /// The answer has more bytes than it may.
@@ -50,6 +55,20 @@ pub(crate) enum Cause {
 impl CallError {
     pub(crate) fn new(url: &str, cause: Cause) -> CallError {
         CallError { url: url.to_owned(), cause }
+    }
+
+    /// Whether the time was over.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.cause, Cause::Timeout)
+    }
+
+    /// Whether the same call may succeed a little later: the connection was there and was lost.
+    pub fn is_transient(&self) -> bool {
+        match &self.cause {
+            Cause::Reset => true,
+            Cause::Dial { error, .. } | Cause::Tls(error) => error.kind() == io::ErrorKind::ConnectionReset,
+            _ => false,
+        }
     }
 }
 
@@ -69,6 +88,7 @@ impl fmt::Display for Cause {
             Cause::Dial { address, error } => write!(f, "dial tcp {address}: connect: {}", plain(error)),
             Cause::Tls(error) => f.write_str(&tls_text(error)),
             Cause::Closed => f.write_str("EOF"),
+            Cause::Reset => f.write_str("read: connection reset by peer"),
             Cause::Timeout => f.write_str("context deadline exceeded"),
             Cause::TooLarge(limit) => write!(f, "the answer has more than {limit} bytes"),
         }
@@ -92,7 +112,10 @@ fn tls_text(error: &io::Error) -> String {
         None if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         None => plain(error),
         Some(rustls::Error::InvalidCertificate(error)) => match error {
-            CertificateError::UnknownIssuer => failed("certificate signed by unknown authority"),
+            // An authority of the right name with another key.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                failed("certificate signed by unknown authority")
+            }
             CertificateError::Expired | CertificateError::NotValidYet => {
                 failed("certificate has expired or is not yet valid")
             }

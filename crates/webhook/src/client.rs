@@ -2,15 +2,25 @@
 
 use crate::call_error::{CallError, Cause, ConfigError};
 use crate::connector::{Connector, Destination};
-use crate::{Response, roots, service_resolver::ServiceResolver};
+use crate::{
+    Kubeconfig, Response, authorization_header::AuthorizationHeader, service_resolver::ServiceResolver,
+    tls::TlsSettings,
+};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::{ClientConfig as TlsConfig, pki_types::ServerName};
-use std::{error::Error, fmt, net::IpAddr, sync::Arc, time::Duration};
-use tokio_rustls::TlsConnector;
+use pintle_machinery::codec::format_duration;
+use rustls::pki_types::ServerName;
+use std::{
+    error::Error,
+    fmt,
+    io::{self, ErrorKind},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 /// How a webhook is reached, and who says that it is the one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +58,8 @@ pub struct WebhookClient {
     client: Client<Connector, Full<Bytes>>,
     /// Without query.
     url: String,
+    user_agent: &'static str,
+    authorization: AuthorizationHeader,
 }
 
 impl fmt::Debug for WebhookClient {
@@ -86,6 +98,8 @@ impl WebhookClient {
             }
             Endpoint::Service(service) => {
                 let ServiceReference { namespace, name, port, path } = service;
+                // Behind a service may be many servers, among which requests are spread by connections: then each
+                // connection should carry one request at a time, as HTTP/1.1 has it.
                 let host = format!("{name}.{namespace}.svc");
                 let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
                 let (resolver, namespace, name) = (resolver.clone(), namespace.clone(), name.clone());
@@ -93,13 +107,48 @@ impl WebhookClient {
             }
         };
         let server_name = ServerName::try_from(host).map_err(|error| ConfigError::Url(error.to_string()))?;
-        let connector = Connector { destination, server_name, tls: tls(&config.ca_bundle, both_protocols)? };
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .pool_timer(TokioTimer::new())
-            .build(connector);
-        Ok(WebhookClient { client, url })
+        let settings =
+            TlsSettings { ca: &config.ca_bundle, insecure: false, client_certificate: None, both_protocols };
+        let connector = Connector { destination, server_name, tls: Some(settings.connector()?) };
+        Ok(WebhookClient {
+            client: client(connector),
+            url,
+            user_agent: "kube-apiserver-admission",
+            authorization: AuthorizationHeader::None,
+        })
+    }
+
+    /// A client of the server that a kubeconfig names, which is not asked yet. The URL's path is the webhook's.
+    ///
+    /// # Errors
+    /// When the URL is not of `https` or `http`, or certificates, keys or tokens cannot be used.
+    pub fn of_kubeconfig(config: &Kubeconfig) -> Result<WebhookClient, ConfigError> {
+        // Kubernetes' client takes a server without a scheme for one of plain HTTP.
+        let text = match config.server.contains("://") {
+            true => config.server.clone(),
+            false => format!("http://{}", config.server),
+        };
+        let uri: Uri = text.parse().map_err(|error| ConfigError::Url(format!("{error}")))?;
+        let (Some(host), Some(authority)) = (uri.host(), uri.authority()) else {
+            return Err(ConfigError::Url("it has no host".to_owned()));
+        };
+        let tls = match uri.scheme_str() {
+            Some("https") => Some(TlsSettings::of(config).connector()?),
+            Some("http") => None,
+            _ => return Err(ConfigError::Url("it must begin with https:// or http://".to_owned())),
+        };
+        let server_name =
+            config.tls_server_name.as_deref().unwrap_or(host.trim_matches(['[', ']'])).to_owned();
+        let server_name =
+            ServerName::try_from(server_name).map_err(|error| ConfigError::Url(error.to_string()))?;
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let url = format!("{scheme}://{authority}{}", uri.path());
+        Ok(WebhookClient {
+            client: client(Connector { destination: Destination::Url, server_name, tls }),
+            url,
+            user_agent: "kube-apiserver",
+            authorization: AuthorizationHeader::new(&config.credentials).map_err(ConfigError::Credentials)?,
+        })
     }
 
     /// Asks, and waits no longer than `timeout` for the whole answer.
@@ -107,7 +156,8 @@ impl WebhookClient {
     /// # Errors
     /// When there is no answer, or one that is too large: sixteen megabytes and eight times the question.
     pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
-        let url = format!("{}?timeout={}s", self.url, timeout.as_secs());
+        let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
+        let url = format!("{}?timeout={}", self.url, format_duration(nanos));
         let failed = |cause| CallError::new(&url, cause);
         let answer = self.ask(&url, question);
         match tokio::time::timeout(timeout, answer).await {
@@ -124,18 +174,22 @@ impl WebhookClient {
         let headers = request.headers_mut();
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json, */*"));
-        headers.insert(header::USER_AGENT, header::HeaderValue::from_static("kube-apiserver-admission"));
+        headers.insert(header::USER_AGENT, header::HeaderValue::from_static(self.user_agent));
+        if let Some(value) = self.authorization.value() {
+            headers.insert(header::AUTHORIZATION, value);
+        }
         let answer = self.client.request(request).await.map_err(cause_of)?;
         let (head, body) = answer.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
+        let has_retry_after = head.headers.contains_key(header::RETRY_AFTER);
         let body = Limited::new(body, limit).collect().await.map_err(|error| {
             match error.downcast::<LengthLimitError>() {
                 Ok(_) => Cause::TooLarge(limit),
                 Err(error) => Cause::Other(format!("unexpected error when reading response body: {error}")),
             }
         })?;
-        Ok(Response { status: head.status.as_u16(), content_type, body: body.to_bytes() })
+        Ok(Response { status: head.status.as_u16(), content_type, has_retry_after, body: body.to_bytes() })
     }
 }
 
@@ -153,28 +207,32 @@ fn is_local(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Behind a service may be many servers, among which requests are spread by connections: then each connection should carry
-/// one request at a time, as HTTP/1.1 has it.
-fn tls(ca_bundle: &[u8], both_protocols: bool) -> Result<TlsConnector, ConfigError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = TlsConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ConfigError::Tls(error.to_string()))?
-        .with_root_certificates(roots::roots(ca_bundle)?)
-        .with_no_client_auth();
-    config.alpn_protocols = match both_protocols {
-        true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        false => vec![b"http/1.1".to_vec()],
-    };
-    Ok(TlsConnector::from(Arc::new(config)))
+fn client(connector: Connector) -> Client<Connector, Full<Bytes>> {
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .pool_timer(TokioTimer::new())
+        .build(connector)
 }
 
 /// Finds the connector's own error below those of the pool.
-fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
+pub(crate) fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
     let mut at: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(error) = at {
         if let Some(cause) = error.downcast_ref::<Cause>() {
-            return Cause::Other(cause.to_string());
+            return match cause {
+                Cause::Dial { error, .. } | Cause::Tls(error)
+                    if error.kind() == ErrorKind::ConnectionReset =>
+                {
+                    Cause::Reset
+                }
+                cause => Cause::Other(cause.to_string()),
+            };
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && error.kind() == ErrorKind::ConnectionReset
+        {
+            return Cause::Reset;
         }
         if let Some(error) = error.downcast_ref::<hyper::Error>()
             && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())

@@ -27,12 +27,12 @@ pub(crate) enum Destination {
     Service { resolver: Arc<dyn ServiceResolver>, namespace: String, name: String, port: u16 },
 }
 
-/// Opens connections with TLS.
+/// Opens connections, with TLS if that is wanted.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) destination: Destination,
     pub(crate) server_name: ServerName<'static>,
-    pub(crate) tls: TlsConnector,
+    pub(crate) tls: Option<TlsConnector>,
 }
 
 impl Connector {
@@ -40,7 +40,7 @@ impl Connector {
         let address = match &self.destination {
             Destination::Url => {
                 let host = uri.host().unwrap_or_default();
-                format!("{host}:{}", uri.port_u16().unwrap_or(443))
+                format!("{host}:{}", uri.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 }))
             }
             Destination::Service { resolver, namespace, name, port } => {
                 resolver.resolve(namespace, name, *port).await.map_err(Cause::Resolve)?
@@ -49,8 +49,9 @@ impl Connector {
         let tcp = dial(&address).await?;
         // A question is written at once and waits for an answer: nothing is gained by waiting to send more.
         let _ = tcp.set_nodelay(true);
-        let tls = self.tls.connect(self.server_name, tcp).await.map_err(Cause::Tls)?;
-        Ok(Stream(TokioIo::new(tls)))
+        let Some(tls) = self.tls else { return Ok(Stream::Plain(TokioIo::new(tcp))) };
+        let tls = tls.connect(self.server_name, tcp).await.map_err(Cause::Tls)?;
+        Ok(Stream::Tls(TokioIo::new(Box::new(tls))))
     }
 }
 
@@ -82,12 +83,33 @@ impl Service<Uri> for Connector {
 }
 
 /// A connection, which knows the protocol that was agreed upon.
-pub(crate) struct Stream(TokioIo<TlsStream<TcpStream>>);
+pub(crate) enum Stream {
+    Tls(TokioIo<Box<TlsStream<TcpStream>>>),
+    Plain(TokioIo<TcpStream>),
+}
+
+/// Calls a function of whichever connection it is.
+macro_rules! either {
+    ($stream:expr, $inner:ident => $call:expr) => {
+        match &mut *$stream {
+            Stream::Tls($inner) => {
+                let $inner = Pin::new($inner);
+                $call
+            }
+            Stream::Plain($inner) => {
+                let $inner = Pin::new($inner);
+                $call
+            }
+        }
+    };
+}
 
 impl Connection for Stream {
     fn connected(&self) -> Connected {
-        match self.0.inner().get_ref().1.alpn_protocol() {
-            Some(b"h2") => Connected::new().negotiated_h2(),
+        match self {
+            Stream::Tls(stream) if stream.inner().get_ref().1.alpn_protocol() == Some(b"h2") => {
+                Connected::new().negotiated_h2()
+            }
             _ => Connected::new(),
         }
     }
@@ -99,7 +121,7 @@ impl Read for Stream {
         context: &mut Context<'_>,
         buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        either!(self, stream => stream.poll_read(context, buffer))
     }
 }
 
@@ -109,19 +131,22 @@ impl Write for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        either!(self, stream => stream.poll_write(context, bytes))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        either!(self, stream => stream.poll_flush(context))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        either!(self, stream => stream.poll_shutdown(context))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        match self {
+            Stream::Tls(stream) => stream.is_write_vectored(),
+            Stream::Plain(stream) => stream.is_write_vectored(),
+        }
     }
 
     fn poll_write_vectored(
@@ -129,6 +154,6 @@ impl Write for Stream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, slices)
+        either!(self, stream => stream.poll_write_vectored(context, slices))
     }
 }

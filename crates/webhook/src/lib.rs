@@ -9,14 +9,22 @@
 //!
 //! Proxies from the environment are not used.
 
+mod authorization_header;
 mod call_error;
 mod client;
 mod connector;
+mod document_client;
+mod kubeconfig;
 mod response;
+mod retry;
 mod roots;
 mod service_resolver;
+mod tls;
 
 pub use call_error::{CallError, ConfigError};
 pub use client::{ClientConfig, Endpoint, ServiceReference, WebhookClient};
+pub use document_client::{Document, DocumentClient};
+pub use kubeconfig::{Credentials, Kubeconfig, KubeconfigError};
 pub use response::Response;
+pub use retry::{AttemptResult, Backoff};
 pub use service_resolver::{ClusterIpResolver, ServiceResolver};

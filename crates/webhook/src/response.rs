@@ -10,6 +10,8 @@ pub struct Response {
     pub status: u16,
     /// `Content-Type`, or "".
     pub content_type: String,
+    /// Whether there was a header `Retry-After`.
+    pub has_retry_after: bool,
     /// The whole body.
     pub body: Bytes,
 }
@@ -93,7 +95,12 @@ mod tests {
     fn answers_that_are_none_are_told() {
         let check = |status: u16, body: &'static str, expected: &str| {
             let content_type = "application/json".to_owned();
-            let response = Response { status, content_type, body: Bytes::from_static(body.as_bytes()) };
+            let response = Response {
+                status,
+                content_type,
+                has_retry_after: false,
+                body: Bytes::from_static(body.as_bytes()),
+            };
             let found = response.object().map(|object| object.to_string());
             assert_eq!(found.unwrap_or_else(|error| error), expected);
         };

@@ -8,9 +8,11 @@
 //! - records writes, truncations, syncs and deletions ([`FaultDisk::record`]). From a [`Trace`] come [`Image`]s: what
 //!   the disk may hold when the power is cut at some point, when of what was not synced any sectors were written.
 //!
-//! It knows only what SQLite does: files renamed or synced by others are not its business. Memory shared between
+//! It knows what SQLite does, and of files beside SQLite's what [`beside`] is told: files renamed or synced by others are
+//! not its business. Memory shared between
 //! connections (`-shm`) is passed through and never part of an image, since SQLite makes it anew.
 
+pub mod beside;
 mod disk;
 mod image;
 mod vfs;

@@ -1,10 +1,36 @@
 //! Whether the caller may do something.
 
-use super::GROUP;
+use super::{
+    GROUP,
+    access_review::{answer, refuse, validate_metadata, validate_spec},
+};
 use crate::declare::Declare;
-use pintle_registry::{Resource, Verb};
+use pintle_machinery::{Status, Value};
+use pintle_registry::{Backing, BoxFuture, NamedCreater, RequestContext, Resource, Verb};
+use std::sync::Arc;
 
 /// The declaration.
 pub fn resource() -> Resource {
-    GROUP.cluster("SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs([Verb::Create]).unserved()
+    let mut resource =
+        GROUP.cluster("SelfSubjectAccessReview", "selfsubjectaccessreviews").verbs([Verb::Create]);
+    resource.backing = Backing::Creater(Arc::new(SelfSubjectAccessReviewCreater));
+    resource
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SelfSubjectAccessReviewCreater;
+
+impl NamedCreater for SelfSubjectAccessReviewCreater {
+    fn create<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        review: Value,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(async move {
+            let mut errors = validate_spec(&review, false);
+            errors.extend(validate_metadata(&review, false));
+            refuse(&errors)?;
+            Ok(answer(context.authorizer, context.user, review).await)
+        })
+    }
 }

@@ -1,13 +1,20 @@
 //! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
 
-use super::{Exchange, decode::decode_with_versions, encoding::encode, method_not_allowed};
+use super::{
+    Exchange, create::dedup_owner_references, decode::decode_with_versions, encoding::encode,
+    method_not_allowed,
+};
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
-use pintle_machinery::{GroupVersion, GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
+use pintle_machinery::{
+    GroupVersion, GroupVersionKind, Status, Value, ValueExt,
+    managed_fields::{FieldManager, OneVersion},
+    options::WriteOptions,
+};
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
 
@@ -33,7 +40,7 @@ pub(super) async fn serve(
     other_versions: &[String],
     creater: &dyn NamedCreater,
 ) -> Result<Response, Status> {
-    let accepted = exchange.accepted(Offers::Plain)?;
+    let accepted = exchange.accepted(Offers::Answer)?;
     let options = WriteOptions::parse(exchange.query.pairs(), "CreateOptions")?;
     let body = body.read().await?;
     let schema = Schema::builtin()
@@ -49,14 +56,57 @@ pub(super) async fn serve(
             ));
         }
         object.set("metadata.namespace", exchange.info.namespace.clone());
+    } else {
+        object.remove_at("metadata.namespace");
     }
+    if !creater.keeps_system_metadata() {
+        for field in SYSTEM_METADATA {
+            object.remove_at(field);
+        }
+    }
+    dedup_owner_references(exchange, &mut object);
     default_by_schema(&mut object, schema);
+    manage(exchange, &options.field_manager, kind, schema, &mut object);
     let context = exchange.context(options.dry_run);
     let object = exchange.admit(Operation::Create, kind, &context, object, None).await?;
     exchange.validate(Operation::Create, kind, &context, &object, None).await?;
+    let warnings = creater.warnings(&context, &object);
     let answer = creater.create(&context, object).await?;
+    exchange.warnings.extend(warnings);
     let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
     Ok(with_content_type(201, accepted.media_type.as_str(), Body::from(bytes)))
+}
+
+/// What only the server says of an object.
+const SYSTEM_METADATA: [&str; 5] = [
+    "metadata.creationTimestamp",
+    "metadata.uid",
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.selfLink",
+];
+
+/// Notes who sent the fields of a body: its answer may be the same object, filled in. There is nothing that the fields
+/// had before, in this version or another.
+fn manage(
+    exchange: &Exchange<'_>,
+    field_manager: &str,
+    kind: &GroupVersionKind,
+    schema: SchemaRef<'_>,
+    object: &mut Value,
+) {
+    let manager = if field_manager.is_empty() { exchange.user_agent_manager() } else { field_manager };
+    FieldManager {
+        manager,
+        kind: &kind.kind,
+        api_version: &kind.group_version().to_string(),
+        subresource: &exchange.info.subresource,
+        now: exchange.now,
+        schema,
+        reset_fields: &[],
+        versions: &OneVersion,
+    }
+    .update(None, object);
 }
 
 /// The answer's own kind says how it is encoded: a `Status`, or the body's kind filled in.

@@ -1,49 +1,174 @@
 //! Finds out who asks.
 
-use super::{Filter, Next};
+use super::{Filter, Next, request_info::query_of};
 use crate::{
+    negotiation::{self, Accepted, Offers},
     request::Request,
-    response::{Response, json_failure},
+    response::{Response, failure},
+    serving::ConnectionHandle,
+    warning::Warnings,
+    websocket_protocol::{self, ProtocolToken},
 };
-use http::header;
-use pintle_auth::authn::{Authenticator, Credentials};
-use pintle_machinery::Status;
+use http::{HeaderMap, HeaderValue, Version, header};
+use pintle_auth::{
+    RequestHeaders,
+    authn::{Authenticator, Credentials},
+};
+use pintle_machinery::{
+    Status, UserInfo,
+    user::{ANONYMOUS, UNAUTHENTICATED},
+};
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
+    /// What a front proxy tells users by. Nobody behind this filter may see it.
+    pub(super) request_headers: [RequestHeaders; 2],
 }
 
-/// The verified certificates of a connection's client, leaf first; on every request of the connection.
+impl Authentication {
+    /// `own` are the headers that are configured; the standard ones are taken off as well.
+    pub(super) fn new(authenticator: Arc<dyn Authenticator>, own: RequestHeaders) -> Authentication {
+        Authentication { authenticator, request_headers: [RequestHeaders::standard(), own] }
+    }
+}
+
+/// The certificates that a connection's client showed and has the key of, leaf first; on every request of the connection.
+/// Whether they are believed is the authenticator's business.
 #[derive(Clone)]
 pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
 
+const EXTRA_SPACE: &str =
+    "the provided Authorization header contains extra space before the bearer token, and is ignored";
+
 impl Filter for Authentication {
     async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+        let bearer = Bearer::read(request.headers());
+        // A token in both places is a matter of the header alone.
+        let protocol = match bearer {
+            Bearer::Token(_) => None,
+            _ => match websocket_protocol::token(request.headers()) {
+                Ok(protocol) => protocol,
+                Err(why) => return unauthorized(&request, &why),
+            },
+        };
         let certificates = request.extensions().get::<PeerCertificates>().cloned();
-        let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let bearer = header.and_then(|header| {
-            let (scheme, token) = header.trim().split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
-        });
+        let bearer_token = match (bearer, &protocol) {
+            (Bearer::Token(token), _) => Some(token),
+            (_, Some(protocol)) => Some(&*protocol.token),
+            _ => None,
+        };
         let credentials = Credentials {
             certificates: certificates.as_ref().map(|certificates| &*certificates.0).unwrap_or_default(),
-            bearer_token: bearer,
+            bearer_token,
             headers: request.headers(),
             path: request.uri().path(),
         };
         let user = match self.authenticator.authenticate(&credentials).await {
             Ok(Some(authenticated)) => authenticated.user,
-            Ok(None) => return json_failure(&Status::unauthorized()),
-            Err(error) => {
-                tracing::debug!(%error, "a request with wrong credentials");
-                return json_failure(&Status::unauthorized());
-            }
+            Ok(None) => return unauthorized(&request, &"nobody is known by what the request shows"),
+            Err(error) => return unauthorized(&request, &error),
         };
+        let has_extra_space = bearer == Bearer::ExtraSpace;
         // Nobody behind this filter needs the credentials, and what is not there cannot be leaked.
-        request.headers_mut().remove(header::AUTHORIZATION);
+        let headers = request.headers_mut();
+        headers.remove(header::AUTHORIZATION);
+        for names in &self.request_headers {
+            names.remove_from(headers);
+        }
+        if let Some(ProtocolToken { others, .. }) = protocol {
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, others);
+        }
+        if is_anonymous(&user) {
+            end_connection(&request);
+        }
         request.extensions_mut().insert(user);
-        next.call(request).await
+        let mut response = next.call(request).await;
+        if has_extra_space {
+            let warnings = Warnings::default();
+            warnings.add(EXTRA_SPACE);
+            warnings.write_to(response.headers_mut());
+        }
+        response
+    }
+}
+
+/// What the header `Authorization` says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bearer<'a> {
+    Token(&'a str),
+    /// A token behind too much space, which does not count.
+    ExtraSpace,
+    None,
+}
+
+impl Bearer<'_> {
+    fn read(headers: &HeaderMap) -> Bearer<'_> {
+        let header = headers.get(header::AUTHORIZATION).map(HeaderValue::to_str);
+        let Some(Ok(header)) = header else { return Bearer::None };
+        let mut parts = header.trim().splitn(3, ' ');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(scheme), Some(token), rest) if scheme.eq_ignore_ascii_case("bearer") => {
+                match (token, rest) {
+                    ("", Some(_)) => Bearer::ExtraSpace,
+                    ("", None) => Bearer::None,
+                    (token, _) => Bearer::Token(token),
+                }
+            }
+            _ => Bearer::None,
+        }
+    }
+}
+
+fn unauthorized(request: &Request, why: &dyn std::fmt::Display) -> Response {
+    tracing::warn!(error = %why, "unable to authenticate the request");
+    end_connection(request);
+    let query = query_of(request);
+    let accepted = negotiation::accepted(request.headers(), query.first("pretty"), Offers::Plain);
+    failure(&Status::unauthorized(), &accepted.unwrap_or(Accepted::JSON))
+}
+
+fn is_anonymous(user: &UserInfo) -> bool {
+    user.name == ANONYMOUS || user.is_member_of(UNAUTHENTICATED)
+}
+
+/// HTTP/2 lets a client do much with few bytes: one that nobody knows gets one request a connection
+/// (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
+fn end_connection(request: &Request) {
+    if request.version() == Version::HTTP_2
+        && let Some(connection) = request.extensions().get::<ConnectionHandle>()
+    {
+        connection.go_away();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_the_reference_reads_them() {
+        let check = |text: &str, expected: Option<&str>| {
+            let headers = HeaderMap::from_iter([(
+                header::AUTHORIZATION,
+                HeaderValue::from_bytes(text.as_bytes()).unwrap(),
+            )]);
+            let found = match Bearer::read(&headers) {
+                Bearer::Token(token) => Some(token),
+                Bearer::ExtraSpace => Some("(space)"),
+                Bearer::None => None,
+            };
+            assert_eq!(found, expected, "{text}");
+        };
+        check("Bearer a", Some("a"));
+        check("  bEARER a ", Some("a"));
+        check("Bearer a b c", Some("a"));
+        check("Bearer  a", Some("(space)"));
+        check("Bearer ", None);
+        check("Bearer", None);
+        check("Basic YTpi", None);
+        check("", None);
+        check("Bearer \u{e9}", None);
     }
 }

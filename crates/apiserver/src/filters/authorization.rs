@@ -50,7 +50,7 @@ impl Filter for Authorization {
 }
 
 /// What a request asks for, of which authorizers are asked.
-fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
+pub(super) fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
     Attributes {
         group: &info.api_group,
         version: &info.api_version,
@@ -65,7 +65,7 @@ fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -
 }
 
 /// The selectors of a request to many objects.
-fn selectors(info: &RequestInfo, query: &Query) -> Option<Selectors> {
+pub(super) fn selectors(info: &RequestInfo, query: &Query) -> Option<Selectors> {
     if !info.is_resource_request || !matches!(&*info.verb, "list" | "watch" | "deletecollection") {
         return None;
     }

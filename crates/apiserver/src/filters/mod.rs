@@ -3,6 +3,9 @@
 
 mod authentication;
 mod authorization;
+mod cors;
+mod goaway;
+mod hsts;
 mod impersonation;
 mod instrumentation;
 mod max_in_flight;
@@ -14,10 +17,15 @@ mod timeout;
 use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
 pub use authorization::forbidden;
-use pintle_auth::{authn::Authenticator, authz::Authorizer};
+use http::HeaderValue;
+use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
+use regex::Regex;
 use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
-use tower::{Layer, Service, ServiceBuilder, util::BoxCloneSyncService};
+use tower::{
+    Layer, Service, ServiceBuilder,
+    util::{BoxCloneSyncService, option_layer},
+};
 
 pub use authentication::PeerCertificates;
 pub(crate) use priority_and_fairness::WatchTicket;
@@ -34,6 +42,10 @@ pub struct ChainConfig {
     pub metrics: Arc<Metrics>,
     /// Who asks.
     pub authenticator: Arc<dyn Authenticator>,
+    /// The headers by which a front proxy tells users, beside the standard ones.
+    pub request_headers: RequestHeaders,
+    /// What browsers are told, and when connections are closed.
+    pub transport: TransportFilters,
     /// What they may do.
     pub authorizer: Arc<dyn Authorizer>,
     /// How long a request may take that is not long-running.
@@ -46,23 +58,53 @@ pub struct ChainConfig {
     pub max_mutating_requests_in_flight: usize,
 }
 
+/// Filters that most servers do without.
+#[derive(Debug, Clone, Default)]
+pub struct TransportFilters {
+    /// The value of `Strict-Transport-Security`.
+    pub strict_transport_security: Option<HeaderValue>,
+    /// What the origins match whose pages may read answers.
+    pub cors_allowed_origins: Vec<Regex>,
+    /// In how many of all requests an HTTP/2 connection is closed.
+    pub goaway_chance: f64,
+}
+
 /// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
-    let max_in_flight =
-        config.flow_control.is_none().then(|| max_in_flight::MaxInFlight::new(limits.0, limits.1));
+    let max_in_flight = config
+        .flow_control
+        .is_none()
+        .then(|| FilterLayer::new(max_in_flight::MaxInFlight::new(limits.0, limits.1)));
     let priority_and_fairness = config.flow_control.map(|flow_control| {
-        priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
+        FilterLayer::new(priority_and_fairness::PriorityAndFairness {
+            flow_control,
+            request_timeout: config.request_timeout,
+        })
     });
+    let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance } =
+        config.transport;
+    let hsts = strict_transport_security.map(|directives| FilterLayer::new(hsts::Hsts { directives }));
+    let goaway = (goaway_chance > 0.0)
+        .then(|| FilterLayer::new(goaway::ProbabilisticGoaway { chance: goaway_chance }));
+    let cors = (!cors_allowed_origins.is_empty())
+        .then(|| FilterLayer::new(cors::Cors { allowed_origins: cors_allowed_origins }));
+    let authentication = authentication::Authentication::new(config.authenticator, config.request_headers);
     let service = ServiceBuilder::new()
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
-        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics }))
+        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics.clone() }))
+        .layer(option_layer(hsts))
+        .layer(option_layer(goaway))
         .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
-        .layer(FilterLayer::new(authentication::Authentication { authenticator: config.authenticator }))
-        .layer(FilterLayer::new(impersonation::Impersonation { authorizer: config.authorizer.clone() }))
-        .option_layer(priority_and_fairness.map(FilterLayer::new))
-        .option_layer(max_in_flight.map(FilterLayer::new))
+        .layer(option_layer(cors))
+        .layer(FilterLayer::new(authentication))
+        .layer(FilterLayer::new(impersonation::Impersonation::new(
+            config.authorizer.clone(),
+            config.metrics.clone(),
+        )))
+        .layer(option_layer(priority_and_fairness))
+        .layer(option_layer(max_in_flight))
         .layer(FilterLayer::new(authorization::Authorization { authorizer: config.authorizer }))
         .service(handler);
     BoxCloneSyncService::new(service)

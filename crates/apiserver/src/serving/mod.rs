@@ -2,41 +2,59 @@
 //!
 //! When [`serve`] is told to stop it takes no new connections, lets open requests finish (watches are ended by their
 //! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
+//!
+//! **Nobody holds the server up**: handshakes, headers and idle connections have their time, headers and the number of a
+//! connection's requests their bounds, and who gives up one request after the other loses the connection.
+
+mod connection;
+pub mod tls;
 
 use crate::{
     body::{Body, RequestBody},
     filters::{Handler, PeerCertificates},
     response::Response,
 };
+use connection::{End, Tracked};
 use http::{HeaderValue, Method, header};
 use http_body::Body as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{conn::auto, graceful::GracefulShutdown},
+    server::conn::auto,
 };
-use std::{io, sync::Arc, time::Duration};
-use tokio::net::{TcpListener, TcpStream};
+use std::{io, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
+pub use connection::ConnectionHandle;
+
 /// How a socket is served.
 pub struct ServingConfig {
-    /// Keys and trusted client authorities.
-    pub tls: Arc<rustls::ServerConfig>,
+    /// Keys and trusted client authorities; each connection gets those of the moment.
+    pub tls: Arc<tls::ServingTls>,
+    /// How many requests a client may have open on one HTTP/2 connection; zero is the default of 100.
+    pub http2_max_streams_per_connection: u32,
     /// How long open requests may take after the stop.
     pub grace_period: Duration,
 }
 
 /// A client has so long to finish the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// As Go's server has it for Kubernetes: enough for many watches on one connection.
+/// A client has so long to send the headers of a request, or the next request on an HTTP/1.1 connection.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
+/// As Kubernetes has it: what clients of HTTP/2 begin with.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
+/// How many times its streams a client may give up at once. Go's server closes connections at this.
+const RESETS_PER_STREAM: u32 = 4;
 /// Windows that let a list flow without waiting for the client at every frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// Enough for a selector as long as a URL may be.
-const MAX_HEADER_LIST: u32 = 96 * 1024;
+/// How large headers may be, as Kubernetes has it; above it is 431.
+const MAX_HEADERS: usize = 1 << 20;
 const MAX_SEND_BUFFER: usize = 256 << 10;
 
 /// Serves a socket until `stop` turns true.
@@ -47,10 +65,14 @@ pub async fn serve(
     listener: TcpListener,
     config: ServingConfig,
     handler: Handler,
-    mut stop: tokio::sync::watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let acceptor = TlsAcceptor::from(config.tls);
-    let graceful = GracefulShutdown::new();
+    let max_streams = match config.http2_max_streams_per_connection {
+        0 => MAX_CONCURRENT_STREAMS,
+        given => given,
+    };
+    // Each connection holds a receiver until it is closed.
+    let (drain, draining) = watch::channel(false);
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -64,23 +86,25 @@ pub async fn serve(
             },
             () = stopped(&mut stop) => break,
         };
-        let (acceptor, handler, watcher) = (acceptor.clone(), handler.clone(), graceful.watcher());
+        let acceptor = TlsAcceptor::from(config.tls.current());
+        let (handler, draining) = (handler.clone(), draining.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, acceptor, handler, watcher).await {
+            if let Err(error) = connection(stream, acceptor, handler, max_streams, draining).await {
                 tracing::debug!(error, "connection ended");
             }
         });
     }
-    drop(listener);
+    drop((listener, draining));
+    drain.send_replace(true);
     tokio::select! {
-        () = graceful.shutdown() => {}
+        () = drain.closed() => {}
         () = tokio::time::sleep(config.grace_period) => tracing::warn!("grace period over, requests are cut off"),
     }
     Ok(())
 }
 
 /// Waits until the server is told to stop, or nobody is left to tell it.
-pub async fn stopped(stop: &mut tokio::sync::watch::Receiver<bool>) {
+pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     // The result borrows the channel; who waits needs only the fact.
     drop(stop.wait_for(|stop| *stop).await);
 }
@@ -89,7 +113,8 @@ async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     handler: Handler,
-    watcher: hyper_util::server::graceful::Watcher,
+    max_streams: u32,
+    mut draining: watch::Receiver<bool>,
 ) -> Result<(), String> {
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
     let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream))
@@ -99,29 +124,57 @@ async fn connection(
     let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {
         PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
     });
+    let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
+    let tracked = handle.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(RequestBody::Incoming);
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
+        request.extensions_mut().insert(tracked.clone());
         let is_head = *request.method() == Method::HEAD;
+        let active = tracked.begin();
         let answer = handler.clone().call(request);
-        async move { answer.await.map(|response| if is_head { without_body(response) } else { response }) }
+        async move {
+            answer.await.map(|response| {
+                let active = active.answered();
+                let response = if is_head { without_body(response) } else { response };
+                response.map(|body| Tracked::new(body, active))
+            })
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30));
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_TIMEOUT)
+        .max_buf_size(MAX_HEADERS + 4096);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_concurrent_streams(max_streams)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(MAX_SEND_BUFFER)
-        .max_header_list_size(MAX_HEADER_LIST)
+        .max_header_list_size(MAX_HEADERS as u32)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20));
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    watcher.watch(connection.into_owned()).await.map_err(|error| error.to_string())
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let end = tokio::select! {
+        biased;
+        result = connection.as_mut() => return result.map_err(|error| error.to_string()),
+        end = handle.end() => end,
+        () = stopped(&mut draining) => End::GoAway,
+    };
+    if end == End::GoAway {
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            biased;
+            result = connection => return result.map_err(|error| error.to_string()),
+            () = handle.abused() => {}
+        }
+    }
+    Err("the client gave up too many requests".to_owned())
 }
 
 /// The answer to a HEAD: all of the answer but its body, which HTTP/2 takes for a broken stream.

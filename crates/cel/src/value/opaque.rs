@@ -1,5 +1,6 @@
 //! Values of Kubernetes' libraries: <https://kubernetes.io/docs/reference/using-api/cel/#cel-libraries>.
 
+use crate::authorizer::{Authorization, AuthorizationDecision};
 use crate::functions::{Cidr, NamedFormat, Semver, Url};
 use pintle_machinery::Quantity;
 use std::fmt;
@@ -24,6 +25,10 @@ pub enum Opaque {
     Format(&'static NamedFormat),
     /// A version.
     Semver(Semver),
+    /// An authorizer, or a check that is being put together.
+    Authorization(Authorization),
+    /// The answer of an authorizer.
+    Decision(AuthorizationDecision),
 }
 
 impl Opaque {
@@ -36,6 +41,8 @@ impl Opaque {
             Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
             Opaque::Semver(_) => "kubernetes.Semver",
+            Opaque::Authorization(authorization) => authorization.type_name(),
+            Opaque::Decision(_) => "kubernetes.authorization.Decision",
         }
     }
 
@@ -49,6 +56,8 @@ impl Opaque {
             Opaque::Cidr(_) => "cel.CIDR",
             Opaque::Format(_) => "cel.Format",
             Opaque::Semver(_) => "cel.Semver",
+            Opaque::Authorization(authorization) => authorization.implementation_name(),
+            Opaque::Decision(_) => "library.decisionVal",
         }
     }
 
@@ -85,6 +94,7 @@ impl fmt::Display for Opaque {
             Opaque::Cidr(cidr) => cidr.fmt(f),
             Opaque::Format(format) => f.write_str(format.name()),
             Opaque::Semver(version) => version.fmt(f),
+            Opaque::Authorization(_) | Opaque::Decision(_) => f.write_str(self.type_name()),
         }
     }
 }

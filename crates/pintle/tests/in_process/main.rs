@@ -8,8 +8,10 @@
 
 mod flood;
 mod harness;
+mod peers;
 
 mod apply;
+mod authentication;
 mod bad_connections;
 mod bad_input;
 mod bad_values;
@@ -29,5 +31,6 @@ mod robustness;
 mod statuses;
 mod tables;
 mod takeover;
+mod transport;
 mod uncached;
 mod watches;

@@ -48,6 +48,8 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
     let config = ChainConfig {
         metrics: Arc::new(Metrics::new().unwrap()),
         authenticator: Arc::new(ByName),
+        request_headers: Default::default(),
+        transport: Default::default(),
         authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
         flow_control: None,

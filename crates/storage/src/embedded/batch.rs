@@ -1,7 +1,8 @@
-//! One transaction: writes decided one after the other, each seeing those before it.
+//! One batch: writes decided one after the other, each seeing those before it.
 
 use super::{
     Shared,
+    journal::{Journal, encode_write},
     row::{self, Entry, Inserts, storage_error},
     value::StoredValue,
 };
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 use std::{
     collections::HashMap,
+    io,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{
@@ -92,12 +94,12 @@ impl Drop for Answers {
     }
 }
 
-/// What a transaction did, in revision order.
-pub(super) struct Batch<'connection> {
-    connection: &'connection Connection,
-    inserts: Inserts<'connection>,
-    /// The revision of the newest write.
+/// What a batch does, in revision order.
+pub(super) struct Batch {
+    /// The revision before it, and that of its newest write.
+    before: Revision,
     pub(super) revision: Revision,
+    rows: Vec<Row>,
     pub(super) versions: Vec<(Key, Version)>,
     pub(super) events: Vec<StorageEvent>,
     /// What is to be deleted when.
@@ -108,54 +110,94 @@ pub(super) struct Batch<'connection> {
     written: HashMap<Key, Version>,
 }
 
-impl<'connection> Batch<'connection> {
-    /// A batch on an open transaction, after `revision`.
-    pub(super) fn new(
-        connection: &'connection Connection,
-        revision: Revision,
-    ) -> rusqlite::Result<Batch<'connection>> {
-        Ok(Batch {
-            connection,
-            inserts: Inserts::new(connection)?,
+/// A write that was decided.
+struct Row {
+    entry: Entry,
+    checksum: i64,
+    /// Its number among all writes.
+    write: usize,
+}
+
+impl Batch {
+    /// A batch after `revision`.
+    pub(super) fn new(revision: Revision) -> Batch {
+        Batch {
+            before: revision,
             revision,
+            rows: Vec::new(),
             versions: Vec::new(),
             events: Vec::new(),
             expirations: Vec::new(),
             bytes: 0,
             written: HashMap::new(),
-        })
+        }
     }
 
-    /// Decides a write and inserts its rows. The outer error ends the whole batch.
-    pub(super) fn apply(&mut self, shared: &Shared, write: &Write) -> rusqlite::Result<Outcome> {
+    /// Decides a write, the one with this number, and puts it into the journal's next batch.
+    pub(super) fn decide(
+        &mut self,
+        (shared, connection): (&Shared, &Connection),
+        journal: &mut Journal,
+        number: usize,
+        write: &Write,
+    ) -> Outcome {
         let current = match self.written.get(&write.key) {
             Some(version) => Some(*version),
             None => shared.state.read().index.current(&write.key),
         };
         let current = current.and_then(|version| Some((version.mod_revision, version.create_revision()?)));
-        let decided = match (&write.kind, current) {
-            (WriteKind::Create { .. }, Some(_)) => Err(WriteError::KeyExists),
-            (WriteKind::Create { .. }, None) => Ok((Revision(0), Revision(0))),
+        let (previous, created) = match (&write.kind, current) {
+            (WriteKind::Create { .. }, Some(_)) => return Err(WriteError::KeyExists),
+            (WriteKind::Create { .. }, None) => (Revision(0), Revision(0)),
             (WriteKind::Update { expected, .. } | WriteKind::Delete { expected }, Some(current))
                 if current.0 == *expected =>
             {
-                Ok(current)
+                current
             }
             (WriteKind::Update { .. } | WriteKind::Delete { .. }, current) => {
-                Err(self.conflict(&write.key, current))
+                return Err(self.conflict(connection, &write.key, current));
             }
         };
-        match decided {
-            Ok((previous, created)) => self.insert(write, previous, created),
-            Err(error) => Ok(Err(error)),
+        let revision = Revision(self.revision.0 + 1);
+        let (kind, value, ttl) = match &write.kind {
+            WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
+            WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
+            WriteKind::Delete { .. } => (EventKind::Delete, self.value(connection, previous)?, None),
+        };
+        // A time beyond what the clock can tell never comes.
+        let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
+        let create_revision = if kind == EventKind::Create { revision } else { created };
+        let key = write.key.clone();
+        let entry = Entry { revision, kind, key: key.clone(), create_revision, previous, expires };
+        let checksum = write.stored.checksum(revision);
+        journal.write(|bytes| encode_write(bytes, &entry, checksum, write.stored.bytes()));
+        self.bytes += write.size() as u64;
+        let (version, mod_revision) = match kind {
+            EventKind::Create | EventKind::Update => (Version::live(revision, create_revision), revision),
+            EventKind::Delete => (Version::tombstone(revision), previous),
+        };
+        self.revision = revision;
+        if expires != 0 {
+            self.expirations.push((expires, key.clone(), revision));
         }
+        self.written.insert(key.clone(), version);
+        self.versions.push((key.clone(), version));
+        self.rows.push(Row { entry, checksum, write: number });
+        let kv = KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision };
+        self.events.push(StorageEvent::Write { kind, revision, kv });
+        Ok(revision)
     }
 
-    fn conflict(&self, key: &Key, current: Option<(Revision, Revision)>) -> WriteError {
+    fn conflict(
+        &self,
+        connection: &Connection,
+        key: &Key,
+        current: Option<(Revision, Revision)>,
+    ) -> WriteError {
         let Some((mod_revision, create_revision)) = current else {
             return WriteError::Conflict { current: None };
         };
-        match self.value(mod_revision) {
+        match self.value(connection, mod_revision) {
             Ok(value) => WriteError::Conflict {
                 current: Some(KeyValue {
                     key: key.clone(),
@@ -170,41 +212,23 @@ impl<'connection> Batch<'connection> {
     }
 
     /// The value of a key's newest write, of this batch or before.
-    fn value(&self, revision: Revision) -> Result<Bytes, StorageError> {
-        row::value(self.connection, revision)?.ok_or_else(|| row::missing_value(self.connection, revision))
+    fn value(&self, connection: &Connection, revision: Revision) -> Result<Bytes, StorageError> {
+        let own = revision.0.checked_sub(self.before.0 + 1).and_then(|at| usize::try_from(at).ok());
+        if let Some(StorageEvent::Write { kv, .. }) = own.and_then(|at| self.events.get(at)) {
+            return Ok(kv.value.clone());
+        }
+        row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
     }
 
-    fn insert(&mut self, write: &Write, previous: Revision, created: Revision) -> rusqlite::Result<Outcome> {
-        let revision = Revision(self.revision.0 + 1);
-        let (kind, value, ttl) = match &write.kind {
-            WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
-            WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
-            WriteKind::Delete { .. } => match self.value(previous) {
-                Ok(value) => (EventKind::Delete, value, None),
-                Err(error) => return Ok(Err(error.into())),
-            },
-        };
-        // A time beyond what the clock can tell never comes.
-        let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
-        let create_revision = if kind == EventKind::Create { revision } else { created };
-        let key = write.key.clone();
-        let entry = Entry { revision, kind, key, create_revision, previous, expires };
-        self.inserts.insert(&entry, &write.stored)?;
-        self.bytes += write.size() as u64;
-        let (version, mod_revision) = match kind {
-            EventKind::Create | EventKind::Update => (Version::live(revision, create_revision), revision),
-            EventKind::Delete => (Version::tombstone(revision), previous),
-        };
-        self.revision = revision;
-        if expires != 0 {
-            self.expirations.push((expires, entry.key.clone(), revision));
+    /// Brings the database up to the batch, of whose `writes` it has kept the numbers. No sync: the journal has it.
+    pub(super) fn insert(&self, connection: &Connection, writes: &[Write]) -> rusqlite::Result<()> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
+        let mut inserts = Inserts::new(connection)?;
+        for Row { entry, checksum, write } in &self.rows {
+            let stored = writes.get(*write).map_or(&[][..], |write| write.stored.bytes());
+            inserts.insert(entry, *checksum, stored)?;
         }
-        self.written.insert(entry.key.clone(), version);
-        self.versions.push((entry.key.clone(), version));
-        let kv =
-            KeyValue { key: entry.key, value, state: ValueState::Current, create_revision, mod_revision };
-        self.events.push(StorageEvent::Write { kind, revision, kv });
-        Ok(Ok(revision))
+        connection.prepare_cached("COMMIT")?.execute(()).map(drop)
     }
 }
 
@@ -214,17 +238,46 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX >> 1).clamp(1, u64::MAX >> 1)
 }
 
-/// Whether a transaction that failed this way can be rolled back and tried again: the disk was full, and nothing of it
-/// was kept. After any other failure nobody knows what is on the disk.
-pub(super) fn is_disk_full(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+/// Why writing failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Database(rusqlite::Error),
+    /// Nothing of a batch was written that counts.
+    Journal(io::Error),
+    /// Whether something that was written is on the disk, nobody knows.
+    Sync(io::Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Failure {
+        Failure::Database(error)
+    }
+}
+
+impl Failure {
+    /// Whether what failed this way can be rolled back and tried again: the disk was full, and nothing of it was kept.
+    /// After any other failure nobody knows what is on the disk.
+    pub(super) fn is_disk_full(&self) -> bool {
+        match self {
+            Failure::Database(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Failure::Journal(error) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Failure::Sync(_) => false,
+        }
+    }
 }
 
 /// A failure as callers are told it.
-pub(super) fn commit_error(error: rusqlite::Error) -> StorageError {
-    if is_disk_full(&error) {
-        StorageError::Engine("the disk is full".to_owned())
-    } else {
-        storage_error(error)
+impl From<Failure> for StorageError {
+    fn from(failure: Failure) -> StorageError {
+        if failure.is_disk_full() {
+            return StorageError::Engine("the disk is full".to_owned());
+        }
+        match failure {
+            Failure::Database(error) => storage_error(error),
+            Failure::Journal(error) => StorageError::Engine(format!("the journal: {error}")),
+            Failure::Sync(error) => StorageError::Engine(format!("a sync: {error}")),
+        }
     }
 }

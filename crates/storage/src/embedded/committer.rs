@@ -1,6 +1,7 @@
 //! The commit thread: the only one that writes.
 //!
-//! A round takes all that waits, writes it as one transaction with one sync, publishes the events, answers the
+//! A round takes all that waits and appends it to the journal as one batch; while another thread syncs that, it brings the
+//! database up to it, in one transaction that nobody syncs. When both are done it publishes the events, answers the
 //! writers, and then does a piece of the housekeeping: deletes rows that were compacted away, copies the log into the
 //! database.
 //!
@@ -10,11 +11,14 @@
 
 use super::{
     EmbeddedOptions, Shared,
-    batch::{Batch, Outcome, Write, WriteKind, answer, commit_error, is_disk_full, milliseconds},
+    batch::{Batch, Failure, Outcome, Write, WriteKind, answer, milliseconds},
     copier::Copier,
+    file::{self, Opened},
     inbox::{Command, Gathering, Reply, Taken},
+    journal::Journal,
     meta::Meta,
     row,
+    sync_thread::SyncThread,
     value::StoredValue,
 };
 use crate::{Key, Revision, StorageError};
@@ -47,6 +51,8 @@ pub(super) type Expirations = BTreeSet<(u64, Key, Revision)>;
 pub(super) struct Committer {
     shared: Arc<Shared>,
     connection: Connection,
+    journal: Journal,
+    syncs: SyncThread,
     /// Held until the connection is closed.
     lock: File,
     /// What the table of that name says.
@@ -92,17 +98,17 @@ impl Asked {
 impl Committer {
     pub(super) fn new(
         shared: Arc<Shared>,
-        connection: Connection,
-        lock: File,
-        meta: Meta,
-        expirations: Expirations,
-        garbage: Vec<Revision>,
+        opened: Opened,
+        syncs: SyncThread,
         options: &EmbeddedOptions,
     ) -> Committer {
+        let Opened { lock, connection, journal, meta, expirations, garbage } = opened;
         let copier = Copier::new(Arc::clone(&shared), options.log_bytes);
         Committer {
             shared,
             connection,
+            journal,
+            syncs,
             lock,
             meta,
             expirations,
@@ -212,29 +218,32 @@ impl Committer {
         &mut self,
         writes: &mut Vec<Write>,
         gathering: Option<Gathering>,
-    ) -> rusqlite::Result<Vec<Outcome>> {
+    ) -> Result<Vec<Outcome>, Failure> {
         let shared = Arc::clone(&self.shared);
         let before = shared.state.read().revision;
-        execute(&self.connection, "BEGIN IMMEDIATE")?;
-        let mut batch = Batch::new(&self.connection, before)?;
+        let mut batch = Batch::new(before);
         let mut outcomes = Vec::with_capacity(writes.len());
-        for write in writes.iter() {
-            outcomes.push(batch.apply(&shared, write)?);
-        }
+        self.decide(&mut batch, writes, &mut outcomes);
         let mut room = Room::beside(writes);
         let late = shared.inbox.take_late(writes.len(), gathering, |command| match command {
             Command::Write(write) => room.fits(write),
             Command::Compact { .. } | Command::Probe { .. } => true,
         });
         self.asked.sort(late, writes);
-        for write in writes.iter().skip(outcomes.len()) {
-            outcomes.push(batch.apply(&shared, write)?);
-        }
+        self.decide(&mut batch, writes, &mut outcomes);
         if batch.revision == before {
-            execute(&self.connection, "ROLLBACK")?;
             return Ok(outcomes);
         }
-        execute(&self.connection, "COMMIT")?;
+        let file = self.journal.append(Revision(before.0 + 1)).map_err(Failure::Journal)?;
+        let syncing = self.syncs.sync(file);
+        let inserted = batch.insert(&self.connection, writes).map_err(Failure::Database);
+        syncing.wait().map_err(Failure::Sync)?;
+        if let Err(failure) = inserted {
+            if failure.is_disk_full() {
+                self.journal.take_back().map_err(Failure::Sync)?;
+            }
+            return Err(failure);
+        }
 
         let mut state = shared.state.write();
         shared.hub.publish(&batch.events, batch.revision);
@@ -250,10 +259,19 @@ impl Committer {
         Ok(outcomes)
     }
 
+    /// Decides those of the writes that have no outcome yet.
+    fn decide(&mut self, batch: &mut Batch, writes: &[Write], outcomes: &mut Vec<Outcome>) {
+        for (number, write) in writes.iter().enumerate().skip(outcomes.len()) {
+            let store = (&*self.shared, &self.connection);
+            outcomes.push(batch.decide(store, &mut self.journal, number, write));
+        }
+    }
+
     /// Takes note of a failed transaction, and returns it as the callers are told.
-    fn failed(&mut self, error: rusqlite::Error) -> StorageError {
-        let full = is_disk_full(&error);
-        let error = commit_error(error);
+    fn failed(&mut self, failure: impl Into<Failure>) -> StorageError {
+        let failure = failure.into();
+        let full = failure.is_disk_full();
+        let error = StorageError::from(failure);
         let rolled_back = self.connection.is_autocommit() || execute(&self.connection, "ROLLBACK").is_ok();
         if full && rolled_back {
             tracing::error!(directory = %self.shared.directory.display(), "storage failed to write: {error}");
@@ -321,7 +339,8 @@ impl Committer {
         }
     }
 
-    fn try_space(&self) -> rusqlite::Result<()> {
+    fn try_space(&mut self) -> Result<(), Failure> {
+        self.journal.probe().map_err(Failure::Journal)?;
         execute(&self.connection, "BEGIN IMMEDIATE")?;
         // No write has revision 0.
         execute(
@@ -329,15 +348,16 @@ impl Committer {
             "INSERT INTO vals (revision, checksum, value) VALUES (0, 0, zeroblob(65536))",
         )?;
         execute(&self.connection, "DELETE FROM vals WHERE revision = 0")?;
-        execute(&self.connection, "COMMIT")
+        Ok(execute(&self.connection, "COMMIT")?)
     }
 
     /// The compaction is decided when this is on the disk; the rows go afterwards, after a restart if need be. The
     /// current revision is recorded too, since the row that tells it may go.
-    fn record(&mut self, meta: Meta) -> rusqlite::Result<()> {
+    fn record(&mut self, meta: Meta) -> Result<(), Failure> {
         execute(&self.connection, "BEGIN IMMEDIATE")?;
         meta.write(&self.connection)?;
         execute(&self.connection, "COMMIT")?;
+        file::sync_log(&self.shared.directory).map_err(Failure::Sync)?;
         self.meta = meta;
         Ok(())
     }
@@ -419,7 +439,7 @@ impl Committer {
     /// Copies the log into the database, so that it can be used again from its start.
     fn copy_log(&mut self) {
         if self.poisoned.is_none()
-            && let Err(error) = self.copier.copy(&self.connection)
+            && let Err(error) = self.copier.copy(&self.connection, &mut self.journal)
         {
             self.failed(error);
         }
@@ -428,9 +448,9 @@ impl Committer {
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
         let mut result = Ok(());
-        let copied = self.copier.end();
+        let copied = self.copier.end(&mut self.journal);
         if self.poisoned.is_none()
-            && let Err(error) = copied.and_then(|()| truncate_log(&self.connection))
+            && let Err(error) = copied.and_then(|()| self.finish())
         {
             result = Err(self.failed(error));
         }
@@ -443,6 +463,14 @@ impl Committer {
         }
         drop(self.lock);
         ending.end(&result);
+    }
+
+    /// Leaves a database that has everything, and no journal: it can be moved and copied as one file.
+    fn finish(&mut self) -> Result<(), Failure> {
+        // Somebody who reads may hinder the copy.
+        file::sync_log(&self.shared.directory).map_err(Failure::Sync)?;
+        truncate_log(&self.connection)?;
+        self.journal.remove().map_err(Failure::Journal)
     }
 }
 

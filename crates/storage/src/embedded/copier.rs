@@ -5,10 +5,14 @@
 //! copies that itself, so that all of the log is in the database for once, and SQLite starts it again from its beginning.
 //! Writers wait only for that last part; a log that grows faster than it is copied makes them wait for the rest as well.
 //!
+//! A copy begins with a sync of the log, which nobody else syncs: what it had then is durable in the database, and the
+//! journal need not keep it any longer. So each copy begins a new segment of the journal, over the one before the last.
+//!
 //! Whatever fails here, the log has all of it: SQLite takes nothing of it for copied before the database is synced. But
 //! nothing is tried again after a failure that is not a full disk, as with commits.
 
-use super::{Shared, file, row};
+use super::{Shared, batch::Failure, file, journal::Journal, row};
+use crate::Revision;
 use rusqlite::Connection;
 use std::sync::{
     Arc,
@@ -31,13 +35,15 @@ pub(super) struct Copier {
     length: u64,
     /// and since the last copy was.
     uncopied: u64,
+    /// The newest revision when the copy began.
+    began: Revision,
     /// The thread's, while it does not use it.
     connection: Option<Connection>,
     /// Where the thread leaves it and what came of the copy, while there is one.
     thread: Option<Receiver<Ended>>,
 }
 
-type Ended = (Connection, rusqlite::Result<Copied>);
+type Ended = (Connection, Result<Copied, Failure>);
 
 /// Frames of the log when a copy began.
 struct Copied {
@@ -49,7 +55,8 @@ impl Copier {
     pub(super) fn new(shared: Arc<Shared>, log_bytes: u64) -> Copier {
         // What an earlier process left in the log is copied soon.
         let length = log_bytes / 2;
-        Copier { shared, log_bytes, length, uncopied: length, connection: None, thread: None }
+        let began = Revision(0);
+        Copier { shared, log_bytes, length, uncopied: length, began, connection: None, thread: None }
     }
 
     /// How long the log may become when nobody reads for long.
@@ -64,7 +71,7 @@ impl Copier {
     }
 
     /// Copies, or has copied, what there is to copy now. `own` is the commit thread's connection, in no transaction.
-    pub(super) fn copy(&mut self, own: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn copy(&mut self, own: &Connection, journal: &mut Journal) -> Result<(), Failure> {
         let too_long = self.length >= Copier::longest(self.log_bytes);
         let ended = match &self.thread {
             Some(thread) if too_long => thread.recv().ok(),
@@ -72,21 +79,21 @@ impl Copier {
                 Err(TryRecvError::Empty) => return Ok(()),
                 ended => ended.ok(),
             },
-            None if self.uncopied >= self.log_bytes => return self.begin(own),
+            None if self.uncopied >= self.log_bytes => return self.begin(own, journal),
             None => return Ok(()),
         };
-        if !self.ended(ended)? {
+        if !self.ended(ended, journal)? {
             return Ok(());
         }
         if too_long || self.uncopied <= self.log_bytes / LAST_PART {
-            self.copy_all(own)
+            self.copy_all(own, journal)
         } else {
-            self.begin(own)
+            self.begin(own, journal)
         }
     }
 
     /// Has the log copied as it is now.
-    fn begin(&mut self, own: &Connection) -> rusqlite::Result<()> {
+    fn begin(&mut self, own: &Connection, journal: &mut Journal) -> Result<(), Failure> {
         let (shared, connection) = (Arc::clone(&self.shared), self.connection.take());
         let connection = match connection {
             Some(connection) => connection,
@@ -95,7 +102,7 @@ impl Copier {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("storage-copy".to_owned()).spawn(move || {
             give_way();
-            let copied = passive(&connection);
+            let copied = synced_and_copied(&shared, &connection);
             // The commit thread waits for it before it ends.
             let _ = sender.send((connection, copied));
             shared.inbox.nudge();
@@ -104,20 +111,23 @@ impl Copier {
             Ok(_) => {
                 self.thread = Some(receiver);
                 self.uncopied = 0;
+                self.began = self.shared.state.read().revision;
+                journal.seal(self.began);
                 Ok(())
             }
             // No thread, no help.
-            Err(_) => self.copy_all(own),
+            Err(_) => self.copy_all(own, journal),
         }
     }
 
     /// Takes what the thread returned. Whether it copied all that was there when it began.
-    fn ended(&mut self, ended: Option<Ended>) -> rusqlite::Result<bool> {
+    fn ended(&mut self, ended: Option<Ended>, journal: &mut Journal) -> Result<bool, Failure> {
         self.thread = None;
         // It panicked.
-        let Some((connection, copied)) = ended else { return Err(rusqlite::Error::UnwindingPanic) };
+        let Some((connection, copied)) = ended else { return Err(rusqlite::Error::UnwindingPanic.into()) };
         self.connection = Some(connection);
         let Copied { frames, copied } = copied.inspect_err(|_| self.later())?;
+        journal.synced(self.began);
         // The transaction that was being written can look like a reader.
         let left = (frames - copied.min(frames)) * u64::from(row::PAGE_SIZE);
         self.uncopied += left;
@@ -129,8 +139,11 @@ impl Copier {
     }
 
     /// Copies what there is, at once.
-    fn copy_all(&mut self, own: &Connection) -> rusqlite::Result<()> {
-        let Copied { frames, copied } = passive(own).inspect_err(|_| self.later())?;
+    fn copy_all(&mut self, own: &Connection, journal: &mut Journal) -> Result<(), Failure> {
+        let Copied { frames, copied } = synced_and_copied(&self.shared, own).inspect_err(|_| self.later())?;
+        let newest = self.shared.state.read().revision;
+        journal.synced(newest);
+        journal.seal(newest);
         if frames == copied {
             self.length = 0;
             self.uncopied = 0;
@@ -146,9 +159,9 @@ impl Copier {
     }
 
     /// Waits for a copy that is being made. What the commit thread does with the database then, it does alone.
-    pub(super) fn end(&mut self) -> rusqlite::Result<()> {
+    pub(super) fn end(&mut self, journal: &mut Journal) -> Result<(), Failure> {
         match self.thread.take() {
-            Some(thread) => self.ended(thread.recv().ok()).map(drop),
+            Some(thread) => self.ended(thread.recv().ok(), journal).map(drop),
             None => Ok(()),
         }
     }
@@ -160,6 +173,13 @@ fn give_way() {
     #[cfg(target_os = "linux")]
     // Where it may not, it is as it was.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
+}
+
+/// Syncs the log, and copies it.
+fn synced_and_copied(shared: &Shared, connection: &Connection) -> Result<Copied, Failure> {
+    // SQLite's own copy would sync it, too, but not when it finds nothing to copy for those who read.
+    file::sync_log(&shared.directory).map_err(Failure::Sync)?;
+    Ok(passive(connection)?)
 }
 
 /// Copies what no reader needs in the log.

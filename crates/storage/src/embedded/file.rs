@@ -1,16 +1,18 @@
-//! The files of a store: `LOCK`, `pintle.db`, and SQLite's log `pintle.db-wal` and log index `pintle.db-shm`.
+//! The files of a store: `LOCK`, `pintle.db`, SQLite's log `pintle.db-wal` and log index `pintle.db-shm`, and the journal.
 //!
 //! A new database is made under another name and renamed when it is whole, so a `pintle.db` that is not one was
-//! damaged, and a log without a database lost it: both are errors. Nothing that exists is ever replaced.
+//! damaged, and a log or a journal without a database lost it: both are errors. Nothing that exists is ever replaced.
 
 use super::{
     EmbeddedOptions,
     committer::Expirations,
     copier::Copier,
+    disk,
+    journal::{self, Found, Journal, JournaledWrite},
     locate::{self, Place},
     log,
     meta::Meta,
-    row::{self, Inserts},
+    row::{self, Entry, Inserts},
     scan::scan,
     value::StoredValue,
 };
@@ -30,7 +32,7 @@ use std::{
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 3;
+pub(super) const FORMAT_VERSION: i64 = 4;
 /// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
 const OLDEST_FORMAT_VERSION: i64 = 1;
 
@@ -93,7 +95,7 @@ pub enum OpenError {
 pub(super) struct Opened {
     pub(super) lock: File,
     pub(super) connection: Connection,
-    pub(super) index: KeyIndex,
+    pub(super) journal: Journal,
     pub(super) meta: Meta,
     pub(super) expirations: Expirations,
     /// Rows that an earlier process compacted away but did not get to delete.
@@ -108,7 +110,12 @@ pub(super) fn log_path(directory: &Path) -> PathBuf {
     directory.join("pintle.db-wal")
 }
 
-pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened, OpenError> {
+/// Makes durable what is in SQLite's log.
+pub(super) fn sync_log(directory: &Path) -> io::Result<()> {
+    disk::sync_if_there(&log_path(directory))
+}
+
+pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<(Opened, KeyIndex), OpenError> {
     create_directory(directory)?;
     let lock = lock(&directory.join("LOCK"))?;
     let path = database_path(directory);
@@ -118,8 +125,10 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<Opened
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
     let version = check_format(&path, &connection)?;
-    check_log(directory, &connection)?;
-    load(&path, connection, version, lock)
+    let (loaded, journal) = load(directory, &connection, version)?;
+    let Loaded { mut index, meta, expirations, .. } = loaded;
+    let garbage = index.compact(meta.compacted);
+    Ok((Opened { lock, connection, journal, meta, expirations, garbage }, index))
 }
 
 /// Makes the directory, durably, for its owner alone: what is stored may be secret.
@@ -189,9 +198,12 @@ fn make<E: From<OpenError>>(
     fill: impl FnOnce(&Path, &Connection) -> Result<(), E>,
 ) -> Result<(), E> {
     let path = database_path(directory);
-    if log_path(directory).exists() {
-        let detail = "there is a log, but the database is gone".to_owned();
-        return Err(OpenError::Damaged { path: log_path(directory), detail }.into());
+    let [even, odd] = journal::paths(directory);
+    for (path, what) in [(log_path(directory), "log"), (even, "journal"), (odd, "journal")] {
+        if path.exists() {
+            let detail = format!("there is a {what}, but the database is gone");
+            return Err(OpenError::Damaged { path, detail }.into());
+        }
     }
     let new = directory.join("pintle.db.new");
     let beside: [PathBuf; 3] =
@@ -247,7 +259,8 @@ fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
     Ok(mode)
 }
 
-/// Checks the files of a store that no process has open as its opening would. One that is open was checked then.
+/// Checks the files of a store that no process has open as its opening would, and brings the database up to the
+/// journal. For one that is open, that was done then.
 pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
     let path = database_path(directory);
     check_not_empty(&path)?;
@@ -262,8 +275,11 @@ pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Resul
         Some(Ok(())) | None => {}
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
-    check_format(&path, &connection)?;
-    check_log(directory, &connection)
+    match check_format(&path, &connection)? {
+        FORMAT_VERSION => load(directory, &connection, FORMAT_VERSION).map(drop),
+        // There was no journal, and it stays of its version.
+        _ => log::check(&log_path(directory), good_frames(directory, &connection)?),
+    }
 }
 
 /// SQLite would take an empty file for a new database.
@@ -277,8 +293,8 @@ fn check_not_empty(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// How a connection that writes syncs.
-const SYNCING: &str = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+/// How a connection that writes syncs: when the log is copied. The journal has what was not synced.
+const SYNCING: &str = "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
     PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;";
 
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
@@ -396,41 +412,88 @@ fn words(sql: &str) -> Vec<String> {
     sql.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Looks for damage in the log, which SQLite has read by now.
-fn check_log(directory: &Path, connection: &Connection) -> Result<(), OpenError> {
+/// How many frames of the log SQLite has found good.
+fn good_frames(directory: &Path, connection: &Connection) -> Result<u64, OpenError> {
     let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1));
     let frames = frames.map_err(|source| database_error(&database_path(directory), source))?;
-    log::check(&log_path(directory), u64::try_from(frames).unwrap_or_default())
+    Ok(u64::try_from(frames).unwrap_or_default())
 }
 
-/// Reads the index, and makes a store of an older version one of the newest.
-fn load(path: &Path, connection: Connection, version: i64, lock: File) -> Result<Opened, OpenError> {
-    let mut index = KeyIndex::default();
-    let mut expirations = Expirations::new();
-    let mut tombstones = Vec::new();
-    let meta = scan(path, &connection, version, |entry| {
+/// What is in memory of a store.
+#[derive(Default)]
+struct Loaded {
+    index: KeyIndex,
+    meta: Meta,
+    expirations: Expirations,
+    tombstones: Vec<Revision>,
+}
+
+impl Loaded {
+    fn add(&mut self, entry: Entry) {
         let version = match entry.kind {
             EventKind::Create | EventKind::Update => Version::live(entry.revision, entry.create_revision),
             EventKind::Delete => {
-                tombstones.push(entry.revision);
+                self.tombstones.push(entry.revision);
                 Version::tombstone(entry.revision)
             }
         };
-        index.insert(&entry.key, version);
+        self.index.insert(&entry.key, version);
         if entry.expires != 0 {
-            expirations.insert((entry.expires, entry.key, entry.revision));
+            self.expirations.insert((entry.expires, entry.key, entry.revision));
         }
-    })?;
-    if version < FORMAT_VERSION {
-        upgrade(&connection, version, meta, &tombstones)
-            .map_err(|source| connection_error(path, &connection, source))?;
     }
-    let garbage = index.compact(meta.compacted);
-    Ok(Opened { lock, connection, index, meta, expirations, garbage })
+}
+
+/// Reads the index, brings the database up to the journal, and makes a store of an older version one of the newest. All
+/// that is there then is durable.
+fn load(directory: &Path, connection: &Connection, version: i64) -> Result<(Loaded, Journal), OpenError> {
+    let (path, log_path) = (database_path(directory), log_path(directory));
+    let failed = |source| connection_error(&path, connection, source);
+    let frames = good_frames(directory, connection)?;
+    if version < FORMAT_VERSION {
+        log::check(&log_path, frames)?;
+    }
+    let mut loaded = Loaded::default();
+    loaded.meta = scan(&path, connection, version, |entry| loaded.add(entry))?;
+    let newest = loaded.meta.revision;
+    let Found { next_number, base, writes } = journal::read(directory, newest)?;
+    if newest < base {
+        let what = format!("the writes after revision {newest} are missing, which were synced up to {base}");
+        return Err(match log::end(&log_path, frames) {
+            Some(offset) => damaged(&path, Some(Place { path: log_path, offset }), &what),
+            None => damaged(&path, locate::root(connection, "writes"), &what),
+        });
+    }
+    log::cut(&log_path, frames)?;
+    if !writes.is_empty() {
+        tracing::info!(writes = writes.len(), "the journal has writes that the database lacks");
+        replay(connection, &writes).map_err(failed)?;
+        for write in writes {
+            loaded.meta.revision = write.entry.revision;
+            loaded.add(write.entry);
+        }
+    }
+    if version < FORMAT_VERSION {
+        upgrade(connection, version, loaded.meta, &loaded.tombstones).map_err(failed)?;
+    }
+    sync_log(directory).map_err(|source| OpenError::Io { path: log_path, source })?;
+    let journal = Journal::new(directory, next_number, loaded.meta.revision);
+    Ok((loaded, journal))
+}
+
+/// Inserts what the database lacks.
+fn replay(connection: &Connection, writes: &[JournaledWrite]) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let mut inserts = Inserts::new(connection)?;
+    for JournaledWrite { entry, checksum, stored } in writes {
+        inserts.insert(entry, *checksum, stored)?;
+    }
+    drop(inserts);
+    connection.execute_batch("COMMIT")
 }
 
 /// In one transaction, so that there is either version or the other. In version 1 deletes have no row among the values,
-/// and the numbers have no checksum; in version 2 no value is compressed.
+/// and the numbers have no checksum; in version 2 no value is compressed; in version 3 there is no journal.
 fn upgrade(
     connection: &Connection,
     version: i64,

@@ -2,11 +2,12 @@
 //!
 //! SQLite uses its [log](https://www.sqlite.org/fileformat.html#the_write_ahead_log) up to the first frame that fails
 //! its checksum, and takes what follows for never written. That is right after a power cut: the last transaction may
-//! be there in part. But each transaction is synced before the next begins, so there is at most one such. If frames of
-//! two transactions or more follow the failing one, it had been on the disk whole, and acknowledged writes would be
-//! dropped in silence.
+//! be there in part. Up to format version 3 each transaction was synced before the next began, so there is at most one
+//! such. If frames of two transactions or more follow the failing one, it had been on the disk whole, and acknowledged
+//! writes would be dropped in silence. (Damage in the very last transaction cannot be told from a cut.)
 //!
-//! Damage in the very last transaction cannot be told from a cut, and loses that transaction.
+//! Since version 4 the log is not synced for each transaction, and any part of what was written after the last sync may be
+//! there. The journal has what was lost, and knows up to where nothing may be.
 
 use super::file::OpenError;
 use std::{
@@ -21,31 +22,52 @@ const FRAME_HEADER: usize = 24;
 /// The first word of a log; the lowest bit says that checksums are of big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Checks a log of which SQLite found the first `frames` frames good, and removes the rest of a transaction that was
-/// cut off, so that it is not found behind later ones.
+/// Checks a log of which SQLite found the first `frames` frames good, as a program of an earlier format version left it,
+/// and cuts it.
 pub(super) fn check(path: &Path, frames: u64) -> Result<(), OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
-    let file = match File::options().read(true).write(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        file => file.map_err(failed)?,
-    };
-    let damaged = |offset: u64, what: &str| OpenError::Damaged {
-        path: path.to_owned(),
-        detail: format!("at offset {offset}: {what}"),
-    };
-    let Some(header) = Header::read(&file).map_err(failed)? else { return Ok(()) };
-    if !header.intact() {
-        return Err(damaged(0, "the header of the log fails its checksum"));
+    let Some((file, header)) = open(path)? else { return Ok(()) };
+    let end = header.end(frames);
+    if header.rest(&file, end).map_err(failed)?.transactions > 1 {
+        return Err(damaged(path, end, "frames of the log fail their checksums, but good ones follow"));
     }
-    let end = HEADER as u64 + frames * header.frame_length();
-    let rest = header.rest(&file, end).map_err(failed)?;
-    if rest.transactions > 1 {
-        return Err(damaged(end, "frames of the log fail their checksums, but good ones follow"));
-    }
-    if rest.frames > 0 {
+    cut(path, frames)
+}
+
+/// Removes what follows the good frames of a log: it was cut off, and must not be found behind later ones.
+pub(super) fn cut(path: &Path, frames: u64) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let Some((file, header)) = open(path)? else { return Ok(()) };
+    let end = header.end(frames);
+    if header.rest(&file, end).map_err(failed)?.frames > 0 {
         file.set_len(end).and_then(|()| file.sync_all()).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Where the good frames of a log end, if more follows.
+pub(super) fn end(path: &Path, frames: u64) -> Option<u64> {
+    let (file, header) = open(path).ok()??;
+    let end = header.end(frames);
+    (file.metadata().ok()?.len() > end).then_some(end)
+}
+
+/// A log, if there is one that was ever written.
+fn open(path: &Path) -> Result<Option<(File, Header)>, OpenError> {
+    let failed = |source| OpenError::Io { path: path.to_owned(), source };
+    let file = match File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(failed)?,
+    };
+    let Some(header) = Header::read(&file).map_err(failed)? else { return Ok(None) };
+    if !header.intact() {
+        return Err(damaged(path, 0, "the header of the log fails its checksum"));
+    }
+    Ok(Some((file, header)))
+}
+
+fn damaged(path: &Path, offset: u64, what: &str) -> OpenError {
+    OpenError::Damaged { path: path.to_owned(), detail: format!("at offset {offset}: {what}") }
 }
 
 /// Where in a log the newest committed copies of pages begin.
@@ -103,6 +125,11 @@ impl Header {
             }
         }
         [sum_0, sum_1]
+    }
+
+    /// Where so many frames end.
+    fn end(&self, frames: u64) -> u64 {
+        HEADER as u64 + frames * self.frame_length()
     }
 
     fn frame_length(&self) -> u64 {

@@ -1,10 +1,12 @@
-//! The engine on the local disk: SQLite in write-ahead-log mode, used as an append-only table of writes.
+//! The engine on the local disk: SQLite in write-ahead-log mode, used as an append-only table of writes, and beside it a
+//! journal that is synced for each batch of them, while SQLite is synced now and then.
 //!
 //! `docs/storage.md` tells the format and why it survives what it survives; `docs/decisions/0001-embedded-store.md`
 //! why it is SQLite.
 //!
-//! - [`inbox`]: where writes wait; one thread, the [`committer`], takes all that wait, writes them as one transaction
-//!   ([`batch`]), which SQLite syncs once, and answers. So sixteen writers share a sync.
+//! - [`inbox`]: where writes wait; one thread, the [`committer`], takes all that wait, decides them ([`batch`]), appends
+//!   them to the [`journal`], which is synced once ([`sync_thread`]) while the rows are inserted, and answers. So sixteen
+//!   writers share a sync.
 //! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
 //!   read back only for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table, then live events from the hub.
@@ -19,8 +21,10 @@
 mod batch;
 mod committer;
 mod copier;
+mod disk;
 mod file;
 mod inbox;
+mod journal;
 mod locate;
 mod log;
 mod meta;
@@ -28,6 +32,7 @@ mod read;
 mod row;
 mod scan;
 mod snapshot;
+mod sync_thread;
 mod value;
 mod watch;
 
@@ -56,6 +61,7 @@ use std::{
     thread::JoinHandle,
     time::Duration,
 };
+use sync_thread::SyncThread;
 use tokio::sync::{Semaphore, oneshot};
 use value::{MAX_VALUE_BYTES, StoredValue};
 use watch::EmbeddedWatch;
@@ -128,9 +134,10 @@ impl EmbeddedStorage {
     /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
     /// says no. An existing store is never replaced by an empty one.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
-        let file::Opened { lock, connection, index, meta, expirations, garbage } =
-            file::open(directory.as_ref(), &options)?;
-        let (revision, compacted) = (meta.revision, meta.compacted);
+        let failed = |source| OpenError::Io { path: directory.as_ref().to_owned(), source };
+        let (opened, index) = file::open(directory.as_ref(), &options)?;
+        let syncs = SyncThread::spawn().map_err(failed)?;
+        let (revision, compacted) = (opened.meta.revision, opened.meta.compacted);
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
             state: RwLock::new(State { index, revision, compacted }),
@@ -141,12 +148,9 @@ impl EmbeddedStorage {
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
-        let committer =
-            Committer::new(Arc::clone(&shared), connection, lock, meta, expirations, garbage, &options);
+        let committer = Committer::new(Arc::clone(&shared), opened, syncs, &options);
         let thread = std::thread::Builder::new().name("storage-commit".to_owned());
-        let committer = thread
-            .spawn(move || committer.run())
-            .map_err(|source| OpenError::Io { path: directory.as_ref().to_owned(), source })?;
+        let committer = thread.spawn(move || committer.run()).map_err(failed)?;
         Ok(EmbeddedStorage { shared, committer: Some(committer) })
     }
 
@@ -299,7 +303,9 @@ impl Storage for EmbeddedStorage {
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>> {
         Box::pin(self.blocking(|shared| {
             let length = |path: PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
-            Ok(length(file::database_path(&shared.directory)) + length(file::log_path(&shared.directory)))
+            let [even, odd] = journal::paths(&shared.directory);
+            let database = [file::database_path(&shared.directory), file::log_path(&shared.directory)];
+            Ok(database.into_iter().chain([even, odd]).map(length).sum())
         }))
     }
 

@@ -70,9 +70,9 @@ impl Inserts<'_> {
         })
     }
 
-    /// Inserts a write. A delete has an empty value, which nobody reads: that there is a row for every write tells
-    /// whether the newest ones are all there.
-    pub(super) fn insert(&mut self, entry: &Entry, value: &StoredValue) -> rusqlite::Result<()> {
+    /// Inserts a write and what is stored of its value, with its checksum. A delete has an empty value, which nobody
+    /// reads: that there is a row for every write tells whether the newest ones are all there.
+    pub(super) fn insert(&mut self, entry: &Entry, checksum: i64, stored: &[u8]) -> rusqlite::Result<()> {
         let revision = integer(entry.revision);
         self.entry.execute((
             revision,
@@ -83,7 +83,7 @@ impl Inserts<'_> {
             entry.checksum(),
             entry.key.as_str(),
         ))?;
-        self.value(entry.revision, value)
+        self.value.execute((revision, checksum, stored)).map(drop)
     }
 
     /// Inserts only the row among the values.
@@ -184,7 +184,7 @@ pub(super) fn revision(integer: i64) -> Revision {
     Revision(integer.cast_unsigned())
 }
 
-fn kind_number(kind: EventKind) -> u8 {
+pub(super) fn kind_number(kind: EventKind) -> u8 {
     match kind {
         EventKind::Create => 1,
         EventKind::Update => 2,
@@ -192,7 +192,7 @@ fn kind_number(kind: EventKind) -> u8 {
     }
 }
 
-fn kind(number: i64) -> Option<EventKind> {
+pub(super) fn kind(number: i64) -> Option<EventKind> {
     match number {
         1 => Some(EventKind::Create),
         2 => Some(EventKind::Update),

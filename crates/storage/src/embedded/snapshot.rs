@@ -8,8 +8,9 @@
 //! its own revision, so whoever resumes from there goes on, and whoever is behind is told so.
 
 use super::{
-    EmbeddedOptions,
+    EmbeddedOptions, disk,
     file::{self, OpenError},
+    journal,
     meta::{Kept, Meta},
     row::{self, Entry, Inserts},
     scan::scan,
@@ -64,6 +65,10 @@ impl EmbeddedSnapshot {
         connection.execute_batch("BEGIN").map_err(failed)?;
         let version = file::check_format(&path, &connection)?;
         let (revision, live) = index(&path, &connection, version)?;
+        // What a server has just inserted it may still be syncing.
+        for path in journal::paths(directory) {
+            disk::sync_if_there(&path).map_err(|source| OpenError::Io { path, source })?;
+        }
         Ok(EmbeddedSnapshot { path, connection, revision, live })
     }
 
@@ -210,12 +215,12 @@ fn insert(
     let mut entry =
         Entry { revision: mod_revision, kind, key, create_revision, previous: Revision(0), expires };
     let value = StoredValue::new(Some(&value));
-    match inserts.insert(&entry, &value) {
+    match inserts.insert(&entry, value.checksum(entry.revision), value.bytes()) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
             *newest = Revision(newest.0 + 1);
             entry.revision = *newest;
             entry.kind = EventKind::Update;
-            inserts.insert(&entry, &value)?;
+            inserts.insert(&entry, value.checksum(entry.revision), value.bytes())?;
         }
         inserted => inserted?,
     }

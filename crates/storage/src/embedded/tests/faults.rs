@@ -140,6 +140,8 @@ async fn a_failed_sync_poisons() {
     for times in [1, u64::MAX] {
         every_call(Call::Sync, "-wal", Effect::IoError, times, &[Told::Poisoned]).await;
         every_call(Call::Sync, ".db", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Sync, "-0.journal", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Sync, "-1.journal", Effect::IoError, times, &[Told::Poisoned]).await;
     }
 }
 
@@ -148,6 +150,8 @@ async fn a_failed_write_poisons() {
     for times in [1, u64::MAX] {
         every_call(Call::Write, "-wal", Effect::IoError, times, &[Told::Poisoned]).await;
         every_call(Call::Write, ".db", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Write, "-0.journal", Effect::IoError, times, &[Told::Poisoned]).await;
+        every_call(Call::Open, "-0.journal", Effect::IoError, times, &[Told::Poisoned]).await;
     }
     every_call(Call::Write, "", Effect::ReadOnly, u64::MAX, &[Told::Poisoned]).await;
 }
@@ -157,6 +161,7 @@ async fn a_full_disk_is_told_and_writes_go_on_when_it_is_over() {
     for effect in [Effect::DiskFull, Effect::ShortWrite] {
         for times in [1, u64::MAX] {
             every_call(Call::Write, "-wal", effect, times, &[Told::Full]).await;
+            every_call(Call::Write, ".journal", effect, times, &[Told::Full]).await;
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{
     io::{Read, Write},
 };
 
-const FILES: [&str; 2] = ["pintle.db", "pintle.db-wal"];
+const FILES: [&str; 4] = ["pintle.db", "pintle.db-wal", "pintle-0.journal", "pintle-1.journal"];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -154,14 +154,18 @@ async fn make_fixtures() {
     let factory = Embedded::new();
     let storage = open(factory.0.path());
     let last = fill(&storage).await;
-    // As a crash leaves it: everything is in the log.
+    // As a crash leaves it: everything is in the log and in the journal.
     pack(factory.0.path(), "crashed").await;
     let next = create(&storage, "/r/torn", 20_000).await.unwrap();
-    let log = fs::read(file::log_path(factory.0.path())).unwrap();
-    let torn = Embedded::new();
-    fs::copy(file::database_path(factory.0.path()), file::database_path(torn.0.path())).unwrap();
-    fs::write(file::log_path(torn.0.path()), log.split_at(log.len() - 9_000).0).unwrap();
-    pack(torn.0.path(), "torn").await;
+    let journal = fs::read(first_segment(factory.0.path())).unwrap();
+    // As the power cut leaves it: nothing is in the log, and the last batch is cut off.
+    for (name, cut) in [("not-in-the-database", 0), ("torn", 9_000)] {
+        let torn = Embedded::new();
+        fs::copy(file::database_path(factory.0.path()), file::database_path(torn.0.path())).unwrap();
+        let end = batches(&journal).last().unwrap().1 as usize;
+        fs::write(first_segment(torn.0.path()), &journal[..end - cut]).unwrap();
+        pack(torn.0.path(), name).await;
+    }
     storage.close().await.unwrap();
     drop(storage);
     pack(factory.0.path(), "closed").await;

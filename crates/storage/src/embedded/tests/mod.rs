@@ -49,6 +49,24 @@ fn noise(name: &str, size: usize) -> Bytes {
     (0..size).map(|_| random.number().to_be_bytes()[0]).collect()
 }
 
+/// The batches of a journal's segment: the last revision of each, and where it ends in the file.
+fn batches(segment: &[u8]) -> Vec<(Revision, u64)> {
+    use journal::format::{BATCH_HEADER, BatchHeader, SECTOR, SegmentHeader};
+    let salt = SegmentHeader::decode(&segment[..SECTOR]).unwrap().salt;
+    let (mut batches, mut at) = (Vec::new(), SECTOR);
+    while let Some(header) = segment.get(at..).and_then(|bytes| BatchHeader::decode(bytes, salt)) {
+        at += (BATCH_HEADER + header.length as usize).next_multiple_of(SECTOR);
+        batches.push((header.last(), at as u64));
+    }
+    batches
+}
+
+/// The file of a new store's first segment.
+fn first_segment(directory: &Path) -> PathBuf {
+    let [_, odd] = journal::paths(directory);
+    odd
+}
+
 fn list_all() -> ListRequest {
     ListRequest { prefix: String::new(), start_after: None, limit: 0, revision: None }
 }

@@ -1,0 +1,56 @@
+//! Lets pages of other origins read answers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
+
+use super::{Filter, Next};
+use crate::{body::Body, request::Request, response::Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use regex::Regex;
+use std::sync::Arc;
+
+pub(super) struct Cors {
+    /// What an origin has to match, one of them.
+    pub(super) allowed_origins: Vec<Regex>,
+}
+
+/// What an allowed origin is told beside its name.
+const ALLOWED: [(HeaderName, HeaderValue); 4] = [
+    (
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("POST, GET, OPTIONS, PUT, DELETE, PATCH"),
+    ),
+    (
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static(
+            "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, X-Requested-With, \
+             If-Modified-Since",
+        ),
+    ),
+    (header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("Date")),
+    (header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true")),
+];
+
+impl Filter for Cors {
+    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+        let Some(origin) = self.allowed(request.headers()) else { return next.call(request).await };
+        let mut response = match *request.method() {
+            // A question before the request; it needs no credentials, and gets nothing.
+            Method::OPTIONS => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                response
+            }
+            _ => next.call(request).await,
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.extend(ALLOWED);
+        response
+    }
+}
+
+impl Cors {
+    fn allowed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(header::ORIGIN)?;
+        let text = origin.to_str().ok().filter(|text| !text.is_empty())?;
+        self.allowed_origins.iter().any(|allowed| allowed.is_match(text)).then(|| origin.clone())
+    }
+}

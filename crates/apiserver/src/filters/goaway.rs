@@ -1,0 +1,25 @@
+//! Spreads the clients of HTTP/2 among servers, by closing a connection now and then: behind a load balancer they would
+//! stay for ever with the server that was there first.
+
+use super::{Filter, Next};
+use crate::{request::Request, response::Response, serving::ConnectionHandle};
+use http::Version;
+use rand::Rng;
+use std::sync::Arc;
+
+pub(super) struct ProbabilisticGoaway {
+    /// In how many of all requests.
+    pub(super) chance: f64,
+}
+
+impl Filter for ProbabilisticGoaway {
+    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+        if request.version() == Version::HTTP_2
+            && rand::rng().random::<f64>() < self.chance
+            && let Some(connection) = request.extensions().get::<ConnectionHandle>()
+        {
+            connection.go_away();
+        }
+        next.call(request).await
+    }
+}

@@ -1,0 +1,101 @@
+//! Lets a user act as another, if they may
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
+//!
+//! There are several ways in which one may act as another, its [`modes`]; the one that a user was last allowed is tried
+//! first. When none is allowed, the first that was tried says why.
+//!
+//! No filter behind this one sees the headers, whatever it makes of a request.
+
+mod headers;
+mod mode_cache;
+mod modes;
+
+use super::{
+    Filter, Next,
+    authorization::{attributes_of, selectors, user_of},
+    request_info::{info_of, query_of},
+};
+use crate::{
+    metrics::Metrics,
+    negotiation::{Accepted, Offers, accepted},
+    request::Request,
+    response::{Response, failure},
+};
+use http::{HeaderValue, header};
+use mode_cache::ModeCache;
+use modes::{Attempt, Mode};
+use pintle_auth::authz::{Attributes, Authorizer};
+use pintle_machinery::{Status, UserInfo};
+use std::{sync::Arc, time::Instant};
+
+pub(super) struct Impersonation {
+    authorizer: Arc<dyn Authorizer>,
+    metrics: Arc<Metrics>,
+    last_modes: ModeCache,
+}
+
+impl Impersonation {
+    pub(super) fn new(authorizer: Arc<dyn Authorizer>, metrics: Arc<Metrics>) -> Impersonation {
+        Impersonation { authorizer, metrics, last_modes: ModeCache::default() }
+    }
+
+    /// Who the request is made as from now on, and by which mode.
+    async fn user(&self, request: &Request, wanted: &UserInfo) -> Result<(UserInfo, Mode), Status> {
+        let (info, query, requestor) = (info_of(request), query_of(request), user_of(request));
+        let selectors = selectors(&info, &query);
+        let asked =
+            Attributes { selectors: selectors.as_ref(), ..attributes_of(&requestor, &info.verb, &info) };
+        let attempt = Attempt { authorizer: &*self.authorizer, metrics: &self.metrics, wanted, asked };
+        let last = self.last_modes.get(&requestor.name);
+        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
+        let mut refusal = None;
+        for mode in last.into_iter().chain(others) {
+            match attempt.make(mode).await {
+                Some(Ok(user)) => {
+                    self.last_modes.set(&requestor.name, mode);
+                    return Ok((user, mode));
+                }
+                Some(Err(status)) => {
+                    refusal.get_or_insert(status);
+                }
+                None => {}
+            }
+        }
+        // There is always a mode that applies.
+        Err(refusal.unwrap_or_else(|| Status::internal_error("all impersonation modes failed")))
+    }
+}
+
+impl Filter for Impersonation {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+        let wanted = match headers::take(request.headers_mut()) {
+            Ok(None) => return next.call(request).await,
+            Ok(Some(wanted)) => wanted,
+            Err(status) => return refuse(&request, &status),
+        };
+        let start = Instant::now();
+        let outcome = self.user(&request, &wanted).await;
+        let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
+        self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
+        match outcome {
+            Ok((user, _)) => {
+                request.extensions_mut().insert(Arc::new(user));
+                next.call(request).await
+            }
+            Err(status) => {
+                tracing::debug!(message = status.message, "impersonation refused");
+                refuse(&request, &status)
+            }
+        }
+    }
+}
+
+fn refuse(request: &Request, status: &Status) -> Response {
+    let accepted = accepted(request.headers(), query_of(request).first("pretty"), Offers::Plain);
+    let mut response = failure(status, &accepted.unwrap_or(Accepted::JSON));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,404 @@
+//! What connections are secured with: certificates by name, versions, cipher suites
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+//!
+//! A client's certificate is asked for and taken as it comes, if only the client has its key: whose certificates are believed
+//! is the authenticator's business, whose refusal is an answer that says so.
+
+use arc_swap::ArcSwap;
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, NamedGroup, ServerConfig, SignatureScheme,
+    SupportedCipherSuite, SupportedProtocolVersion,
+    client::danger::HandshakeSignatureValid,
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::{
+        ClientHello, ResolvesServerCert,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    sign::CertifiedKey,
+    version,
+};
+use std::{collections::HashMap, fmt, sync::Arc};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// Why connections cannot be secured so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A certificate and a key do not fit together, or cannot be read.
+    #[error("{name}: {why}")]
+    Pair {
+        /// What the pair is called.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// Something of the settings cannot be had.
+    #[error("{0}")]
+    Settings(String),
+}
+
+/// A certificate with its chain, and its key.
+pub struct CertificatePair {
+    /// What it is called in messages; no part of it is secret.
+    pub name: String,
+    /// The chain, leaf first, as PEM.
+    pub certificate: Vec<u8>,
+    /// The key of the leaf, as PEM.
+    pub key: Vec<u8>,
+}
+
+impl fmt::Debug for CertificatePair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificatePair").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl CertificatePair {
+    fn load(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
+        let failed = |why: String| TlsError::Pair { name: self.name.clone(), why };
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
+        let chain = chain.map_err(|error| failed(error.to_string()))?;
+        if chain.is_empty() {
+            return Err(failed("there is no certificate in it".to_owned()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&self.key);
+        // What is wrong with a key is not told in words that might quote it.
+        let key = key.map_err(|_| failed("the private key cannot be read".to_owned()))?;
+        let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| failed(error.to_string()))?;
+        Ok(Arc::new(key))
+    }
+}
+
+/// What does not change while the server runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsSettings {
+    /// The least version.
+    pub min_version: TlsVersion,
+    /// Cipher suites for TLS 1.2 by Go's names; none given are all.
+    pub cipher_suites: Vec<String>,
+    /// Key exchanges by Go's numbers; none given are all.
+    pub curve_preferences: Vec<u16>,
+    /// Whether HTTP/2 is spoken.
+    pub http2: bool,
+}
+
+impl Default for TlsSettings {
+    fn default() -> TlsSettings {
+        TlsSettings {
+            min_version: TlsVersion::Tls12,
+            cipher_suites: Vec::new(),
+            curve_preferences: Vec::new(),
+            http2: true,
+        }
+    }
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// 1.2, and also what stands for the older ones: they are not spoken.
+    Tls12,
+    /// 1.3
+    Tls13,
+}
+
+impl TlsVersion {
+    /// By Go's name; blank is the default.
+    ///
+    /// # Errors
+    /// When there is no such version.
+    pub fn parse(name: &str) -> Result<TlsVersion, String> {
+        match name {
+            "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::Tls12),
+            "VersionTLS13" => Ok(TlsVersion::Tls13),
+            other => Err(format!("unknown tls version {other:?}")),
+        }
+    }
+}
+
+/// What connections are secured with at a moment.
+pub struct TlsContent<'a> {
+    /// The certificate for whoever asks for none of the others.
+    pub certificate: &'a CertificatePair,
+    /// Certificates for names, with the names; those of the certificate when none are given. Earlier ones count more.
+    pub sni: &'a [(CertificatePair, Vec<String>)],
+    /// Whose certificates clients are told to show.
+    pub client_authorities: &'a [CertificateDer<'static>],
+}
+
+/// The securing of connections, which changes with its certificates.
+pub struct ServingTls {
+    provider: Arc<CryptoProvider>,
+    versions: Vec<&'static SupportedProtocolVersion>,
+    http2: bool,
+    current: ArcSwap<ServerConfig>,
+}
+
+impl ServingTls {
+    /// With these settings and certificates.
+    ///
+    /// # Errors
+    /// When the settings name what is not there, or a certificate cannot be used.
+    pub fn new(settings: &TlsSettings, content: &TlsContent<'_>) -> Result<ServingTls, TlsError> {
+        let mut provider = rustls::crypto::ring::default_provider();
+        if !settings.cipher_suites.is_empty() {
+            let wanted = cipher_suites(&settings.cipher_suites).map_err(TlsError::Settings)?;
+            // Suites of TLS 1.3 cannot be chosen, as with Go.
+            provider.cipher_suites.retain(|suite| match suite {
+                SupportedCipherSuite::Tls13(_) => true,
+                SupportedCipherSuite::Tls12(_) => wanted.contains(&suite.suite()),
+            });
+            let has_required = wanted.iter().any(|suite| HTTP2_REQUIRED.contains(suite));
+            if settings.http2 && settings.min_version == TlsVersion::Tls12 && !has_required {
+                return Err(TlsError::Settings(
+                    "error configuring http2: http2: TLSConfig.CipherSuites is missing an HTTP/2-required \
+                     AES_128_GCM_SHA256 cipher (need at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or \
+                     TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)"
+                        .to_owned(),
+                ));
+            }
+        }
+        if !settings.curve_preferences.is_empty() {
+            let groups = groups(&settings.curve_preferences).map_err(TlsError::Settings)?;
+            provider.kx_groups.retain(|group| groups.contains(&group.name()));
+        }
+        let provider = Arc::new(provider);
+        let versions = match settings.min_version {
+            TlsVersion::Tls12 => vec![&version::TLS13, &version::TLS12],
+            TlsVersion::Tls13 => vec![&version::TLS13],
+        };
+        let first = config(&provider, &versions, settings.http2, content)?;
+        let current = ArcSwap::from_pointee(first);
+        Ok(ServingTls { provider, versions, http2: settings.http2, current })
+    }
+
+    /// Puts other certificates in force, for connections that are opened from now on.
+    ///
+    /// # Errors
+    /// When one cannot be used; the old ones stay in force then.
+    pub fn replace(&self, content: &TlsContent<'_>) -> Result<(), TlsError> {
+        let next = config(&self.provider, &self.versions, self.http2, content)?;
+        self.current.store(Arc::new(next));
+        Ok(())
+    }
+
+    pub(super) fn current(&self) -> Arc<ServerConfig> {
+        self.current.load_full()
+    }
+}
+
+fn config(
+    provider: &Arc<CryptoProvider>,
+    versions: &[&'static SupportedProtocolVersion],
+    http2: bool,
+    content: &TlsContent<'_>,
+) -> Result<ServerConfig, TlsError> {
+    let hints = content.client_authorities.iter().filter_map(|certificate| {
+        let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+        Some(DistinguishedName::from(certificate.subject().as_raw().to_vec()))
+    });
+    let verifier =
+        AnyCertificate { hints: hints.collect(), algorithms: provider.signature_verification_algorithms };
+    let resolver = Certificates::load(content, provider)?;
+    let mut config = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .map_err(|error| TlsError::Settings(error.to_string()))?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_cert_resolver(Arc::new(resolver));
+    config.alpn_protocols = match http2 {
+        true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+        false => vec![b"http/1.1".to_vec()],
+    };
+    Ok(config)
+}
+
+/// Takes any certificate whose key the client has.
+#[derive(Debug)]
+struct AnyCertificate {
+    hints: Vec<DistinguishedName>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ClientCertVerifier for AnyCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// The certificates by the names that clients ask for.
+#[derive(Debug)]
+struct Certificates {
+    default: Arc<CertifiedKey>,
+    by_name: HashMap<String, Arc<CertifiedKey>>,
+    /// Those with names, for whoever asks for a name that they have and are not listed under.
+    named: Vec<Arc<CertifiedKey>>,
+}
+
+impl Certificates {
+    fn load(content: &TlsContent<'_>, provider: &CryptoProvider) -> Result<Certificates, TlsError> {
+        let default = content.certificate.load(provider)?;
+        let (mut explicit, mut extracted) = (HashMap::new(), HashMap::new());
+        let mut named = Vec::with_capacity(content.sni.len());
+        for (pair, names) in content.sni {
+            let key = pair.load(provider)?;
+            for name in names {
+                explicit.entry(name.clone()).or_insert_with(|| key.clone());
+            }
+            if names.is_empty() {
+                for name in names_of(&key) {
+                    extracted.entry(name).or_insert_with(|| key.clone());
+                }
+            }
+            named.push(key);
+        }
+        extracted.extend(explicit);
+        Ok(Certificates { default, by_name: extracted, named })
+    }
+
+    fn find(&self, name: &str) -> &Arc<CertifiedKey> {
+        let name = name.to_ascii_lowercase();
+        let wildcard = || match name.split_once('.') {
+            Some((_, rest)) => format!("*.{rest}"),
+            None => "*".to_owned(),
+        };
+        let listed = self.by_name.get(&name).or_else(|| self.by_name.get(&wildcard()));
+        listed.unwrap_or_else(|| {
+            let mut all = std::iter::once(&self.default).chain(&self.named);
+            all.find(|key| is_for(key, &name)).unwrap_or(&self.default)
+        })
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let key = match hello.server_name() {
+            Some(name) if !self.named.is_empty() => self.find(name),
+            _ => &self.default,
+        };
+        Some(key.clone())
+    }
+}
+
+fn is_for(key: &CertifiedKey, name: &str) -> bool {
+    let Some(Ok(leaf)) = key.cert.first().map(webpki::EndEntityCert::try_from) else { return false };
+    ServerName::try_from(name).is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok())
+}
+
+/// The names that a certificate is for. Addresses are none: clients do not ask for them.
+fn names_of(key: &CertifiedKey) -> Vec<String> {
+    let Some(leaf) = key.cert.first() else { return Vec::new() };
+    let Ok((_, certificate)) = X509Certificate::from_der(leaf) else { return Vec::new() };
+    let common_name = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok()).last();
+    let is_name = |name: &&str| *name == "*" || is_domain(name.strip_prefix("*.").unwrap_or(name));
+    let mut names: Vec<String> = common_name.filter(is_name).map(str::to_owned).into_iter().collect();
+    if let Ok(Some(alternative)) = certificate.subject_alternative_name() {
+        names.extend(alternative.value.general_names.iter().filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            _ => None,
+        }));
+    }
+    names
+}
+
+fn is_domain(name: &str) -> bool {
+    name.parse::<std::net::IpAddr>().is_err()
+        && pintle_machinery::validation::is_dns1123_subdomain(name).is_empty()
+}
+
+type Suite = rustls::CipherSuite;
+
+const HTTP2_REQUIRED: [Suite; 2] =
+    [Suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256];
+
+/// Go's names of what can be had.
+const SUITES: [(&str, Suite); 11] = [
+    ("TLS_AES_128_GCM_SHA256", Suite::TLS13_AES_128_GCM_SHA256),
+    ("TLS_AES_256_GCM_SHA384", Suite::TLS13_AES_256_GCM_SHA384),
+    ("TLS_CHACHA20_POLY1305_SHA256", Suite::TLS13_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256),
+    ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", Suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384),
+    ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", Suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", Suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", Suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+    ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", Suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+    ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", Suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+    ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", Suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+];
+
+/// Go's names of what it has and this server has not: without forward secrecy, or with broken or fragile ciphers.
+const REFUSED: [&str; 15] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+];
+
+fn cipher_suites(names: &[String]) -> Result<Vec<Suite>, String> {
+    let suite = |name: &String| match SUITES.iter().find(|(own, _)| own == name) {
+        Some((_, suite)) => Ok(*suite),
+        None if REFUSED.contains(&name.as_str()) || name == "TLS_RSA_WITH_RC4_128_SHA" => Err(format!(
+            "Cipher suite {name} is not secure, and not supported by this server: leave it out of --tls-cipher-suites"
+        )),
+        None => Err(format!("Cipher suite {name} not supported or doesn't exist")),
+    };
+    names.iter().map(suite).collect()
+}
+
+fn groups(numbers: &[u16]) -> Result<Vec<NamedGroup>, String> {
+    let group = |number: &u16| match number {
+        23 => Ok(NamedGroup::secp256r1),
+        24 => Ok(NamedGroup::secp384r1),
+        29 => Ok(NamedGroup::X25519),
+        other => Err(format!(
+            "--tls-curve-preferences: {other} is not supported by this server, 23, 24 and 29 are"
+        )),
+    };
+    numbers.iter().map(group).collect()
+}

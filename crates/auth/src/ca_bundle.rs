@@ -1,0 +1,149 @@
+//! Certificates of authorities, which may be exchanged while they are in use.
+
+use arc_swap::ArcSwap;
+use pintle_machinery::text::quote;
+use rustls_pki_types::{CertificateDer, TrustAnchor, pem::PemObject};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Why a text is no bundle of certificates.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaBundleError {
+    /// There is no certificate in it.
+    #[error("data does not contain any valid RSA or ECDSA certificates")]
+    Empty,
+    /// A part of it is no certificate.
+    #[error("{0}")]
+    Malformed(String),
+}
+
+/// The authorities whose certificates are believed at a moment.
+#[derive(Debug)]
+pub struct Authorities {
+    pem: String,
+    certificates: Vec<CertificateDer<'static>>,
+    anchors: Vec<TrustAnchor<'static>>,
+    /// From when to when each of them is valid, in seconds since 1970.
+    validity: Vec<(i64, i64)>,
+    generation: u64,
+}
+
+impl Authorities {
+    fn parse(pem: &str, generation: u64) -> Result<Authorities, CaBundleError> {
+        let mut certificates = Vec::new();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            certificates.push(certificate.map_err(|error| CaBundleError::Malformed(error.to_string()))?);
+        }
+        if certificates.is_empty() {
+            return Err(CaBundleError::Empty);
+        }
+        let mut anchors = Vec::with_capacity(certificates.len());
+        let mut validity = Vec::with_capacity(certificates.len());
+        for certificate in &certificates {
+            let anchor = webpki::anchor_from_trusted_cert(certificate);
+            anchors.push(anchor.map_err(|error| CaBundleError::Malformed(error.to_string()))?.to_owned());
+            let (_, parsed) = X509Certificate::from_der(certificate)
+                .map_err(|error| CaBundleError::Malformed(error.to_string()))?;
+            let times = parsed.validity();
+            validity.push((times.not_before.timestamp(), times.not_after.timestamp()));
+        }
+        Ok(Authorities { pem: pem.to_owned(), certificates, anchors, validity, generation })
+    }
+
+    /// The certificates as they were given.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// The certificates, in the order they were given.
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.certificates
+    }
+
+    pub(crate) fn anchors(&self) -> &[TrustAnchor<'static>] {
+        &self.anchors
+    }
+
+    /// From when to when an anchor is valid. Nobody else looks at that: to the verifier an anchor is a name and a key.
+    pub(crate) fn validity(&self, anchor: &TrustAnchor<'_>) -> Option<(i64, i64)> {
+        let is_it = |own: &TrustAnchor<'_>| {
+            own.subject == anchor.subject && own.subject_public_key_info == anchor.subject_public_key_info
+        };
+        let valid = self.anchors.iter().zip(&self.validity).filter(|(own, _)| is_it(own));
+        // The same authority may be there with an older certificate as well.
+        valid.map(|(_, validity)| *validity).max_by_key(|(_, not_after)| *not_after)
+    }
+
+    /// Tells these authorities from those that were there before and will be after.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+/// A named bundle of authorities' certificates. What is read from it stays what it was; the next who reads gets the new
+/// ones.
+#[derive(Debug)]
+pub struct CaBundle {
+    name: String,
+    current: ArcSwap<Authorities>,
+    next_generation: AtomicU64,
+}
+
+impl CaBundle {
+    /// A bundle of PEM certificates.
+    ///
+    /// # Errors
+    /// When there is no certificate, or one that cannot be read.
+    pub fn new(name: impl Into<String>, pem: &str) -> Result<CaBundle, CaBundleError> {
+        let current = ArcSwap::from_pointee(Authorities::parse(pem, 0)?);
+        Ok(CaBundle { name: name.into(), current, next_generation: AtomicU64::new(1) })
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The authorities of this moment.
+    pub fn current(&self) -> Arc<Authorities> {
+        self.current.load_full()
+    }
+
+    /// Puts other certificates in force; says whether they are others.
+    ///
+    /// # Errors
+    /// When there is no certificate, or one that cannot be read; the old ones stay in force then.
+    pub fn replace(&self, pem: &str) -> Result<bool, CaBundleError> {
+        if self.current.load().pem == pem {
+            return Ok(false);
+        }
+        let authorities = Authorities::parse(pem, self.next_generation.fetch_add(1, Ordering::Relaxed))?;
+        self.current.store(Arc::new(authorities));
+        tracing::info!(bundle = quote(&self.name), "the certificates of authorities were exchanged");
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Authority;
+
+    #[test]
+    fn what_is_no_bundle_is_refused_and_changes_nothing() {
+        let one = Authority::new("one").pem();
+        let bundle = CaBundle::new("test", &one).unwrap();
+        assert_eq!(bundle.replace("").unwrap_err(), CaBundleError::Empty);
+        let cut = one.replace("\n-----END", "A\n-----END");
+        assert!(matches!(bundle.replace(&cut).unwrap_err(), CaBundleError::Malformed(_)));
+        assert_eq!(bundle.current().pem(), one);
+        assert!(!bundle.replace(&one).unwrap());
+        let two = format!("{one}{}", Authority::new("two").pem());
+        assert!(bundle.replace(&two).unwrap());
+        assert_eq!(bundle.current().certificates().len(), 2);
+    }
+}

@@ -1,0 +1,229 @@
+//! Users that a front proxy tells
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy>).
+//!
+//! The headers are believed on connections with a certificate of the proxy's authority and, if there are such, one of the
+//! allowed names. Everybody else's are as if they were not there; the filter that asks for users takes them off all
+//! requests, so that nobody behind it can believe them either.
+
+use crate::{
+    authn::{Authenticated, Authentication, Credentials, InvalidCredentials},
+    ca_bundle::CaBundle,
+    certificate_verifier::CertificateVerifier,
+    group::with_authenticated_group,
+    x509::common_name,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use pintle_machinery::{UserInfo, text::quote};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Which headers tell users.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestHeaders {
+    /// The user's name; the first that has a value counts.
+    pub username: Vec<HeaderName>,
+    /// The user's identity; the first that has a value counts.
+    pub uid: Vec<HeaderName>,
+    /// Groups; all values of all of them.
+    pub group: Vec<HeaderName>,
+    /// What the names of headers begin with that tell more; lower case.
+    pub extra_prefix: Vec<String>,
+}
+
+impl RequestHeaders {
+    /// The names that Kubernetes itself uses.
+    pub fn standard() -> RequestHeaders {
+        RequestHeaders {
+            username: vec![HeaderName::from_static("x-remote-user")],
+            uid: vec![HeaderName::from_static("x-remote-uid")],
+            group: vec![HeaderName::from_static("x-remote-group")],
+            extra_prefix: vec!["x-remote-extra-".to_owned()],
+        }
+    }
+
+    /// Takes all of them off a request.
+    pub fn remove_from(&self, headers: &mut HeaderMap) {
+        for name in self.username.iter().chain(&self.uid).chain(&self.group) {
+            headers.remove(name);
+        }
+        let is_extra =
+            |name: &HeaderName| self.extra_prefix.iter().any(|prefix| name.as_str().starts_with(&**prefix));
+        // Most requests have none, and go without a list of names.
+        if headers.keys().any(is_extra) {
+            let extra: Vec<HeaderName> = headers.keys().filter(|name| is_extra(name)).cloned().collect();
+            for name in extra {
+                headers.remove(name);
+            }
+        }
+    }
+
+    /// The user of a request, if it names one.
+    fn user(&self, headers: &HeaderMap) -> Result<Option<UserInfo>, InvalidCredentials> {
+        let first = |names: &[HeaderName]| {
+            let values = names.iter().filter_map(|name| headers.get(name));
+            values.filter(|value| !value.is_empty()).map(text).next().transpose()
+        };
+        let Some(name) = first(&self.username)? else { return Ok(None) };
+        let uid = first(&self.uid)?.unwrap_or_default();
+        let values = self.group.iter().flat_map(|name| headers.get_all(name));
+        let groups: Result<_, _> = values.filter(|value| !value.is_empty()).map(text).collect();
+        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for prefix in &self.extra_prefix {
+            for (name, value) in headers {
+                if let Some(key) = name.as_str().strip_prefix(prefix.as_str()) {
+                    extra.entry(unescape(key)).or_default().push(text(value)?);
+                }
+            }
+        }
+        Ok(Some(UserInfo { name, uid, groups: groups?, extra }))
+    }
+}
+
+fn text(value: &HeaderValue) -> Result<String, InvalidCredentials> {
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(str::to_owned).map_err(|_| InvalidCredentials("a front proxy's header is not UTF-8".to_owned()))
+}
+
+/// What is malformed stays as it is.
+fn unescape(key: &str) -> String {
+    let mut rest = key.bytes();
+    let mut is_escaped = || {
+        while let Some(byte) = rest.next() {
+            let is_hex = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
+            if byte == b'%' && !(is_hex(rest.next()) && is_hex(rest.next())) {
+                return false;
+            }
+        }
+        true
+    };
+    match is_escaped() {
+        true => percent_decode_str(key).decode_utf8().map_or_else(|_| key.to_owned(), Into::into),
+        false => key.to_owned(),
+    }
+}
+
+/// Believes the headers of proxies that it knows by their certificates.
+pub struct FrontProxy {
+    verifier: CertificateVerifier<Option<String>>,
+    allowed_names: Vec<String>,
+    headers: RequestHeaders,
+}
+
+impl FrontProxy {
+    /// Believes proxies with certificates of the bundle's authorities, whose common name is one of `allowed_names` or, when
+    /// there are none, any.
+    pub fn new(bundle: Arc<CaBundle>, allowed_names: Vec<String>, headers: RequestHeaders) -> FrontProxy {
+        FrontProxy { verifier: CertificateVerifier::new(bundle), allowed_names, headers }
+    }
+
+    /// Which headers tell users.
+    pub fn headers(&self) -> &RequestHeaders {
+        &self.headers
+    }
+
+    /// The user that a known proxy tells.
+    pub(crate) fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
+        let verified = self.verifier.verify(credentials.certificates, |certificate| {
+            Ok(common_name(certificate.subject()).map(str::to_owned))
+        })?;
+        let Some(name) = verified else { return Ok(None) };
+        let name = name.as_deref().unwrap_or_default();
+        if !self.allowed_names.is_empty() && !self.allowed_names.iter().any(|allowed| allowed == name) {
+            let name = quote(name);
+            let why = format!("x509: subject with cn={name} is not in the allowed list");
+            return Err(InvalidCredentials(why));
+        }
+        let user = self.headers.user(credentials.headers)?;
+        Ok(user.map(|user| Authenticated {
+            user: with_authenticated_group(Arc::new(user)),
+            ..Authenticated::default()
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Authority, Leaf};
+    use rustls_pki_types::CertificateDer;
+
+    fn headers(rows: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in rows {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    fn ask(
+        proxy: &FrontProxy,
+        certificates: &[CertificateDer<'static>],
+        headers: &HeaderMap,
+    ) -> Result<Option<UserInfo>, String> {
+        let credentials = Credentials { certificates, bearer_token: None, headers, path: "/" };
+        let found = proxy.authenticate(&credentials);
+        found.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn headers_tell_users() {
+        let authority = Authority::new("front-proxy");
+        let bundle = Arc::new(CaBundle::new("test", &authority.pem()).unwrap());
+        let mut names = RequestHeaders::standard();
+        names.username.insert(0, HeaderName::from_static("x-user"));
+        names.extra_prefix.push("x-more-".to_owned());
+        let proxy = FrontProxy::new(bundle, Vec::new(), names);
+        let shown = [authority.sign(&Leaf::client("proxy"))];
+        let user = ask(
+            &proxy,
+            &shown,
+            &headers(&[
+                ("x-user", ""),
+                ("x-remote-user", "jane"),
+                ("x-remote-uid", "7"),
+                ("x-remote-group", "a"),
+                ("x-remote-group", ""),
+                ("x-remote-group", "b"),
+                ("x-remote-extra-example.com%2fscopes", "view"),
+                ("x-more-example.com%2fscopes", "edit"),
+                ("x-remote-extra-%zz", "odd"),
+            ]),
+        );
+        let user = user.unwrap().unwrap();
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", "7"));
+        assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
+        assert_eq!(user.extra["example.com/scopes"], ["view", "edit"]);
+        assert_eq!(user.extra["%zz"], ["odd"]);
+        assert_eq!(ask(&proxy, &shown, &headers(&[("x-remote-group", "system:masters")])), Ok(None));
+    }
+
+    #[test]
+    fn only_known_proxies_are_believed() {
+        let (authority, other) = (Authority::new("front-proxy"), Authority::new("other"));
+        let bundle = Arc::new(CaBundle::new("test", &authority.pem()).unwrap());
+        let proxy = FrontProxy::new(bundle, vec!["proxy".to_owned()], RequestHeaders::standard());
+        let told = headers(&[("x-remote-user", "admin"), ("x-remote-group", "system:masters")]);
+        assert_eq!(ask(&proxy, &[], &told), Ok(None));
+        assert!(ask(&proxy, &[other.sign(&Leaf::client("proxy"))], &told).is_err());
+        assert_eq!(
+            ask(&proxy, &[authority.sign(&Leaf::client("eve"))], &told).unwrap_err(),
+            "x509: subject with cn=\"eve\" is not in the allowed list"
+        );
+        assert!(ask(&proxy, &[authority.sign(&Leaf::client("proxy"))], &told).unwrap().is_some());
+    }
+
+    #[test]
+    fn headers_are_taken_off() {
+        let mut all = headers(&[
+            ("x-remote-user", "a"),
+            ("x-remote-user", "b"),
+            ("x-remote-uid", "1"),
+            ("x-remote-group", "c"),
+            ("x-remote-extra-d", "e"),
+            ("x-remote-extra-f", "g"),
+            ("accept", "x"),
+        ]);
+        RequestHeaders::standard().remove_from(&mut all);
+        assert_eq!(all, headers(&[("accept", "x")]));
+    }
+}

@@ -1,0 +1,204 @@
+//! Counters of authentication, under Kubernetes' names
+//! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+
+use crate::authn::Authentication;
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, core::Collector,
+    exponential_buckets,
+};
+use std::time::Duration;
+
+/// What is counted of requests' authentication.
+#[derive(Clone)]
+pub struct AuthenticationMetrics {
+    users: IntCounterVec,
+    attempts: IntCounterVec,
+    durations: HistogramVec,
+    lifetimes: Histogram,
+    token_cache: TokenCacheMetrics,
+}
+
+/// From none to a year.
+const LIFETIMES: [f64; 14] = [
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21600.0,
+    43200.0,
+    86400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
+
+impl AuthenticationMetrics {
+    /// New counters.
+    ///
+    /// # Errors
+    /// Never, for names that are right; the library checks them at run time.
+    pub fn new() -> Result<AuthenticationMetrics, prometheus::Error> {
+        let counter = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
+        let durations = HistogramOpts::new(
+            "authentication_duration_seconds",
+            "How long finding out who asks took, by result.",
+        );
+        let lifetimes = HistogramOpts::new(
+            "apiserver_client_certificate_expiration_seconds",
+            "How long the certificates of clients are still good.",
+        );
+        Ok(AuthenticationMetrics {
+            users: counter(
+                "authenticated_user_requests",
+                "Authenticated requests, by kind of user name.",
+                "username",
+            )?,
+            attempts: counter("authentication_attempts", "Attempts to authenticate, by result.", "result")?,
+            durations: HistogramVec::new(
+                durations.buckets(exponential_buckets(0.001, 2.0, 15)?),
+                &["result"],
+            )?,
+            lifetimes: Histogram::with_opts(lifetimes.buckets(LIFETIMES.to_vec()))?,
+            token_cache: TokenCacheMetrics::new()?,
+        })
+    }
+
+    /// What is to be registered.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        let mut collectors: Vec<Box<dyn Collector>> = vec![
+            Box::new(self.users.clone()),
+            Box::new(self.attempts.clone()),
+            Box::new(self.durations.clone()),
+            Box::new(self.lifetimes.clone()),
+        ];
+        collectors.extend(self.token_cache.collectors());
+        collectors
+    }
+
+    /// How long the certificates of clients are still good.
+    pub fn lifetimes(&self) -> Histogram {
+        self.lifetimes.clone()
+    }
+
+    /// The counters of the cache of tokens.
+    pub fn token_cache(&self) -> TokenCacheMetrics {
+        self.token_cache.clone()
+    }
+
+    pub(crate) fn observe(&self, found: &Authentication, took: Duration) {
+        let result = match found {
+            Err(_) => "error",
+            Ok(None) => "failure",
+            Ok(Some(authenticated)) => {
+                self.users.with_label_values(&[compressed(&authenticated.user.name)]).inc();
+                "success"
+            }
+        };
+        self.attempts.with_label_values(&[result]).inc();
+        self.durations.with_label_values(&[result]).observe(took.as_secs_f64());
+    }
+}
+
+/// A few kinds stand for all names: there is no end of names, and they are nobody's business.
+fn compressed(name: &str) -> &str {
+    match name {
+        "admin" | "client" | "kube_proxy" | "kubelet" | "system:serviceaccount:kube-system:default" => name,
+        name if name.contains('@') => "email_id",
+        _ => "other",
+    }
+}
+
+/// What is counted of a cache of tokens.
+#[derive(Clone)]
+pub struct TokenCacheMetrics {
+    durations: HistogramVec,
+    requests: IntCounterVec,
+    fetches: IntCounterVec,
+    active: IntGaugeVec,
+}
+
+impl TokenCacheMetrics {
+    fn new() -> Result<TokenCacheMetrics, prometheus::Error> {
+        let name = |name: &str| format!("authentication_token_cache_{name}");
+        let durations = HistogramOpts::new(
+            name("request_duration_seconds"),
+            "How long a token took, by whether it was in the cache.",
+        );
+        Ok(TokenCacheMetrics {
+            durations: HistogramVec::new(durations, &["status"])?,
+            requests: IntCounterVec::new(
+                Opts::new(name("request_total"), "Tokens, by whether they were in the cache."),
+                &["status"],
+            )?,
+            fetches: IntCounterVec::new(
+                Opts::new(name("fetch_total"), "Tokens that were asked about, by result."),
+                &["status"],
+            )?,
+            active: IntGaugeVec::new(
+                Opts::new(
+                    name("active_fetch_count"),
+                    "Tokens that are asked about, and requests that wait for it.",
+                ),
+                &["status"],
+            )?,
+        })
+    }
+
+    fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.durations.clone()),
+            Box::new(self.requests.clone()),
+            Box::new(self.fetches.clone()),
+            Box::new(self.active.clone()),
+        ]
+    }
+
+    pub(crate) fn observe(&self, hit: bool, took: Duration) {
+        let status = if hit { "hit" } else { "miss" };
+        self.requests.with_label_values(&[status]).inc();
+        self.durations.with_label_values(&[status]).observe(took.as_secs_f64());
+    }
+
+    /// Counts a request that waits, until it is dropped.
+    pub(crate) fn blocked(&self) -> Active {
+        Active::new(self.active.with_label_values(&["blocked"]))
+    }
+}
+
+/// A gauge that counts one until it is dropped.
+pub(crate) struct Active(IntGauge);
+
+impl Active {
+    fn new(gauge: IntGauge) -> Active {
+        gauge.inc();
+        Active(gauge)
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// A question that is being answered.
+pub(crate) struct Fetch {
+    metrics: TokenCacheMetrics,
+    _active: Active,
+}
+
+impl Fetch {
+    pub(crate) fn start(metrics: TokenCacheMetrics) -> Fetch {
+        let active = Active::new(metrics.active.with_label_values(&["in_flight"]));
+        Fetch { metrics, _active: active }
+    }
+
+    pub(crate) fn end(self, is_ok: bool) {
+        let status = if is_ok { "ok" } else { "error" };
+        self.metrics.fetches.with_label_values(&[status]).inc();
+    }
+}

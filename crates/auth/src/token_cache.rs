@@ -1,0 +1,289 @@
+//! Tokens that were judged lately.
+
+use crate::{
+    BoxFuture,
+    authn::{Authentication, InvalidCredentials, TokenAuthenticator},
+    expiring_cache::{CacheKey, ExpiringCache, KeyMaker},
+    metrics::{Fetch, TokenCacheMetrics},
+};
+use futures_util::{FutureExt, future::Shared};
+use parking_lot::Mutex;
+use std::{collections::HashMap, iter::once, sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
+
+/// How a cache keeps what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenCacheConfig {
+    /// For how long a token is good that was good; zero keeps none.
+    pub success_ttl: Duration,
+    /// For how long a token is unknown that was unknown; zero keeps none.
+    pub failure_ttl: Duration,
+    /// Whether tokens that are known to be wrong are kept like unknown ones.
+    pub keeps_errors: bool,
+}
+
+/// Asks for each token once in a while, and once for all who show it meanwhile.
+///
+/// A question goes on when who asked first leaves, since others may wait for its answer; it ends after thirty seconds.
+/// Dropping the answer's future frees what it had.
+pub struct TokenCache(Arc<Inner>);
+
+struct Inner {
+    authenticator: Arc<dyn TokenAuthenticator>,
+    config: TokenCacheConfig,
+    keys: KeyMaker,
+    cache: ExpiringCache<Authentication>,
+    /// The questions that are open. The lock is held for a look only.
+    open: Mutex<HashMap<CacheKey, Shared<BoxFuture<'static, Authentication>>>>,
+    metrics: Option<TokenCacheMetrics>,
+}
+
+/// As many tokens as Kubernetes provides for: twice what 5,000 nodes and 10,000 namespaces use.
+const CAPACITY: usize = 32 * 1024;
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl TokenCache {
+    /// A cache in front of an authenticator.
+    pub fn new(authenticator: Arc<dyn TokenAuthenticator>, config: TokenCacheConfig) -> TokenCache {
+        TokenCache::with_capacity(authenticator, config, CAPACITY, None)
+    }
+
+    /// A cache that counts.
+    pub fn with_metrics(
+        authenticator: Arc<dyn TokenAuthenticator>,
+        config: TokenCacheConfig,
+        metrics: TokenCacheMetrics,
+    ) -> TokenCache {
+        TokenCache::with_capacity(authenticator, config, CAPACITY, Some(metrics))
+    }
+
+    fn with_capacity(
+        authenticator: Arc<dyn TokenAuthenticator>,
+        config: TokenCacheConfig,
+        capacity: usize,
+        metrics: Option<TokenCacheMetrics>,
+    ) -> TokenCache {
+        TokenCache(Arc::new(Inner {
+            authenticator,
+            config,
+            keys: KeyMaker::new(),
+            cache: ExpiringCache::new(capacity),
+            open: Mutex::default(),
+            metrics,
+        }))
+    }
+}
+
+impl Inner {
+    /// The answer to an open question, or to a new one.
+    fn question(
+        self: &Arc<Self>,
+        key: CacheKey,
+        token: &str,
+        audiences: &[String],
+    ) -> Shared<BoxFuture<'static, Authentication>> {
+        let mut open = self.open.lock();
+        if let Some(question) = open.get(&key) {
+            return question.clone();
+        }
+        let (inner, token, audiences) = (self.clone(), token.to_owned(), audiences.to_vec());
+        let task = tokio::spawn(async move {
+            let fetch = inner.metrics.as_ref().map(|metrics| Fetch::start(metrics.clone()));
+            let _closed = Closed { inner: &inner, key };
+            let answer = inner.ask(key, &token, &audiences).await;
+            if let Some(fetch) = fetch {
+                fetch.end(answer.is_ok());
+            }
+            answer
+        });
+        let answer: BoxFuture<'static, Authentication> = Box::pin(async move {
+            // A panic is logged where it happens.
+            task.await.unwrap_or_else(|error| {
+                Err(InvalidCredentials(format!("authentication failed unexpectedly: {error}")))
+            })
+        });
+        let question = answer.shared();
+        open.insert(key, question.clone());
+        question
+    }
+
+    async fn ask(&self, key: CacheKey, token: &str, audiences: &[String]) -> Authentication {
+        // Between a look into the cache and this question another one may have ended.
+        if let Some(answer) = self.cache.get(&key) {
+            return answer;
+        }
+        let answer = self.authenticator.authenticate_token(token, audiences);
+        let Ok(answer) = timeout(QUESTION_TIMEOUT, answer).await else {
+            return Err(InvalidCredentials("context deadline exceeded".to_owned()));
+        };
+        let ttl = match &answer {
+            Ok(Some(_)) => self.config.success_ttl,
+            Err(_) if !self.config.keeps_errors => Duration::ZERO,
+            Ok(None) | Err(_) => self.config.failure_ttl,
+        };
+        if !ttl.is_zero() {
+            self.cache.insert(key, answer.clone(), Instant::now() + ttl);
+        }
+        answer
+    }
+}
+
+/// Takes a question off the open ones, also when answering it panics.
+struct Closed<'a> {
+    inner: &'a Inner,
+    key: CacheKey,
+}
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
+        self.inner.open.lock().remove(&self.key);
+    }
+}
+
+impl TokenAuthenticator for TokenCache {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Authentication> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let began = Instant::now();
+            let parts = once(token.as_bytes()).chain(audiences.iter().map(|audience| audience.as_bytes()));
+            let key = inner.keys.key(parts);
+            if let Some(answer) = inner.cache.get(&key) {
+                if let Some(metrics) = &inner.metrics {
+                    metrics.observe(true, began.elapsed());
+                }
+                return answer;
+            }
+            let blocked = inner.metrics.as_ref().map(TokenCacheMetrics::blocked);
+            let answer = inner.question(key, token, audiences).await;
+            drop(blocked);
+            if let Some(metrics) = &inner.metrics {
+                metrics.observe(false, began.elapsed());
+            }
+            answer
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authn::Authenticated;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::Semaphore;
+
+    /// Counts questions and answers them when it is let to.
+    struct Slow {
+        asked: AtomicUsize,
+        gate: Semaphore,
+    }
+
+    impl Slow {
+        fn new(open: usize) -> Arc<Slow> {
+            Arc::new(Slow { asked: AtomicUsize::new(0), gate: Semaphore::new(open) })
+        }
+
+        fn asked(&self) -> usize {
+            self.asked.load(Ordering::SeqCst)
+        }
+    }
+
+    impl TokenAuthenticator for Slow {
+        fn authenticate_token<'a>(
+            &'a self,
+            token: &'a str,
+            audiences: &'a [String],
+        ) -> BoxFuture<'a, Authentication> {
+            Box::pin(async move {
+                self.asked.fetch_add(1, Ordering::SeqCst);
+                self.gate.acquire().await.unwrap().forget();
+                match token {
+                    "panic" => panic!("on purpose"),
+                    "wrong" => Err(InvalidCredentials("wrong".to_owned())),
+                    "unknown" => Ok(None),
+                    _ => {
+                        Ok(Some(Authenticated { audiences: audiences.to_vec(), ..Authenticated::default() }))
+                    }
+                }
+            })
+        }
+    }
+
+    const CONFIG: TokenCacheConfig = TokenCacheConfig {
+        success_ttl: Duration::from_secs(10),
+        failure_ttl: Duration::from_secs(5),
+        keeps_errors: false,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_kept_as_long_as_they_are_good() {
+        let slow = Slow::new(1000);
+        let cache = TokenCache::new(slow.clone(), CONFIG);
+        let asked_by = async |token: &str, audiences: &[&str]| {
+            let before = slow.asked();
+            let audiences: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
+            // The answer itself is what the authenticator says.
+            let _ = cache.authenticate_token(token, &audiences).await;
+            slow.asked() - before
+        };
+        assert_eq!(asked_by("good", &[]).await, 1);
+        assert_eq!(asked_by("good", &[]).await, 0);
+        assert_eq!(asked_by("good", &["a"]).await, 1, "audiences count");
+        assert_eq!(asked_by("unknown", &[]).await, 1);
+        assert_eq!(asked_by("unknown", &[]).await, 0);
+        assert_eq!(asked_by("wrong", &[]).await, 1);
+        assert_eq!(asked_by("wrong", &[]).await, 1, "errors are not kept");
+        tokio::time::advance(Duration::from_secs(6)).await;
+        assert_eq!(asked_by("unknown", &[]).await, 1);
+        assert_eq!(asked_by("good", &[]).await, 0);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(asked_by("good", &[]).await, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_shows_the_same_token_waits_for_the_same_answer() {
+        let slow = Slow::new(0);
+        let cache = Arc::new(TokenCache::new(slow.clone(), CONFIG));
+        let waiting: Vec<_> = (0..50)
+            .map(|_| {
+                let cache = cache.clone();
+                tokio::spawn(async move { cache.authenticate_token("good", &[]).await })
+            })
+            .collect();
+        while slow.asked() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Who asked first leaves; the others get their answer.
+        waiting[0].abort();
+        slow.gate.add_permits(1);
+        for answer in waiting.into_iter().skip(1) {
+            assert!(answer.await.unwrap().unwrap().is_some());
+        }
+        assert_eq!(slow.asked(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever() {
+        let slow = Slow::new(0);
+        let cache = TokenCache::new(slow.clone(), CONFIG);
+        let error = cache.authenticate_token("good", &[]).await.unwrap_err();
+        assert_eq!(error.0, "context deadline exceeded");
+        slow.gate.add_permits(2);
+        assert!(cache.authenticate_token("panic", &[]).await.is_err());
+        assert!(cache.authenticate_token("good", &[]).await.unwrap().is_some());
+        assert!(cache.0.open.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_tokens_takes_no_more_room() {
+        let slow = Slow::new(100_000);
+        let cache = TokenCache::with_capacity(slow, CONFIG, 64, None);
+        for number in 0..5_000 {
+            assert!(cache.authenticate_token(&number.to_string(), &[]).await.is_ok());
+        }
+        assert!(cache.0.cache.len() <= 64 && cache.0.open.lock().is_empty());
+    }
+}

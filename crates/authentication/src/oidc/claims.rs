@@ -1,0 +1,62 @@
+//! What a token says.
+
+use pintle_machinery::{Map, Value};
+
+/// The claims of a token.
+#[derive(Debug, Clone)]
+pub(super) struct Claims(Map);
+
+impl Claims {
+    /// Reads a payload.
+    pub(super) fn parse(payload: &[u8]) -> Option<Claims> {
+        match serde_json::from_slice(payload) {
+            Ok(Value::Object(members)) => Some(Claims(members)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(super) fn insert(&mut self, name: String, value: Value) {
+        self.0.insert(name, value);
+    }
+
+    /// A claim that is a text.
+    ///
+    /// # Errors
+    /// When it is missing, or is none. What it says is not told.
+    pub(super) fn text(&self, name: &str) -> Result<&str, String> {
+        match self.0.get(name) {
+            None => Err("claim not present".to_owned()),
+            // Go leaves a text as it was, which is empty.
+            Some(Value::Null) => Ok(""),
+            Some(Value::String(text)) => Ok(text),
+            Some(_) => Err("it is no string".to_owned()),
+        }
+    }
+
+    /// A claim that is a text or a list of texts.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
+        let wrong = || "it is neither a string nor a list of strings".to_owned();
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(vec![text.clone()]),
+            Some(Value::Array(items)) => {
+                items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// For whom the token is.
+    pub(super) fn audiences(&self) -> Result<Vec<String>, String> {
+        self.texts("aud").map_err(|error| format!("oidc: failed to unmarshal claims: aud: {error}"))
+    }
+
+    /// All of them, as a tree.
+    pub(super) fn tree(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+}

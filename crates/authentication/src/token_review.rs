@@ -1,0 +1,137 @@
+//! Tokens that a webhook knows
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication>).
+
+use bytes::Bytes;
+use pintle_auth::{
+    BoxFuture,
+    authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
+};
+use pintle_machinery::{UserInfo, Value, ValueExt};
+use pintle_webhook::{Backoff, WebhookClient};
+use serde_json::json;
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+/// The version of `TokenReview` that a webhook speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TokenReviewVersion {
+    /// `authentication.k8s.io/v1beta1`
+    #[default]
+    V1beta1,
+    /// `authentication.k8s.io/v1`
+    V1,
+}
+
+impl TokenReviewVersion {
+    fn as_str(self) -> &'static str {
+        match self {
+            TokenReviewVersion::V1beta1 => "v1beta1",
+            TokenReviewVersion::V1 => "v1",
+        }
+    }
+}
+
+impl FromStr for TokenReviewVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TokenReviewVersion, String> {
+        match text {
+            "v1beta1" => Ok(TokenReviewVersion::V1beta1),
+            "v1" => Ok(TokenReviewVersion::V1),
+            other => Err(format!(
+                "unsupported authentication webhook version {other:?}, supported versions are \"v1\", \"v1beta1\""
+            )),
+        }
+    }
+}
+
+/// Asks a webhook about each token. It belongs behind a cache.
+pub struct TokenReviewWebhook {
+    client: WebhookClient,
+    version: TokenReviewVersion,
+    /// The server's own audiences, for which a token is whose review names none.
+    own_audiences: Arc<[String]>,
+    backoff: Backoff,
+}
+
+/// How long one question may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+impl TokenReviewWebhook {
+    /// Asks by this client.
+    pub fn new(
+        client: WebhookClient,
+        version: TokenReviewVersion,
+        own_audiences: Arc<[String]>,
+    ) -> TokenReviewWebhook {
+        TokenReviewWebhook { client, version, own_audiences, backoff: Backoff::default() }
+    }
+
+    async fn review(&self, token: &str, audiences: &[String]) -> Authentication {
+        let wanted = if audiences.is_empty() { &*self.own_audiences } else { audiences };
+        let mut spec = json!({"token": token});
+        if !wanted.is_empty() {
+            spec.set("audiences", json!(wanted));
+        }
+        let question = json!({
+            "kind": "TokenReview",
+            "apiVersion": format!("authentication.k8s.io/{}", self.version.as_str()),
+            "metadata": {},
+            "spec": spec,
+            "status": {"user": {}},
+        });
+        let question = Bytes::from(question.to_string());
+        let answer = self.client.post_until_answered(&question, TIMEOUT, &self.backoff, |_, _| {}).await;
+        let answer = answer.map_err(|error| {
+            tracing::error!(error, "failed to make webhook authenticator request");
+            InvalidCredentials(error)
+        })?;
+        self.judge(&answer, wanted)
+    }
+
+    fn judge(&self, answer: &Value, wanted: &[String]) -> Authentication {
+        let kind = answer.str_at("kind");
+        if !matches!(kind, "" | "TokenReview") {
+            return Err(InvalidCredentials(format!(
+                "the webhook answered with a {kind:?}, not a TokenReview"
+            )));
+        }
+        let given: Vec<String> = answer
+            .items_at("status.audiences")
+            .iter()
+            .filter_map(|audience| audience.as_str().map(str::to_owned))
+            .collect();
+        let given = if given.is_empty() { self.own_audiences.to_vec() } else { given };
+        let met: Vec<String> = wanted.iter().filter(|audience| given.contains(audience)).cloned().collect();
+        if met.is_empty() && !wanted.is_empty() {
+            return Ok(None);
+        }
+        if !answer.bool_at("status.authenticated") {
+            return match answer.str_at("status.error") {
+                "" => Ok(None),
+                error => Err(InvalidCredentials(error.to_owned())),
+            };
+        }
+        let texts = |value: &Value| -> Vec<String> {
+            let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+            items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        };
+        let extra = answer.map_at("status.user.extra").iter();
+        let user = UserInfo {
+            name: answer.str_at("status.user.username").to_owned(),
+            uid: answer.str_at("status.user.uid").to_owned(),
+            groups: answer.at("status.user.groups").map(texts).unwrap_or_default(),
+            extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+        };
+        Ok(Some(Authenticated { user: Arc::new(user), audiences: met }))
+    }
+}
+
+impl TokenAuthenticator for TokenReviewWebhook {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Authentication> {
+        Box::pin(self.review(token, audiences))
+    }
+}

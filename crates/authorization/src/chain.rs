@@ -1,0 +1,321 @@
+//! The authorizers of a configuration, and what puts another configuration in force.
+//!
+//! The chain in force stands behind an atomic pointer: a request is judged by one chain from beginning to end. Members of
+//! `system:masters` are asked for before all others, so that no configuration locks the administrators out.
+//!
+//! Authorizers that know the server's objects, and policies, have to be among the first configuration: they are what
+//! another one is made of. So a configuration that is put in force later has neither fewer nor more of them.
+
+use crate::{
+    abac::{AbacAuthorizer, AbacError},
+    config::{
+        AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType,
+        InvalidConfiguration,
+    },
+    metrics::{AuthorizationMetrics, content_hash},
+    webhook::WebhookAuthorizer,
+};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use pintle_auth::{
+    BoxFuture,
+    authz::{
+        AlwaysAllow, Attributes, Authorizer, AuthorizerChain, Decision, PrivilegedGroups, ResolvedRules,
+        Verdict,
+    },
+};
+use pintle_machinery::{UserInfo, status::aggregate, user::SYSTEM_MASTERS};
+use std::{
+    collections::HashSet,
+    future::ready,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Where a configuration comes from.
+#[derive(Debug, Clone)]
+pub enum ConfigurationSource {
+    /// From a file, which is read again when it changes.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// How often it is looked at for changes; kube-apiserver does so once a minute.
+        poll_interval: Duration,
+    },
+    /// From flags.
+    Fixed(AuthorizationConfiguration),
+}
+
+/// Why there is no authorization.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthorizationError {
+    /// The configuration file cannot be read.
+    #[error("authorization configuration file {path:?}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The configuration is wrong.
+    #[error("authorization configuration file {path:?}: {source}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: InvalidConfiguration,
+    },
+    /// The policy file is wrong.
+    #[error(transparent)]
+    Policies(#[from] AbacError),
+    /// An authorizer cannot be made.
+    #[error("authorizer {name:?}: {reason}")]
+    Build {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The authorizers that know the server's objects.
+#[derive(Clone)]
+pub struct ObjectAuthorizers {
+    /// Decides for nodes.
+    pub node: Arc<dyn Authorizer>,
+    /// Decides by roles.
+    pub rbac: Arc<dyn Authorizer>,
+}
+
+/// Decides as the configuration in force says.
+pub struct ConfiguredAuthorizer {
+    source: ConfigurationSource,
+    parts: Parts,
+    in_force: ArcSwap<AuthorizerChain>,
+    state: Mutex<State>,
+}
+
+/// What chains are made of.
+struct Parts {
+    objects: ObjectAuthorizers,
+    abac: Option<Arc<AbacAuthorizer>>,
+    metrics: Arc<AuthorizationMetrics>,
+    /// Those of the first configuration.
+    types: HashSet<AuthorizerType>,
+}
+
+/// What the next configuration is compared with.
+struct State {
+    configuration: AuthorizationConfiguration,
+    hash: String,
+}
+
+impl ConfiguredAuthorizer {
+    /// Reads the configuration and the policy file, if there are to be any, and puts it in force.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or is wrong, or an authorizer cannot be made.
+    pub fn load(
+        source: ConfigurationSource,
+        policy_file: Option<PathBuf>,
+        objects: ObjectAuthorizers,
+        metrics: Arc<AuthorizationMetrics>,
+    ) -> Result<Arc<ConfiguredAuthorizer>, AuthorizationError> {
+        let (configuration, hash) = match &source {
+            ConfigurationSource::Fixed(configuration) => (configuration.clone(), String::new()),
+            ConfigurationSource::File { path, .. } => {
+                let bytes = read(path)?;
+                (parse(path, &bytes)?, content_hash(&bytes))
+            }
+        };
+        let has_policies = configuration.has(AuthorizerType::Abac);
+        let abac = match policy_file.filter(|_| has_policies) {
+            Some(path) => Some(Arc::new(AbacAuthorizer::read(&path)?)),
+            None => None,
+        };
+        let types = configuration.authorizers.iter().map(|own| own.kind.authorizer_type()).collect();
+        let parts = Parts { objects, abac, metrics, types };
+        let chain = parts.chain(&configuration)?;
+        if matches!(source, ConfigurationSource::File { .. }) {
+            parts.metrics.config_in_force(&hash);
+        }
+        let state = Mutex::new(State { configuration, hash });
+        Ok(Arc::new(ConfiguredAuthorizer { source, parts, in_force: ArcSwap::from_pointee(chain), state }))
+    }
+
+    /// Whether the configuration has an authorizer of this type; it has from the beginning or never, but for webhooks.
+    pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
+        self.parts.types.contains(&authorizer_type)
+    }
+
+    /// Looks at the file again and again and puts what is new in it in force. Returns at once when there is no file, never
+    /// when there is one; dropping it ends it.
+    pub async fn run(self: Arc<Self>) {
+        let ConfigurationSource::File { poll_interval, .. } = self.source else { return };
+        loop {
+            tokio::time::sleep(poll_interval).await;
+            match self.reload() {
+                Ok(false) => {}
+                Ok(true) => {
+                    let hash = self.state.lock().hash.clone();
+                    self.parts.metrics.reloaded(Some(&hash));
+                    tracing::info!(hash, "new authorization configuration in force");
+                }
+                Err(error) => {
+                    self.parts.metrics.reloaded(None);
+                    tracing::error!(%error, "the authorization configuration stays as it was");
+                }
+            }
+        }
+    }
+
+    /// Puts the file's configuration in force if it is another one and valid. What is wrong is told once, not again until
+    /// the file has changed.
+    pub(crate) fn reload(&self) -> Result<bool, AuthorizationError> {
+        let ConfigurationSource::File { path, .. } = &self.source else { return Ok(false) };
+        let bytes = read(path)?;
+        let hash = content_hash(&bytes);
+        let mut state = self.state.lock();
+        if hash == state.hash {
+            return Ok(false);
+        }
+        state.hash = hash;
+        let configuration = parse(path, &bytes)?;
+        let wanted = self.parts.types.iter().filter(|own| **own != AuthorizerType::Webhook);
+        let missing = wanted.filter(|own| !configuration.has(**own)).map(|own| own.as_str());
+        let mut missing: Vec<_> = missing.collect();
+        missing.sort_unstable();
+        if !missing.is_empty() {
+            let reason = format!("missing required types: [{}]", missing.join(" "));
+            return Err(invalid(path, reason));
+        }
+        if configuration == state.configuration {
+            return Ok(false);
+        }
+        let chain = self.parts.chain(&configuration)?;
+        state.configuration = configuration;
+        self.in_force.store(Arc::new(chain));
+        Ok(true)
+    }
+}
+
+impl Parts {
+    fn chain(
+        &self,
+        configuration: &AuthorizationConfiguration,
+    ) -> Result<AuthorizerChain, AuthorizationError> {
+        let mut authorizers = vec![privileged()];
+        for AuthorizerConfiguration { name, kind } in &configuration.authorizers {
+            let authorizer = self.build(name, kind);
+            let authorizer =
+                authorizer.map_err(|reason| AuthorizationError::Build { name: name.clone(), reason })?;
+            authorizers.push(Arc::new(Instrumented {
+                authorizer_type: kind.authorizer_type(),
+                name: name.clone(),
+                metrics: self.metrics.clone(),
+                authorizer,
+            }));
+        }
+        Ok(AuthorizerChain::new(authorizers))
+    }
+
+    fn build(&self, name: &str, kind: &AuthorizerKind) -> Result<Arc<dyn Authorizer>, String> {
+        let authorizer_type = match kind {
+            AuthorizerKind::Webhook(webhook) => {
+                let webhook = (**webhook).clone();
+                return Ok(Arc::new(WebhookAuthorizer::new(name.to_owned(), webhook, self.metrics.clone())?));
+            }
+            AuthorizerKind::BuiltIn(authorizer_type) => *authorizer_type,
+        };
+        // What needs nothing may come and go.
+        let needs_nothing =
+            matches!(authorizer_type, AuthorizerType::AlwaysAllow | AuthorizerType::AlwaysDeny);
+        if !needs_nothing && !self.types.contains(&authorizer_type) {
+            return Err(format!(
+                "authorizer type {authorizer_type} is not allowed if it was not enabled at initial server startup"
+            ));
+        }
+        match authorizer_type {
+            AuthorizerType::AlwaysAllow => Ok(Arc::new(AlwaysAllow)),
+            AuthorizerType::AlwaysDeny => Ok(Arc::new(AlwaysDeny)),
+            AuthorizerType::Abac => match &self.abac {
+                Some(abac) => Ok(abac.clone()),
+                None => Err("authorization-mode ABAC's authorization policy file not passed".to_owned()),
+            },
+            AuthorizerType::Node => Ok(self.objects.node.clone()),
+            AuthorizerType::Rbac => Ok(self.objects.rbac.clone()),
+            AuthorizerType::Webhook => Err("a webhook needs its settings".to_owned()),
+        }
+    }
+}
+
+impl Authorizer for ConfiguredAuthorizer {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+        let chain = self.in_force.load_full();
+        Box::pin(async move { chain.authorize(attributes).await })
+    }
+
+    fn rules_for<'a>(&'a self, user: &'a UserInfo, namespace: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        let chain = self.in_force.load_full();
+        Box::pin(async move { chain.rules_for(user, namespace).await })
+    }
+}
+
+fn privileged() -> Arc<dyn Authorizer> {
+    Arc::new(PrivilegedGroups::new([SYSTEM_MASTERS]))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, AuthorizationError> {
+    std::fs::read(path).map_err(|source| AuthorizationError::Read { path: path.to_owned(), source })
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<AuthorizationConfiguration, AuthorizationError> {
+    let parsed = AuthorizationConfiguration::parse(bytes);
+    parsed.map_err(|source| AuthorizationError::Invalid { path: path.to_owned(), source })
+}
+
+fn invalid(path: &Path, reason: String) -> AuthorizationError {
+    let source = InvalidConfiguration(aggregate([reason].into_iter()));
+    AuthorizationError::Invalid { path: path.to_owned(), source }
+}
+
+/// Lets nobody do anything that nobody else lets them do.
+struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+        let verdict =
+            Verdict { reason: "Everything is forbidden.".into(), ..Verdict::new(Decision::NoOpinion) };
+        Box::pin(ready(verdict))
+    }
+}
+
+/// Counts what an authorizer decides.
+struct Instrumented {
+    authorizer_type: AuthorizerType,
+    name: String,
+    metrics: Arc<AuthorizationMetrics>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Authorizer for Instrumented {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+        Box::pin(async move {
+            let verdict = self.authorizer.authorize(attributes).await;
+            self.metrics.decided(self.authorizer_type.as_str(), &self.name, verdict.decision);
+            verdict
+        })
+    }
+
+    fn rules_for<'a>(&'a self, user: &'a UserInfo, namespace: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        self.authorizer.rules_for(user, namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests;

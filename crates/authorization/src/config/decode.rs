@@ -1,0 +1,101 @@
+//! From YAML or JSON to a tree, strictly.
+
+use pintle_machinery::{
+    Value,
+    codec::{StrictProblem, json, yaml},
+    text::quote,
+};
+use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Type};
+use std::sync::LazyLock;
+
+const GROUP: &str = "apiserver.config.k8s.io";
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+const KIND: &str = "AuthorizationConfiguration";
+
+/// The tree of a configuration, or why there is none. Unknown and repeated fields are errors. Nothing at all is a
+/// configuration without authorizers.
+pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.is_empty() {
+        return Ok(Value::Object(Default::default()));
+    }
+    let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
+    let meta = json::type_meta(&converted.json);
+    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    if meta.kind.is_empty() {
+        return Err("Object 'Kind' is missing".to_owned());
+    }
+    if meta.api_version.is_empty() {
+        return Err("Object 'apiVersion' is missing".to_owned());
+    }
+    let version = meta.api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
+    if meta.kind != KIND || !version.is_some_and(|version| VERSIONS.contains(&version)) {
+        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
+        return Err(format!(
+            "no kind {kind} is registered for version {version}; {KIND} of {GROUP}/v1 is wanted"
+        ));
+    }
+    let decoded = json::decode(&converted.json, SCHEMA.root()).map_err(|error| error.to_string())?;
+    let mut problems = converted.problems;
+    problems.extend(decoded.problems);
+    match problems.is_empty() {
+        true => Ok(decoded.value),
+        false => {
+            let texts: Vec<_> = problems.iter().map(StrictProblem::to_string).collect();
+            Err(format!("strict decoding error: {}", texts.join(", ")))
+        }
+    }
+}
+
+/// The fields of the configuration.
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let mut types = Types(SchemaBuilder::new());
+    let text = types.0.scalar(Type::String);
+    let boolean = types.0.scalar(Type::Bool);
+    let duration = types.0.scalar(Type::Duration);
+    let connection = types.structure(&[("type", text)], &[("kubeConfigFile", text)]);
+    let condition = types.structure(&[("expression", text)], &[]);
+    let conditions = types.list(condition);
+    let webhook = types.structure(
+        &[
+            ("authorizedTTL", duration),
+            ("unauthorizedTTL", duration),
+            ("timeout", duration),
+            ("subjectAccessReviewVersion", text),
+            ("matchConditionSubjectAccessReviewVersion", text),
+            ("failurePolicy", text),
+            ("connectionInfo", connection),
+            ("matchConditions", conditions),
+        ],
+        &[("cacheAuthorizedRequests", boolean), ("cacheUnauthorizedRequests", boolean)],
+    );
+    let authorizer = types.structure(&[("type", text), ("name", text)], &[("webhook", webhook)]);
+    let authorizers = types.list(authorizer);
+    let root = types.structure(&[("kind", text), ("apiVersion", text), ("authorizers", authorizers)], &[]);
+    types.0.finish(root)
+});
+
+struct Types(SchemaBuilder);
+
+impl Types {
+    fn list(&mut self, item: NodeId) -> NodeId {
+        self.0.list(item, ListType::Atomic, &[])
+    }
+
+    /// A struct of these fields; those of the second list may be absent, which is not the same as zero.
+    fn structure(
+        &mut self,
+        values: &[(&'static str, NodeId)],
+        pointers: &[(&'static str, NodeId)],
+    ) -> NodeId {
+        let id = self.0.reserve();
+        let field = |pointer: bool| {
+            move |&(name, node): &(&'static str, NodeId)| {
+                let omit = if pointer { Omit::Empty } else { Omit::Never };
+                (FieldSpec { name, pointer, omit, ..FieldSpec::default() }, node)
+            }
+        };
+        let fields = values.iter().map(field(false)).chain(pointers.iter().map(field(true))).collect();
+        self.0.set_struct(id, StructSpec { fields, declared: true, ..StructSpec::default() });
+        id
+    }
+}

@@ -1,0 +1,291 @@
+//! What nodes may do: their own node object, the pods that are assigned to them and what those refer to
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/node/>).
+//!
+//! A node is a user in the group `system:nodes` whose name is `system:node:` and the node's. Whatever is not allowed here
+//! may still be by another authorizer.
+
+mod graph;
+mod populator;
+mod references;
+mod rules;
+
+use crate::metrics::NodeMetrics;
+use graph::{Graph, Vertex};
+use pintle_auth::{
+    BoxFuture,
+    authz::{Attributes, Authorizer, Decision, ResolvedRules, Verdict},
+};
+use pintle_machinery::{UserInfo, selectors::FieldOperator};
+pub use populator::NodeSources;
+use references::Kind;
+use std::{
+    borrow::Cow,
+    future::ready,
+    sync::{Arc, OnceLock},
+};
+use tokio::sync::watch;
+
+/// Decides for nodes.
+pub struct NodeAuthorizer {
+    graph: Graph,
+    metrics: Arc<NodeMetrics>,
+    synced: OnceLock<Vec<watch::Receiver<bool>>>,
+}
+
+/// The name of the group of all nodes.
+const NODES: &str = "system:nodes";
+const USER_PREFIX: &str = "system:node:";
+/// Where nodes keep their leases.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+
+impl NodeAuthorizer {
+    /// An authorizer that has heard of nothing yet, and so refuses nodes whatever is not the same for all of them.
+    pub fn new(metrics: Arc<NodeMetrics>) -> Arc<NodeAuthorizer> {
+        Arc::new(NodeAuthorizer { graph: Graph::default(), metrics, synced: OnceLock::new() })
+    }
+
+    /// Waits until it has heard of all that was there when it began to follow its sources. Returns at once when it follows
+    /// none, or when the server ends.
+    pub async fn wait_synced(&self) {
+        for synced in self.synced.get().into_iter().flatten() {
+            // An error is that nobody is left who could say so.
+            drop(synced.clone().wait_for(|synced| *synced).await);
+        }
+    }
+
+    fn decide(&self, attributes: &Attributes<'_>) -> Opinion {
+        let Some(node) = node_name(attributes.user) else { return NOTHING_TO_SAY };
+        if node.is_empty() {
+            return refuse(format!("unknown node for user {}", quote(&attributes.user.name)));
+        }
+        if !attributes.is_resource_request {
+            return NOTHING_TO_SAY;
+        }
+        let asked = Asked { graph: &self.graph, node, attributes };
+        match (attributes.group, attributes.resource) {
+            ("", "secrets") => asked.read_namespaced(Kind::Secret),
+            ("", "configmaps") => asked.read_namespaced(Kind::ConfigMap),
+            ("", "persistentvolumeclaims") if attributes.subresource == "status" => asked.claim_status(),
+            ("", "persistentvolumeclaims") => asked.get(asked.referred(Kind::PersistentVolumeClaim)),
+            ("", "persistentvolumes") => asked.get(Vertex::PersistentVolume(attributes.name)),
+            ("resource.k8s.io", "resourceclaims") => asked.get(asked.referred(Kind::ResourceClaim)),
+            ("storage.k8s.io", "volumeattachments") => asked.get(Vertex::VolumeAttachment(attributes.name)),
+            ("", "serviceaccounts") => asked.service_account(),
+            ("coordination.k8s.io", "leases") => asked.lease(),
+            ("storage.k8s.io", "csinodes") => asked.csi_node(),
+            ("resource.k8s.io", "resourceslices") => asked.resource_slice(),
+            ("", "nodes") => asked.node_object(),
+            ("", "pods") => asked.pod(),
+            // What would be for nodes here is behind a feature gate that is off.
+            ("certificates.k8s.io", "podcertificaterequests") => NOTHING_TO_SAY,
+            _ if rules::allow(attributes) => ALLOW,
+            _ => NOTHING_TO_SAY,
+        }
+    }
+}
+
+impl Authorizer for NodeAuthorizer {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+        let verdict = match self.decide(attributes) {
+            Ok(()) => Verdict::new(Decision::Allow),
+            Err(reason) => Verdict { reason, ..Verdict::new(Decision::NoOpinion) },
+        };
+        Box::pin(ready(verdict))
+    }
+
+    fn rules_for<'a>(&'a self, user: &'a UserInfo, _: &'a str) -> BoxFuture<'a, ResolvedRules> {
+        let rules = match node_name(user) {
+            None => ResolvedRules::default(),
+            Some(_) => ResolvedRules {
+                incomplete: true,
+                errors: vec!["node authorizer does not support user rule resolution".to_owned()],
+                ..ResolvedRules::default()
+            },
+        };
+        Box::pin(ready(rules))
+    }
+}
+
+/// The name of the node that a user is.
+pub fn node_name(user: &UserInfo) -> Option<&str> {
+    user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member_of(NODES))
+}
+
+/// Allowed, or why this authorizer does not allow it.
+type Opinion = Result<(), Cow<'static, str>>;
+
+const ALLOW: Opinion = Ok(());
+const NOTHING_TO_SAY: Opinion = Err(Cow::Borrowed(""));
+
+fn refuse(reason: impl Into<Cow<'static, str>>) -> Opinion {
+    Err(reason.into())
+}
+
+fn quote(text: &str) -> String {
+    pintle_machinery::text::quote(text)
+}
+
+/// A question of a node.
+struct Asked<'a> {
+    graph: &'a Graph,
+    node: &'a str,
+    attributes: &'a Attributes<'a>,
+}
+
+impl<'a> Asked<'a> {
+    fn referred(&self, kind: Kind) -> Vertex<'a> {
+        Vertex::Referred(kind, self.attributes.namespace, self.attributes.name)
+    }
+
+    /// What the node is connected with.
+    fn connected(&self, with: Vertex<'_>) -> Opinion {
+        if self.attributes.name.is_empty() {
+            return refuse("No Object name found");
+        }
+        self.related(with)
+    }
+
+    fn related(&self, with: Vertex<'_>) -> Opinion {
+        match self.graph.has_path(with, self.node) {
+            true => ALLOW,
+            false => refuse(format!("no relationship found between node '{}' and this object", self.node)),
+        }
+    }
+
+    fn get(&self, vertex: Vertex<'_>) -> Opinion {
+        if self.attributes.verb != "get" {
+            return refuse("can only get individual resources of this type");
+        }
+        if !self.attributes.subresource.is_empty() {
+            return refuse("cannot get subresource");
+        }
+        self.connected(vertex)
+    }
+
+    fn read_namespaced(&self, kind: Kind) -> Opinion {
+        if !matches!(self.attributes.verb, "get" | "list" | "watch") {
+            return refuse("can only read resources of this type");
+        }
+        if !self.attributes.subresource.is_empty() {
+            return refuse("cannot read subresource");
+        }
+        if self.attributes.namespace.is_empty() {
+            return refuse("can only read namespaced object of this type");
+        }
+        self.connected(self.referred(kind))
+    }
+
+    fn claim_status(&self) -> Opinion {
+        match self.attributes.verb {
+            "update" | "patch" => self.connected(self.referred(Kind::PersistentVolumeClaim)),
+            _ => refuse("can only get/update/patch this type"),
+        }
+    }
+
+    fn service_account(&self) -> Opinion {
+        let Attributes { verb, subresource, name, .. } = *self.attributes;
+        if (verb, subresource) == ("get", "") {
+            return self.read_namespaced(Kind::ServiceAccount);
+        }
+        if verb != "create" || name.is_empty() {
+            return refuse("can only create tokens for individual service accounts");
+        }
+        if subresource != "token" {
+            return refuse("can only create token subresource of serviceaccount");
+        }
+        self.related(self.referred(Kind::ServiceAccount))
+    }
+
+    fn lease(&self) -> Opinion {
+        let Attributes { verb, namespace, name, .. } = *self.attributes;
+        if !matches!(verb, "get" | "create" | "update" | "patch" | "delete") {
+            return refuse("can only get, create, update, patch, or delete a node lease");
+        }
+        if namespace != LEASE_NAMESPACE {
+            return refuse("can only access leases in the \"kube-node-lease\" system namespace");
+        }
+        // A lease that is created has its name in the body, which admission looks at.
+        if verb != "create" && name != self.node {
+            return refuse("can only access node lease with the same name as the requesting node");
+        }
+        ALLOW
+    }
+
+    fn csi_node(&self) -> Opinion {
+        let Attributes { verb, subresource, name, .. } = *self.attributes;
+        if !matches!(verb, "get" | "create" | "update" | "patch" | "delete") {
+            return refuse("can only get, create, update, patch, or delete a CSINode");
+        }
+        if !subresource.is_empty() {
+            return refuse("cannot authorize CSINode subresources");
+        }
+        if verb != "create" && name != self.node {
+            return refuse("can only access CSINode with the same name as the requesting node");
+        }
+        ALLOW
+    }
+
+    fn resource_slice(&self) -> Opinion {
+        if !self.attributes.subresource.is_empty() {
+            return refuse("cannot authorize ResourceSlice subresources");
+        }
+        match self.attributes.verb {
+            // What is created is looked at by admission.
+            "create" => ALLOW,
+            "get" | "update" | "patch" | "delete" => {
+                self.connected(Vertex::ResourceSlice(self.attributes.name))
+            }
+            "watch" | "list" | "deletecollection" => match self.selects_own("spec.nodeName") {
+                true => ALLOW,
+                false => {
+                    refuse("can only list/watch/deletecollection resourceslices with nodeName field selector")
+                }
+            },
+            _ => refuse(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, \
+                 deletecollection",
+            ),
+        }
+    }
+
+    fn node_object(&self) -> Opinion {
+        let Attributes { verb, subresource, name, .. } = *self.attributes;
+        match (subresource, verb) {
+            // That it is the node's own is for admission to see.
+            ("", "create" | "update" | "patch") | ("status", "update" | "patch") => ALLOW,
+            // By name rather than by the graph: a kubelet looks for its node before there is one.
+            ("", "get" | "list" | "watch") if name == self.node => ALLOW,
+            ("", "get" | "list" | "watch") if name.is_empty() => {
+                refuse(format!("node '{}' cannot read all nodes, only its own Node object", self.node))
+            }
+            ("", "get" | "list" | "watch") => {
+                refuse(format!("node '{}' cannot read '{name}', only its own Node object", self.node))
+            }
+            _ => NOTHING_TO_SAY,
+        }
+    }
+
+    fn pod(&self) -> Opinion {
+        let Attributes { verb, subresource, namespace, name, .. } = *self.attributes;
+        match (subresource, verb) {
+            ("", "get") => self.get(Vertex::Pod(namespace, name)),
+            ("", "list" | "watch") if self.selects_own("spec.nodeName") => ALLOW,
+            ("", "list" | "watch") if !name.is_empty() => self.connected(Vertex::Pod(namespace, name)),
+            ("", "list" | "watch") => refuse("can only list/watch pods with spec.nodeName field selector"),
+            // Mirror pods, status and evictions of the node's own pods: admission sees whose they are.
+            ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => ALLOW,
+            _ => NOTHING_TO_SAY,
+        }
+    }
+
+    /// Whether only objects are asked for that are this node's.
+    fn selects_own(&self, field: &str) -> bool {
+        let terms = self.attributes.selectors.map_or(&[][..], |selectors| &selectors.field_terms);
+        terms.iter().any(|term| {
+            term.field == field && term.operator == FieldOperator::Equals && term.value == self.node
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! What every node may do, whichever it is: the part of the role `system:node` that is about no object in particular
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/node/>).
+
+use pintle_auth::authz::Attributes;
+
+/// Verbs, group, resources (with their subresources).
+type Rule = (&'static [&'static str], &'static str, &'static [&'static str]);
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+/// What is subdivided by object is decided before these are asked, and is not among them.
+const RULES: &[Rule] = &[
+    (&["create"], "authentication.k8s.io", &["tokenreviews"]),
+    (&["create"], "authorization.k8s.io", &["subjectaccessreviews", "localsubjectaccessreviews"]),
+    (READ, "", &["services"]),
+    (&["create", "update", "patch"], "", &["events"]),
+    (&["create", "update", "patch"], "events.k8s.io", &["events"]),
+    (&["get"], "", &["endpoints"]),
+    (&["create", "get", "list", "watch"], "certificates.k8s.io", &["certificatesigningrequests"]),
+    (READ, "storage.k8s.io", &["csidrivers"]),
+    (READ, "node.k8s.io", &["runtimeclasses"]),
+];
+
+/// Whether every node may do this.
+pub(super) fn allow(attributes: &Attributes<'_>) -> bool {
+    attributes.is_resource_request
+        && attributes.subresource.is_empty()
+        && RULES.iter().any(|(verbs, group, resources)| {
+            *group == attributes.group
+                && resources.contains(&attributes.resource)
+                && verbs.contains(&attributes.verb)
+        })
+}

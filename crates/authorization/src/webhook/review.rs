@@ -1,0 +1,259 @@
+//! What a webhook is asked and what it answers: `SubjectAccessReview`
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/>).
+
+use crate::config::ReviewVersion;
+use pintle_auth::authz::{Attributes, Selectors};
+use pintle_machinery::{
+    Value, ValueExt,
+    selectors::{FieldOperator, FieldTerm, LabelOperator, LabelRequirement},
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The question. Serializes as the spec of a review of v1.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReviewSpec<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resource_attributes: Option<ResourceAttributes<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) non_resource_attributes: Option<NonResourceAttributes<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) user: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) extra: &'a BTreeMap<String, Vec<String>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) uid: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResourceAttributes<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) namespace: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) verb: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) subresource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field_selector: Option<SelectorAttributes<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) label_selector: Option<SelectorAttributes<'a>>,
+}
+
+/// A selector; it has at least one requirement.
+#[derive(Serialize)]
+pub(crate) struct SelectorAttributes<'a> {
+    pub(crate) requirements: Vec<SelectorRequirement<'a>>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SelectorRequirement<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) operator: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct NonResourceAttributes<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) path: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) verb: &'a str,
+}
+
+impl<'a> ReviewSpec<'a> {
+    pub(crate) fn of(attributes: &Attributes<'a>) -> ReviewSpec<'a> {
+        let Attributes { user, verb, path, .. } = *attributes;
+        let of_resource = attributes.is_resource_request.then(|| {
+            let selectors = attributes.selectors;
+            ResourceAttributes {
+                namespace: attributes.namespace,
+                verb,
+                group: attributes.group,
+                version: attributes.version,
+                resource: attributes.resource,
+                subresource: attributes.subresource,
+                name: attributes.name,
+                field_selector: selectors.and_then(of_fields),
+                label_selector: selectors.and_then(of_labels),
+            }
+        });
+        let of_path = (!attributes.is_resource_request).then_some(NonResourceAttributes { path, verb });
+        ReviewSpec {
+            resource_attributes: of_resource,
+            non_resource_attributes: of_path,
+            user: &user.name,
+            groups: &user.groups,
+            extra: &user.extra,
+            uid: &user.uid,
+        }
+    }
+}
+
+fn of_fields(selectors: &Selectors) -> Option<SelectorAttributes<'_>> {
+    let requirements = selectors.field_terms.iter().map(|FieldTerm { field, operator, value }| {
+        let operator = match operator {
+            FieldOperator::Equals => "In",
+            FieldOperator::NotEquals => "NotIn",
+        };
+        SelectorRequirement { key: field, operator, values: vec![value] }
+    });
+    some(requirements.collect())
+}
+
+fn of_labels(selectors: &Selectors) -> Option<SelectorAttributes<'_>> {
+    let requirements = selectors.label_requirements.iter().filter_map(|requirement: &LabelRequirement| {
+        let operator = match requirement.operator() {
+            LabelOperator::Equals | LabelOperator::DoubleEquals | LabelOperator::In => "In",
+            LabelOperator::NotEquals | LabelOperator::NotIn => "NotIn",
+            LabelOperator::Exists => "Exists",
+            LabelOperator::DoesNotExist => "DoesNotExist",
+            // Left out, which asks for more, never for less.
+            LabelOperator::GreaterThan | LabelOperator::LessThan => return None,
+        };
+        let values = requirement.values().iter().map(String::as_str).collect();
+        Some(SelectorRequirement { key: requirement.key(), operator, values })
+    });
+    some(requirements.collect())
+}
+
+fn some(requirements: Vec<SelectorRequirement<'_>>) -> Option<SelectorAttributes<'_>> {
+    (!requirements.is_empty()).then_some(SelectorAttributes { requirements })
+}
+
+const GROUP: &str = "authorization.k8s.io";
+const KIND: &str = "SubjectAccessReview";
+
+impl ReviewVersion {
+    fn api_version(self) -> String {
+        match self {
+            ReviewVersion::V1 => format!("{GROUP}/v1"),
+            ReviewVersion::V1beta1 => format!("{GROUP}/v1beta1"),
+        }
+    }
+
+    /// The body of a question, made of the JSON of its spec.
+    pub(super) fn question(self, spec: &[u8]) -> Vec<u8> {
+        let head =
+            format!(r#"{{"kind":"{KIND}","apiVersion":"{}","metadata":{{}},"spec":"#, self.api_version());
+        [head.as_bytes(), spec, br#","status":{"allowed":false}}"#, b"\n"].concat()
+    }
+
+    /// The JSON of a spec, with the names of fields that this version has.
+    pub(super) fn spec(self, spec: &ReviewSpec<'_>) -> serde_json::Result<Vec<u8>> {
+        match self {
+            ReviewVersion::V1 => serde_json::to_vec(spec),
+            ReviewVersion::V1beta1 => {
+                let mut value = serde_json::to_value(spec)?;
+                if let Some(fields) = value.as_object_mut()
+                    && let Some(groups) = fields.remove("groups")
+                {
+                    fields.insert("group".to_owned(), groups);
+                }
+                serde_json::to_vec(&value)
+            }
+        }
+    }
+
+    /// The status of an answer.
+    pub(super) fn status(self, answer: &Value) -> Result<ReviewStatus, String> {
+        let (kind, version) = (answer.str_at("kind"), answer.str_at("apiVersion"));
+        let expected = self.api_version();
+        if (kind, version) != (KIND, &expected) {
+            return Err(format!(
+                "expected a {KIND} of {expected} in the webhook's answer, got kind {kind:?} of {version:?}"
+            ));
+        }
+        Ok(ReviewStatus {
+            allowed: answer.bool_at("status.allowed"),
+            denied: answer.bool_at("status.denied"),
+            reason: answer.str_at("status.reason").into(),
+        })
+    }
+}
+
+/// The answer, as far as it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReviewStatus {
+    pub(super) allowed: bool,
+    pub(super) denied: bool,
+    pub(super) reason: Box<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::UserInfo;
+    use serde_json::json;
+
+    #[test]
+    fn questions_are_reviews() {
+        let user = UserInfo {
+            name: "jane".to_owned(),
+            uid: "u".to_owned(),
+            groups: vec!["devs".to_owned()],
+            extra: [("scopes".to_owned(), vec!["view".to_owned()])].into(),
+        };
+        let selectors = Selectors::parse("a=b,c!=d", "e in (f),g>1");
+        let attributes = Attributes {
+            version: "v1",
+            resource: "pods",
+            namespace: "shop",
+            selectors: Some(&selectors),
+            ..Attributes::of(&user, "list")
+        };
+        let spec = ReviewSpec::of(&attributes);
+        let body = |version: ReviewVersion| -> Value {
+            serde_json::from_slice(&version.question(&version.spec(&spec).unwrap())).unwrap()
+        };
+        let expected = json!({
+            "kind": KIND,
+            "apiVersion": "authorization.k8s.io/v1",
+            "metadata": {},
+            "spec": {
+                "resourceAttributes": {
+                    "namespace": "shop", "verb": "list", "version": "v1", "resource": "pods",
+                    "fieldSelector": {"requirements": [
+                        {"key": "a", "operator": "In", "values": ["b"]},
+                        {"key": "c", "operator": "NotIn", "values": ["d"]},
+                    ]},
+                    "labelSelector": {"requirements": [{"key": "e", "operator": "In", "values": ["f"]}]},
+                },
+                "user": "jane", "groups": ["devs"], "extra": {"scopes": ["view"]}, "uid": "u",
+            },
+            "status": {"allowed": false},
+        });
+        assert_eq!(body(ReviewVersion::V1), expected);
+        let beta = body(ReviewVersion::V1beta1);
+        assert_eq!(beta["apiVersion"], "authorization.k8s.io/v1beta1");
+        assert_eq!(beta["spec"]["group"], json!(["devs"]));
+        assert!(beta["spec"].get("groups").is_none());
+        let path = Attributes { path: "/x", is_resource_request: false, ..Attributes::of(&user, "get") };
+        let spec = serde_json::to_value(ReviewSpec::of(&path)).unwrap();
+        assert_eq!(spec["nonResourceAttributes"], json!({"path": "/x", "verb": "get"}));
+        assert!(spec.get("resourceAttributes").is_none());
+    }
+
+    #[test]
+    fn answers_are_reviews_of_the_same_version() {
+        let answer = json!({
+            "kind": KIND, "apiVersion": "authorization.k8s.io/v1", "status": {"allowed": true, "reason": "so"},
+        });
+        let status = ReviewStatus { allowed: true, denied: false, reason: "so".into() };
+        assert_eq!(ReviewVersion::V1.status(&answer), Ok(status));
+        assert!(ReviewVersion::V1beta1.status(&answer).is_err());
+        assert!(ReviewVersion::V1.status(&json!({"status": {"allowed": true}})).is_err());
+    }
+}

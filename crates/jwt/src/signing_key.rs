@@ -1,0 +1,191 @@
+//! Keys that sign.
+
+use crate::{
+    Algorithm, PublicKey,
+    der::{self, Reader},
+    generate,
+    public_key::{Curve, EC_PUBLIC_KEY},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use p521::ecdsa::signature::Signer;
+use ring::{
+    rand::SystemRandom,
+    signature::{
+        ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
+        RSA_PKCS1_SHA256, RsaKeyPair,
+    },
+};
+use zeroize::Zeroizing;
+
+/// Why there is no key in what was read. Says nothing of the key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// No block is a private key.
+    #[error("data does not contain a valid RSA or ECDSA private key")]
+    NoPrivateKey,
+    /// No block is a public key, or has one.
+    #[error("data does not contain any valid RSA or ECDSA public keys")]
+    NoPublicKeys,
+    /// It is a private key that cannot sign.
+    #[error("the private key cannot be used: {0}")]
+    Unusable(String),
+    /// Signing or making a key failed.
+    #[error("the source of randomness failed")]
+    Random,
+}
+
+/// A private key, and how Kubernetes signs with such a key: RS256 by RSA keys, and by others the algorithm of their
+/// curve. It is in no output, and gone from memory when dropped as far as its library sees to it.
+pub struct SigningKey {
+    public: PublicKey,
+    material: Material,
+}
+
+enum Material {
+    Rsa(Box<RsaKeyPair>),
+    Ec(EcdsaKeyPair),
+    P521(Box<p521::ecdsa::SigningKey>),
+}
+
+impl SigningKey {
+    /// The first private key in a file of PEM blocks: `RSA PRIVATE KEY`, `EC PRIVATE KEY` or `PRIVATE KEY`.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be used: an RSA key of less than 2048 bits, say.
+    pub fn from_pem(pem: &[u8]) -> Result<SigningKey, KeyError> {
+        crate::pem::signing_key_from_pem(pem)
+    }
+
+    /// A new RSA key of 2048 bits, and the file for it. It takes some tenths of a second of computing.
+    ///
+    /// # Errors
+    /// When the key is not accepted, which would be a defect.
+    pub fn generate_rsa() -> Result<(SigningKey, Zeroizing<String>), KeyError> {
+        let der = generate::rsa_2048();
+        Ok((SigningKey::from_rsa_der(&der)?, crate::pem::encode("RSA PRIVATE KEY", &der)))
+    }
+
+    /// An RSA key as PKCS#1 has it.
+    pub(crate) fn from_rsa_der(der: &[u8]) -> Result<SigningKey, KeyError> {
+        let unusable = |error: ring::error::KeyRejected| KeyError::Unusable(error.to_string());
+        SigningKey::from_rsa(RsaKeyPair::from_der(der).map_err(unusable)?)
+    }
+
+    fn from_rsa(pair: RsaKeyPair) -> Result<SigningKey, KeyError> {
+        let public = PublicKey::from_rsa_der(pair.public_key().as_ref());
+        let public = public.ok_or_else(|| KeyError::Unusable("unusual public exponent".to_owned()))?;
+        Ok(SigningKey { public, material: Material::Rsa(Box::new(pair)) })
+    }
+
+    /// Any key as PKCS#8 has it.
+    pub(crate) fn from_pkcs8(der: &[u8]) -> Result<SigningKey, KeyError> {
+        let mut reader = Reader(der).nested(der::SEQUENCE).ok_or(KeyError::NoPrivateKey)?;
+        let parts = (|| {
+            reader.unsigned()?;
+            let mut algorithm = reader.nested(der::SEQUENCE)?;
+            let kind = algorithm.value(der::OBJECT_IDENTIFIER)?;
+            Some((kind, algorithm.value(der::OBJECT_IDENTIFIER), reader.value(der::OCTET_STRING)?))
+        })();
+        match parts {
+            Some((kind, Some(curve), key)) if kind == EC_PUBLIC_KEY => {
+                SigningKey::from_sec1(key, Curve::of(curve))
+            }
+            Some((kind, _, key)) if kind == crate::public_key::RSA_ENCRYPTION => {
+                SigningKey::from_rsa_der(key)
+            }
+            _ => Err(KeyError::NoPrivateKey),
+        }
+    }
+
+    /// A key of a curve as SEC 1 has it, which may leave out the curve where it is told elsewhere.
+    pub(crate) fn from_sec1(der: &[u8], told: Option<Curve>) -> Result<SigningKey, KeyError> {
+        let parts = (|| {
+            let mut reader = Reader(der).nested(der::SEQUENCE)?;
+            reader.unsigned()?;
+            let private = reader.value(der::OCTET_STRING)?;
+            let own = reader.nested(der::EXPLICIT_0);
+            let own = own.and_then(|mut curve| Curve::of(curve.value(der::OBJECT_IDENTIFIER)?));
+            let public = reader.nested(der::EXPLICIT_1).and_then(|mut public| public.bit_string());
+            Some((private, own.or(told)?, public))
+        })();
+        let (private, curve, public) = parts.ok_or(KeyError::NoPrivateKey)?;
+        // Writers may leave out zeros at the beginning.
+        let mut padded = Zeroizing::new(vec![0; curve.size().saturating_sub(private.len())]);
+        padded.extend_from_slice(private);
+        if curve == Curve::P521 {
+            let key = p521::ecdsa::SigningKey::from_slice(&padded)
+                .map_err(|_| KeyError::Unusable("not a number of the curve".to_owned()))?;
+            let point = key.verifying_key().to_sec1_point(false);
+            let public = PublicKey::from_point(curve, point.as_bytes()).ok_or(KeyError::NoPrivateKey)?;
+            return Ok(SigningKey { public, material: Material::P521(Box::new(key)) });
+        }
+        let Some(point) = public else {
+            return Err(KeyError::Unusable("the file lacks its public key".to_owned()));
+        };
+        let algorithm = match curve {
+            Curve::P256 => &ECDSA_P256_SHA256_FIXED_SIGNING,
+            Curve::P384 | Curve::P521 => &ECDSA_P384_SHA384_FIXED_SIGNING,
+        };
+        let pair =
+            EcdsaKeyPair::from_private_key_and_public_key(algorithm, &padded, point, &SystemRandom::new())
+                .map_err(|error| KeyError::Unusable(error.to_string()))?;
+        let public = PublicKey::from_point(curve, point).ok_or(KeyError::NoPrivateKey)?;
+        Ok(SigningKey { public, material: Material::Ec(pair) })
+    }
+
+    /// The key that verifies what this one signs.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The algorithm that it signs with.
+    pub fn algorithm(&self) -> Algorithm {
+        self.public.algorithm()
+    }
+
+    /// The signature of a message.
+    ///
+    /// # Errors
+    /// When the source of randomness fails.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+        let random = SystemRandom::new();
+        match &self.material {
+            Material::Rsa(pair) => {
+                let mut signature = vec![0; pair.public().modulus_len()];
+                let signed = pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature);
+                signed.map(|()| signature).map_err(|_| KeyError::Random)
+            }
+            Material::Ec(pair) => {
+                let signed = pair.sign(&random, message);
+                signed.map(|signature| signature.as_ref().to_vec()).map_err(|_| KeyError::Random)
+            }
+            Material::P521(key) => {
+                let signature: p521::ecdsa::Signature =
+                    key.try_sign(message).map_err(|_| KeyError::Random)?;
+                Ok(signature.to_bytes().to_vec())
+            }
+        }
+    }
+
+    /// A token with this payload, which is JSON.
+    ///
+    /// # Errors
+    /// As [`SigningKey::sign`].
+    pub fn sign_token(&self, payload: &[u8]) -> Result<String, KeyError> {
+        let header = format!(r#"{{"alg":"{}","kid":"{}"}}"#, self.algorithm().as_str(), self.public.id());
+        let mut token = URL_SAFE_NO_PAD.encode(header);
+        token.push('.');
+        URL_SAFE_NO_PAD.encode_string(payload, &mut token);
+        let signature = self.sign(token.as_bytes())?;
+        token.push('.');
+        URL_SAFE_NO_PAD.encode_string(signature, &mut token);
+        Ok(token)
+    }
+}
+
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningKey").field("public", &self.public).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,125 @@
+//! The authenticators of the server, put together.
+
+use crate::{
+    Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, bootstrap::hostname,
+    run::RunError, secure_serving::SecureServing,
+};
+use pintle_apiserver::metrics::Metrics;
+use pintle_auth::{
+    AudienceAgnostic, AuthenticationMetrics, ClientCertificates, FrontProxy, RequestHeaders, TokenCache,
+    TokenCacheConfig, TokenFile, TokenUnion, Union,
+    authn::{Authenticator, TokenAuthenticator},
+};
+use pintle_authentication::{JwtMetrics, TokenReviewWebhook};
+use pintle_webhook::{Kubeconfig, WebhookClient};
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+/// Who asks, and what is taken off requests for it.
+pub(crate) struct Authentication {
+    pub(crate) authenticator: Arc<dyn Authenticator>,
+    /// The headers that front proxies tell users by.
+    pub(crate) request_headers: RequestHeaders,
+    /// What follows the configuration file.
+    pub(crate) config: AuthenticationConfig,
+}
+
+/// What the server itself issues.
+#[derive(Default)]
+pub(crate) struct OwnTokens {
+    /// Who knows its tokens, in the order they are asked.
+    pub(crate) authenticators: Vec<Arc<dyn TokenAuthenticator>>,
+    /// The names that it issues them under.
+    pub(crate) issuers: Vec<String>,
+    /// For whom tokens are that are for this server.
+    pub(crate) audiences: Vec<String>,
+}
+
+/// For how long tokens are good that were good.
+const TOKEN_SUCCESS_TTL: Duration = Duration::from_secs(10);
+
+impl Authentication {
+    /// All ways to prove who one is, in Kubernetes' order.
+    pub(crate) fn new(
+        options: &Options,
+        serving: &SecureServing,
+        metrics: &Metrics,
+        own: OwnTokens,
+    ) -> Result<Authentication, RunError> {
+        let assemble = |error: prometheus::Error| RunError::Assemble(error.to_string());
+        let counted = AuthenticationMetrics::new().map_err(assemble)?;
+        metrics.register(counted.collectors()).map_err(assemble)?;
+        let jwt_metrics = JwtMetrics::new(&pintle_controlplane::identity(&hostname())).map_err(assemble)?;
+        metrics.register(jwt_metrics.collectors()).map_err(assemble)?;
+        let proxy_options = &options.authentication.request_header;
+        let request_headers = proxy_options.headers().map_err(RunError::Options)?;
+        check_overlap(options, serving)?;
+        let front_proxy = serving.request_header_ca.clone().map(|bundle| {
+            FrontProxy::new(bundle, proxy_options.allowed_names.clone(), request_headers.clone())
+        });
+        let config = AuthenticationConfig::load(options, own.issuers, &jwt_metrics)?;
+        let audiences: Arc<[String]> = own.audiences.into();
+        let agnostic = |authenticator: Arc<dyn TokenAuthenticator>| {
+            Arc::new(AudienceAgnostic::new(authenticator, audiences.clone())) as Arc<dyn TokenAuthenticator>
+        };
+        // A look into the file's table is cheaper than one into the cache.
+        let file = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
+        let mut tokens: Vec<_> = file.map(|file| agnostic(Arc::new(file))).into_iter().collect();
+        let mut asked = own.authenticators;
+        asked.extend(config.issuers.clone().map(|issuers| agnostic(issuers)));
+        asked.extend(webhook(options, &audiences)?);
+        if !asked.is_empty() {
+            let config = TokenCacheConfig {
+                success_ttl: TOKEN_SUCCESS_TTL,
+                failure_ttl: Duration::ZERO,
+                keeps_errors: true,
+            };
+            let asked = Arc::new(TokenUnion(asked));
+            tokens.push(Arc::new(TokenCache::with_metrics(asked, config, counted.token_cache())));
+        }
+        let certificates =
+            ClientCertificates::new(serving.client_ca.clone()).with_lifetimes(counted.lifetimes());
+        let union = Union {
+            front_proxy,
+            certificates: Some(certificates),
+            tokens,
+            anonymous: config.anonymous.clone(),
+            metrics: Some(counted),
+        };
+        Ok(Authentication { authenticator: Arc::new(union), request_headers, config })
+    }
+}
+
+/// The webhook that knows tokens, behind a cache of its own.
+fn webhook(
+    options: &Options,
+    audiences: &Arc<[String]>,
+) -> Result<Option<Arc<dyn TokenAuthenticator>>, RunError> {
+    let TokenWebhookOptions { config_file, version, cache_ttl } = &options.authentication.webhook;
+    let Some(path) = config_file else { return Ok(None) };
+    let flag = "--authentication-token-webhook-config-file";
+    let failed = |error: &dyn std::fmt::Display| RunError::Options(format!("{flag}: {error}"));
+    let kubeconfig = Kubeconfig::read(path).map_err(|error| failed(&error))?;
+    let client = WebhookClient::of_kubeconfig(&kubeconfig).map_err(|error| failed(&error))?;
+    let webhook = Arc::new(TokenReviewWebhook::new(client, *version, audiences.clone()));
+    let config = TokenCacheConfig { success_ttl: *cache_ttl, failure_ttl: *cache_ttl, keeps_errors: false };
+    Ok(Some(Arc::new(TokenCache::new(webhook, config))))
+}
+
+/// An authority of clients must not make every client a front proxy.
+fn check_overlap(options: &Options, serving: &SecureServing) -> Result<(), RunError> {
+    let Some(proxies) = &serving.request_header_ca else { return Ok(()) };
+    if !options.authentication.request_header.allowed_names.is_empty() {
+        return Ok(());
+    }
+    let (clients, proxies) = (serving.client_ca.current(), proxies.current());
+    let clients: HashSet<&[u8]> = clients.certificates().iter().map(|der| der.as_ref()).collect();
+    match proxies.certificates().iter().any(|der| clients.contains(der.as_ref())) {
+        false => Ok(()),
+        true => Err(RunError::Options(
+            "--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; \
+             --requestheader-allowed-names must be specified to ensure regular client certificates cannot set \
+             authenticating proxy headers for arbitrary users"
+                .to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,238 @@
+//! Who is believed to be who they say
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
+
+use crate::{
+    oidc_options::OidcOptions,
+    option_flags::{duration, flag, list, set, set_list, switch},
+    secure_serving::published_list,
+};
+use clap::{Arg, ArgMatches, value_parser};
+use http::HeaderName;
+use pintle_auth::RequestHeaders;
+use pintle_authentication::TokenReviewVersion;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+/// Who is believed to be who they say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuthenticationOptions {
+    /// Front proxies.
+    pub request_header: RequestHeaderOptions,
+    /// An issuer of OpenID Connect.
+    pub oidc: OidcOptions,
+    /// Issuers, and whether requests without credentials are let in (`--authentication-config`).
+    pub config_file: Option<PathBuf>,
+    /// A webhook that knows tokens.
+    pub webhook: TokenWebhookOptions,
+    /// Whether requests without credentials are let in (`--anonymous-auth`); `None` was not said, and is yes.
+    pub anonymous_auth: Option<bool>,
+}
+
+/// A webhook that knows tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenWebhookOptions {
+    /// The kubeconfig file that says where it is; without it there is none.
+    pub config_file: Option<PathBuf>,
+    /// What it speaks.
+    pub version: TokenReviewVersion,
+    /// For how long its answers are kept.
+    pub cache_ttl: Duration,
+}
+
+impl Default for TokenWebhookOptions {
+    fn default() -> TokenWebhookOptions {
+        TokenWebhookOptions {
+            config_file: None,
+            version: TokenReviewVersion::default(),
+            cache_ttl: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Front proxies, which tell in headers who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestHeaderOptions {
+    /// Whose certificates they have; without it there are none.
+    pub client_ca_file: Option<PathBuf>,
+    /// The names in their certificates; none given are any.
+    pub allowed_names: Vec<String>,
+    /// Headers with the user's name.
+    pub username_headers: Vec<String>,
+    /// Headers with the user's identity.
+    pub uid_headers: Vec<String>,
+    /// Headers with groups.
+    pub group_headers: Vec<String>,
+    /// What headers with more begin with.
+    pub extra_headers_prefix: Vec<String>,
+}
+
+impl AuthenticationOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        let mut args = OidcOptions::args();
+        args.extend([
+            flag(
+                "authentication-config",
+                "FILE",
+                "issuers of tokens, and where anonymous requests are let in",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            flag(
+                "authentication-token-webhook-config-file",
+                "FILE",
+                "the kubeconfig of a webhook that knows tokens",
+            )
+            .value_parser(value_parser!(PathBuf)),
+            flag(
+                "authentication-token-webhook-version",
+                "VERSION",
+                "what that webhook speaks: v1beta1 or v1",
+            )
+            .value_parser(str::parse::<TokenReviewVersion>),
+            flag("authentication-token-webhook-cache-ttl", "DURATION", "for how long its answers are kept")
+                .value_parser(duration),
+            flag("requestheader-client-ca-file", "FILE", "whose certificates front proxies have")
+                .value_parser(value_parser!(PathBuf)),
+            list("requestheader-allowed-names", "NAME,…", "the names in front proxies' certificates"),
+            list("requestheader-username-headers", "HEADER,…", "where front proxies tell the user's name"),
+            list("requestheader-uid-headers", "HEADER,…", "where front proxies tell the user's identity"),
+            list("requestheader-group-headers", "HEADER,…", "where front proxies tell groups"),
+            list(
+                "requestheader-extra-headers-prefix",
+                "PREFIX,…",
+                "what headers begin with where front proxies tell more",
+            ),
+            switch("anonymous-auth", "whether requests without credentials are let in"),
+        ]);
+        args
+    }
+
+    /// What the command line says.
+    pub fn read(matches: &ArgMatches) -> AuthenticationOptions {
+        let mut options = AuthenticationOptions::default();
+        let proxy = &mut options.request_header;
+        proxy.client_ca_file = matches.get_one("requestheader-client-ca-file").cloned();
+        let lists = [
+            ("requestheader-allowed-names", &mut proxy.allowed_names),
+            ("requestheader-username-headers", &mut proxy.username_headers),
+            ("requestheader-uid-headers", &mut proxy.uid_headers),
+            ("requestheader-group-headers", &mut proxy.group_headers),
+            ("requestheader-extra-headers-prefix", &mut proxy.extra_headers_prefix),
+        ];
+        for (name, option) in lists {
+            set_list(matches, name, option);
+        }
+        options.oidc = OidcOptions::read(matches);
+        options.config_file = matches.get_one("authentication-config").cloned();
+        let webhook = &mut options.webhook;
+        webhook.config_file = matches.get_one("authentication-token-webhook-config-file").cloned();
+        set(matches, "authentication-token-webhook-version", &mut webhook.version);
+        set(matches, "authentication-token-webhook-cache-ttl", &mut webhook.cache_ttl);
+        options.anonymous_auth = matches.get_one("anonymous-auth").copied();
+        options
+    }
+}
+
+impl RequestHeaderOptions {
+    /// Which headers tell users.
+    ///
+    /// # Errors
+    /// The reference's words about what cannot be.
+    pub(crate) fn headers(&self) -> Result<RequestHeaders, String> {
+        let names = |flag: &str, given: &[String]| -> Result<Vec<HeaderName>, String> {
+            let name = |name: &String| match name.trim() {
+                "" => Err(format!("empty value in {flag:?}")),
+                name => name.parse().map_err(|_| format!("--{flag}: {name:?} is no name of a header")),
+            };
+            given.iter().map(name).collect()
+        };
+        if self.allowed_names.iter().any(|name| name.trim().is_empty()) {
+            return Err("empty value in \"requestheader-allowed-names\"".to_owned());
+        }
+        let prefixes = names("requestheader-extra-headers-prefix", &self.extra_headers_prefix)?;
+        let headers = RequestHeaders {
+            username: names("requestheader-username-headers", &self.username_headers)?,
+            uid: names("requestheader-uid-headers", &self.uid_headers)?,
+            group: names("requestheader-group-headers", &self.group_headers)?,
+            extra_prefix: prefixes.iter().map(ToString::to_string).collect(),
+        };
+        let standard = RequestHeaders::standard();
+        let lacks = |given: &[HeaderName], standard: &[HeaderName]| {
+            !given.is_empty() && !standard.iter().all(|name| given.contains(name))
+        };
+        if lacks(&headers.uid, &standard.uid) {
+            return Err(
+                "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - \
+                        API aggregation will not work"
+                    .to_owned(),
+            );
+        }
+        for (lacking, flag, header) in [
+            (lacks(&headers.username, &standard.username), "username-headers", "X-Remote-User header"),
+            (lacks(&headers.group, &standard.group), "group-headers", "X-Remote-Group header"),
+            (
+                !headers.extra_prefix.is_empty()
+                    && !headers.extra_prefix.contains(&"x-remote-extra-".to_owned()),
+                "extra-headers-prefix",
+                "X-Remote-Extra- header prefix",
+            ),
+        ] {
+            if lacking {
+                tracing::warn!(
+                    "--requestheader-{flag} is set without specifying the standard {header} - API aggregation will \
+                     not work"
+                );
+            }
+        }
+        Ok(headers)
+    }
+
+    /// The lists as extension servers are told them.
+    pub(crate) fn published(&self) -> BTreeMap<String, String> {
+        let mut lists = BTreeMap::from([
+            ("requestheader-allowed-names".to_owned(), published_list(&self.allowed_names)),
+            ("requestheader-username-headers".to_owned(), published_list(&self.username_headers)),
+            ("requestheader-group-headers".to_owned(), published_list(&self.group_headers)),
+            ("requestheader-extra-headers-prefix".to_owned(), published_list(&self.extra_headers_prefix)),
+        ]);
+        if !self.uid_headers.is_empty() {
+            lists.insert("requestheader-uid-headers".to_owned(), published_list(&self.uid_headers));
+        }
+        lists
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_checked() {
+        let check = |change: fn(&mut RequestHeaderOptions), expected: Option<&str>| {
+            let mut options = RequestHeaderOptions {
+                username_headers: vec!["X-Remote-User".to_owned()],
+                ..RequestHeaderOptions::default()
+            };
+            change(&mut options);
+            match (options.headers().map_err(|error| error.to_string()), expected) {
+                (Ok(_), None) => {}
+                (Err(error), Some(part)) => assert!(error.contains(part), "{error}"),
+                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            }
+        };
+        check(|_| {}, None);
+        check(|options| options.uid_headers = vec!["x-remote-uid".to_owned()], None);
+        check(
+            |options| options.uid_headers = vec!["X-Uid".to_owned()],
+            Some("--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header"),
+        );
+        check(
+            |options| options.group_headers = vec![" ".to_owned()],
+            Some("empty value in \"requestheader-group-headers\""),
+        );
+        check(|options| options.group_headers = vec!["a b".to_owned()], Some("is no name of a header"));
+        check(
+            |options| options.allowed_names = vec![String::new()],
+            Some("empty value in \"requestheader-allowed-names\""),
+        );
+    }
+}

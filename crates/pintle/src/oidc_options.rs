@@ -1,0 +1,194 @@
+//! An issuer of OpenID Connect, by flags
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-flags>).
+
+use crate::option_flags::{flag, list, set_list};
+use clap::{Arg, ArgAction, ArgMatches};
+use pintle_authentication::{
+    config::{
+        AuthenticationConfiguration, ClaimMappings, ClaimValidationRule, Issuer, JwtAuthenticator,
+        PrefixedClaimOrExpression,
+    },
+    oidc::Algorithm,
+};
+use std::path::PathBuf;
+
+/// An issuer of OpenID Connect. Nothing is set when there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OidcOptions {
+    /// The issuer.
+    pub issuer_url: Option<String>,
+    /// For whom its tokens have to be.
+    pub client_id: Option<String>,
+    /// The authorities of its TLS certificate; `None` are the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The claim that is the user's name; `None` is `sub`.
+    pub username_claim: Option<String>,
+    /// What user names begin with; `None` is the issuer, except for addresses, and `-` is nothing.
+    pub username_prefix: Option<String>,
+    /// The claim that has the user's groups.
+    pub groups_claim: Option<String>,
+    /// What groups begin with.
+    pub groups_prefix: Option<String>,
+    /// The algorithms that tokens may be signed with; none given are RS256.
+    pub signing_algs: Vec<String>,
+    /// Claims, and what they have to say.
+    pub required_claims: Vec<(String, String)>,
+}
+
+const FLAGS: [(&str, &str, &str); 7] = [
+    ("oidc-issuer-url", "URL", "an issuer of OpenID Connect tokens"),
+    ("oidc-client-id", "ID", "for whom its tokens have to be"),
+    ("oidc-ca-file", "FILE", "the authorities of its certificate"),
+    ("oidc-username-claim", "CLAIM", "the claim that is the user's name"),
+    ("oidc-username-prefix", "PREFIX", "what user names begin with; - is nothing"),
+    ("oidc-groups-claim", "CLAIM", "the claim that has the user's groups"),
+    ("oidc-groups-prefix", "PREFIX", "what groups begin with"),
+];
+
+impl OidcOptions {
+    /// The flags.
+    pub(crate) fn args() -> Vec<Arg> {
+        let mut args: Vec<Arg> = FLAGS.iter().map(|(name, value, help)| flag(name, value, help)).collect();
+        args.push(list("oidc-signing-algs", "ALG,…", "the algorithms that tokens may be signed with"));
+        args.push(
+            flag("oidc-required-claim", "CLAIM=VALUE", "a claim, and what it has to say")
+                .action(ArgAction::Append)
+                .value_parser(pair),
+        );
+        args
+    }
+
+    /// What the command line says.
+    pub(crate) fn read(matches: &ArgMatches) -> OidcOptions {
+        let text = |name: &str| matches.get_one::<String>(name).cloned();
+        let mut options = OidcOptions {
+            issuer_url: text("oidc-issuer-url"),
+            client_id: text("oidc-client-id"),
+            ca_file: text("oidc-ca-file").map(PathBuf::from),
+            username_claim: text("oidc-username-claim"),
+            username_prefix: text("oidc-username-prefix"),
+            groups_claim: text("oidc-groups-claim"),
+            groups_prefix: text("oidc-groups-prefix"),
+            ..OidcOptions::default()
+        };
+        set_list(matches, "oidc-signing-algs", &mut options.signing_algs);
+        let claims = matches.get_many::<(String, String)>("oidc-required-claim").into_iter().flatten();
+        options.required_claims = claims.cloned().collect();
+        options
+    }
+
+    /// Whether anything is said.
+    pub(crate) fn is_given(&self) -> bool {
+        *self != OidcOptions::default()
+    }
+
+    /// The issuer as a configuration file would name it.
+    ///
+    /// # Errors
+    /// The reference's words about what does not go together, or why a file cannot be read.
+    pub(crate) fn configuration(&self) -> Result<AuthenticationConfiguration, String> {
+        if !self.is_given() {
+            return Ok(AuthenticationConfiguration::default());
+        }
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (Some(url), Some(client)) = (given(&self.issuer_url), given(&self.client_id)) else {
+            return Err(
+                "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"
+                    .to_owned(),
+            );
+        };
+        let username_claim = self.username_claim.clone().unwrap_or_else(|| "sub".to_owned());
+        let username_prefix = match self.username_prefix.as_deref().unwrap_or_default() {
+            // Names of several issuers must not meet; an address is one's own everywhere.
+            "" if username_claim != "email" => format!("{url}#"),
+            "-" => String::new(),
+            prefix => prefix.to_owned(),
+        };
+        let groups = match given(&self.groups_claim) {
+            None => PrefixedClaimOrExpression::default(),
+            Some(claim) => PrefixedClaimOrExpression {
+                claim,
+                prefix: Some(self.groups_prefix.clone().unwrap_or_default()),
+                expression: String::new(),
+            },
+        };
+        let certificate_authority = match &self.ca_file {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| format!("--oidc-ca-file: {}: {error}", path.display()))?,
+        };
+        let rules = self.required_claims.iter().map(|(claim, value)| ClaimValidationRule {
+            claim: claim.clone(),
+            required_value: value.clone(),
+            ..ClaimValidationRule::default()
+        });
+        let jwt = JwtAuthenticator {
+            issuer: Issuer { url, audiences: vec![client], certificate_authority, ..Issuer::default() },
+            claim_mappings: ClaimMappings {
+                username: PrefixedClaimOrExpression {
+                    claim: username_claim,
+                    prefix: Some(username_prefix),
+                    expression: String::new(),
+                },
+                groups,
+                ..ClaimMappings::default()
+            },
+            claim_validation_rules: rules.collect(),
+            ..JwtAuthenticator::default()
+        };
+        Ok(AuthenticationConfiguration { jwt: vec![jwt], anonymous: None })
+    }
+
+    /// The algorithms that tokens may be signed with.
+    ///
+    /// # Errors
+    /// Which of them is none.
+    pub(crate) fn algorithms(&self) -> Result<Vec<Algorithm>, String> {
+        if self.signing_algs.is_empty() {
+            return Ok(vec![Algorithm::Rs256]);
+        }
+        let algorithm = |name: &String| {
+            Algorithm::parse(name).ok_or_else(|| format!("oidc: unsupported signing alg: {name:?}"))
+        };
+        self.signing_algs.iter().map(algorithm).collect()
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (claim, value) = text.split_once('=').ok_or("malformed pair, expect string=string")?;
+    Ok((claim.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_a_configuration() {
+        let options = |change: fn(&mut OidcOptions)| {
+            let mut options = OidcOptions {
+                issuer_url: Some("https://a.example.com".to_owned()),
+                client_id: Some("me".to_owned()),
+                ..OidcOptions::default()
+            };
+            change(&mut options);
+            options.configuration().map(|config| config.jwt)
+        };
+        let prefix = |change| options(change).unwrap()[0].claim_mappings.username.prefix.clone().unwrap();
+        assert_eq!(prefix(|_| {}), "https://a.example.com#");
+        assert_eq!(prefix(|options| options.username_claim = Some("email".to_owned())), "");
+        assert_eq!(prefix(|options| options.username_prefix = Some("-".to_owned())), "");
+        assert_eq!(prefix(|options| options.username_prefix = Some("o:".to_owned())), "o:");
+        assert!(options(|options| options.client_id = None).is_err());
+        assert!(options(|options| options.ca_file = Some("/no/such/file".into())).is_err());
+        assert_eq!(OidcOptions::default().configuration(), Ok(AuthenticationConfiguration::default()));
+    }
+
+    #[test]
+    fn no_algorithm_is_not_one() {
+        for name in ["none", "HS256", "EdDSA", "rs256"] {
+            let options = OidcOptions { signing_algs: vec![name.to_owned()], ..OidcOptions::default() };
+            assert_eq!(options.algorithms().unwrap_err(), format!("oidc: unsupported signing alg: {name:?}"));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! How the port is served: TLS, names, HTTP/2, what browsers are told
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
+
+use crate::option_flags::{flag, list, set, set_list, switch};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use http::HeaderValue;
+use pintle_apiserver::{
+    filters::TransportFilters,
+    serving::tls::{TlsSettings, TlsVersion},
+};
+use regex::Regex;
+use std::{io, net::SocketAddr, path::PathBuf, str::FromStr};
+use tokio::net::{TcpListener, TcpSocket};
+
+/// How the port is served.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ServingOptions {
+    /// The least version of TLS, by Go's name; blank is 1.2 (`--tls-min-version`).
+    pub tls_min_version: String,
+    /// Cipher suites of TLS 1.2 by Go's names (`--tls-cipher-suites`).
+    pub tls_cipher_suites: Vec<String>,
+    /// Key exchanges by Go's numbers (`--tls-curve-preferences`).
+    pub tls_curve_preferences: Vec<u16>,
+    /// Certificates for names (`--tls-sni-cert-key`).
+    pub tls_sni_cert_keys: Vec<SniCertKey>,
+    /// How many requests a client may have open on an HTTP/2 connection; zero is the default.
+    pub http2_max_streams_per_connection: u32,
+    /// Whether HTTP/2 is not spoken.
+    pub disable_http2_serving: bool,
+    /// Whether other processes may listen on the same port.
+    pub permit_port_sharing: bool,
+    /// Whether others may listen on the same port at other addresses. They always may.
+    pub permit_address_sharing: bool,
+    /// What `Strict-Transport-Security` says; nothing when it is empty.
+    pub strict_transport_security_directives: Vec<String>,
+    /// Expressions that the origins match whose pages may read answers.
+    pub cors_allowed_origins: Vec<String>,
+    /// In how many of all requests an HTTP/2 connection is closed.
+    pub goaway_chance: f64,
+}
+
+/// A certificate for names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SniCertKey {
+    /// The file of the certificate.
+    pub cert_file: PathBuf,
+    /// The file of its key.
+    pub key_file: PathBuf,
+    /// The names, possibly with a wildcard; those of the certificate when there are none.
+    pub names: Vec<String>,
+}
+
+impl FromStr for SniCertKey {
+    type Err = String;
+
+    /// Reads `certificate,key[:name,…]`.
+    fn from_str(text: &str) -> Result<SniCertKey, String> {
+        let (files, names) = match text.split_once(':') {
+            Some((_, names)) if names.trim().is_empty() => {
+                return Err("empty names list is not allowed".to_owned());
+            }
+            Some((files, names)) => {
+                (files, names.trim().split(',').map(|name| name.trim().to_owned()).collect())
+            }
+            None => (text, Vec::new()),
+        };
+        match files.split(',').map(str::trim).collect::<Vec<_>>().as_slice() {
+            [cert, key] => Ok(SniCertKey { cert_file: cert.into(), key_file: key.into(), names }),
+            _ => Err("expected comma separated certificate and key file paths".to_owned()),
+        }
+    }
+}
+
+/// The reference's words about the flag, which stand in its errors.
+const CORS_HELP: &str = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression \
+                         to support subdomain matching. If this list is empty CORS will not be enabled. Please ensure \
+                         each expression matches the entire hostname by anchoring to the start with '^' or including \
+                         the '//' prefix, and by anchoring to the end with '$' or including the ':' port separator \
+                         suffix. Examples of valid expressions are '//example.com(:|$)' and \
+                         '^https://example.com(:|$)'";
+
+impl ServingOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        vec![
+            flag("tls-min-version", "VERSION", "the least version of TLS: VersionTLS12 or VersionTLS13"),
+            list("tls-cipher-suites", "NAME,…", "the cipher suites of TLS 1.2, by Go's names"),
+            list("tls-curve-preferences", "N,…", "the key exchanges, by Go's numbers")
+                .value_parser(value_parser!(u16)),
+            flag("tls-sni-cert-key", "CERT,KEY[:NAME,…]", "a certificate for some names")
+                .action(ArgAction::Append)
+                .value_parser(str::parse::<SniCertKey>),
+            flag(
+                "http2-max-streams-per-connection",
+                "N",
+                "how many requests a client may have open on a connection; 0 is 100",
+            )
+            .value_parser(value_parser!(u32)),
+            switch("disable-http2-serving", "whether HTTP/2 is not spoken"),
+            switch("permit-port-sharing", "whether other processes may listen on the same port"),
+            switch("permit-address-sharing", "whether the port may be listened on at other addresses"),
+            list(
+                "strict-transport-security-directives",
+                "DIRECTIVE,…",
+                "what browsers are told of TLS: max-age=SECONDS, includeSubDomains, preload",
+            ),
+            list("cors-allowed-origins", "REGEX,…", "the origins whose pages may read answers"),
+            flag("goaway-chance", "FRACTION", "in how many of all requests an HTTP/2 connection is closed")
+                .value_parser(value_parser!(f64)),
+        ]
+    }
+
+    /// What the command line says.
+    pub fn read(matches: &ArgMatches) -> ServingOptions {
+        let mut options = ServingOptions::default();
+        set(matches, "tls-min-version", &mut options.tls_min_version);
+        set_list(matches, "tls-cipher-suites", &mut options.tls_cipher_suites);
+        options.tls_curve_preferences =
+            matches.get_many("tls-curve-preferences").into_iter().flatten().copied().collect();
+        options.tls_sni_cert_keys =
+            matches.get_many("tls-sni-cert-key").into_iter().flatten().cloned().collect();
+        set(matches, "http2-max-streams-per-connection", &mut options.http2_max_streams_per_connection);
+        set(matches, "disable-http2-serving", &mut options.disable_http2_serving);
+        set(matches, "permit-port-sharing", &mut options.permit_port_sharing);
+        set(matches, "permit-address-sharing", &mut options.permit_address_sharing);
+        if let Some(given) = matches.get_many::<String>("strict-transport-security-directives") {
+            options.strict_transport_security_directives = given.cloned().collect();
+        }
+        if let Some(given) = matches.get_many::<String>("cors-allowed-origins") {
+            options.cors_allowed_origins = given.cloned().collect();
+        }
+        set(matches, "goaway-chance", &mut options.goaway_chance);
+        options
+    }
+
+    /// How connections are secured.
+    ///
+    /// # Errors
+    /// When there is no such version.
+    pub(crate) fn tls_settings(&self) -> Result<TlsSettings, String> {
+        let min_version = TlsVersion::parse(&self.tls_min_version)?;
+        if matches!(self.tls_min_version.as_str(), "VersionTLS10" | "VersionTLS11") {
+            tracing::warn!("--tls-min-version={}: TLS 1.2 is the least that is spoken", self.tls_min_version);
+        }
+        Ok(TlsSettings {
+            min_version,
+            cipher_suites: self.tls_cipher_suites.clone(),
+            curve_preferences: self.tls_curve_preferences.clone(),
+            http2: !self.disable_http2_serving,
+        })
+    }
+
+    /// What browsers are told, and when connections are closed.
+    ///
+    /// # Errors
+    /// The reference's words about what cannot be.
+    pub(crate) fn transport_filters(&self) -> Result<TransportFilters, String> {
+        let mut errors = Vec::new();
+        if !(0.0..=0.02).contains(&self.goaway_chance) {
+            errors.push("--goaway-chance can not be less than 0 or greater than 0.02".to_owned());
+        }
+        let directives = &self.strict_transport_security_directives;
+        errors
+            .extend(directives.iter().filter_map(|directive| wrong_directive(directive)).map(str::to_owned));
+        let strict_transport_security = match directives.is_empty() {
+            true => None,
+            // What was checked fits a header.
+            false => HeaderValue::from_str(&directives.join("; ")).ok(),
+        };
+        let mut cors_allowed_origins = Vec::new();
+        for expression in &self.cors_allowed_origins {
+            match origin(expression) {
+                Ok(regex) => cors_allowed_origins.push(regex),
+                Err(error) => errors.push(error),
+            }
+        }
+        let goaway_chance = if self.disable_http2_serving { 0.0 } else { self.goaway_chance };
+        match errors.as_slice() {
+            [] => Ok(TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance }),
+            [one] => Err(one.clone()),
+            several => Err(format!("[{}]", several.join(", "))),
+        }
+    }
+
+    /// Listens.
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // Go's listeners always do so: a server that is started again does not wait for old connections.
+        socket.set_reuseaddr(true)?;
+        if self.permit_port_sharing {
+            socket.set_reuseport(true)?;
+        }
+        socket.bind(address)?;
+        socket.listen(1024)
+    }
+}
+
+fn wrong_directive(directive: &str) -> Option<&'static str> {
+    let invalid = "--strict-transport-security-directives invalid, allowed values: max-age=expireTime, \
+                   includeSubDomains, preload. see https://tools.ietf.org/html/rfc6797#section-6.1 for more \
+                   information";
+    match directive {
+        directive if directive.trim().is_empty() => {
+            Some("empty value in strict-transport-security-directives")
+        }
+        "includeSubDomains" | "preload" => None,
+        directive => match directive.split_once('=') {
+            Some(("max-age", age)) if !age.contains('=') && HeaderValue::from_str(age).is_ok() => None,
+            _ => Some(invalid),
+        },
+    }
+}
+
+/// An expression has to say where the host begins and ends: else `example.com` is matched by `example.com.evil.org`.
+fn origin(expression: &str) -> Result<Regex, String> {
+    if expression.is_empty() {
+        return Err(format!("empty value in --cors-allowed-origins, help: {CORS_HELP}"));
+    }
+    let invalid = |why: String| {
+        format!("--cors-allowed-origins has an invalid regular expression: {why}, help: {CORS_HELP}")
+    };
+    let regex = Regex::new(expression).map_err(|error| invalid(error.to_string()))?;
+    let has = |marks: [&str; 2]| marks.iter().any(|mark| expression.contains(mark));
+    match has(["^", "//"]) && has(["$", ":"]) {
+        true => Ok(regex),
+        false => Err(invalid(
+            "regular expression does not pin to start/end of host in the origin header".to_owned(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_certificates_are_read_as_the_reference_reads_them() {
+        let check = |text: &str, expected: Result<(&str, &str, &[&str]), &str>| {
+            let found = text.parse::<SniCertKey>();
+            let expected = expected.map(|(cert, key, names)| SniCertKey {
+                cert_file: cert.into(),
+                key_file: key.into(),
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+            });
+            assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+        };
+        check("a.crt,a.key", Ok(("a.crt", "a.key", &[])));
+        check("a.crt, a.key: *.foo.com ,foo.com", Ok(("a.crt", "a.key", &["*.foo.com", "foo.com"])));
+        check("a.crt", Err("expected comma separated certificate and key file paths"));
+        check("a,b,c", Err("expected comma separated certificate and key file paths"));
+        check("a,b:", Err("empty names list is not allowed"));
+    }
+
+    #[test]
+    fn what_browsers_are_told_is_checked() {
+        let check = |change: fn(&mut ServingOptions), expected: Option<&str>| {
+            let mut options = ServingOptions::default();
+            change(&mut options);
+            let error = options.transport_filters().err();
+            match expected {
+                None => assert_eq!(error, None),
+                Some(part) => {
+                    assert!(error.as_deref().is_some_and(|error| error.contains(part)), "{error:?}")
+                }
+            }
+        };
+        check(|options| options.goaway_chance = 0.02, None);
+        check(|options| options.goaway_chance = 0.03, Some("--goaway-chance can not be"));
+        check(|options| options.goaway_chance = f64::NAN, Some("--goaway-chance can not be"));
+        check(
+            |options| {
+                options.strict_transport_security_directives =
+                    vec!["max-age=1".to_owned(), "preload".to_owned()]
+            },
+            None,
+        );
+        check(
+            |options| options.strict_transport_security_directives = vec!["max-age".to_owned()],
+            Some("--strict-transport-security-directives invalid"),
+        );
+        check(
+            |options| options.strict_transport_security_directives = vec![" ".to_owned()],
+            Some("empty value in strict-transport-security-directives"),
+        );
+        check(|options| options.cors_allowed_origins = vec!["//example.com(:|$)".to_owned()], None);
+        check(
+            |options| options.cors_allowed_origins = vec!["example.com".to_owned()],
+            Some("does not pin to start/end of host"),
+        );
+        check(
+            |options| options.cors_allowed_origins = vec!["^(".to_owned()],
+            Some("invalid regular expression"),
+        );
+        check(|options| options.cors_allowed_origins = vec![String::new()], Some("empty value in --cors"));
+    }
+}

@@ -1,0 +1,247 @@
+//! Certificates, clients and servers for tests of who is believed.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response, body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use rustls::{
+    ClientConfig, ServerConfig, SupportedProtocolVersion,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+};
+use serde_json::Value;
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
+
+/// Who signs certificates.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+/// A certificate and its key.
+pub(crate) struct Pair {
+    pub(crate) certificate: CertificateDer<'static>,
+    key: KeyPair,
+    pem: String,
+}
+
+impl Pair {
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    pub(crate) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
+    fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::try_from(self.key.serialize_der()).unwrap()
+    }
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { issuer: Issuer::new(params, key), pem }
+    }
+
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    pub(crate) fn client(&self, name: &str, group: &str) -> Pair {
+        self.client_until(name, group, 1)
+    }
+
+    /// A client's certificate that is good for so many days, or was.
+    pub(crate) fn client_until(&self, name: &str, group: &str, days: i64) -> Pair {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.distinguished_name.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let length = Duration::from_secs(days.unsigned_abs() * 86_400);
+        let now = SystemTime::now();
+        let end = if days < 0 { now - length } else { now + length };
+        params.not_before = (now - Duration::from_secs(30 * 86_400)).into();
+        params.not_after = end.into();
+        self.sign(params)
+    }
+
+    pub(crate) fn server(&self, names: &[&str]) -> Pair {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.sign(CertificateParams::new(names).unwrap())
+    }
+
+    fn sign(&self, params: CertificateParams) -> Pair {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Pair { certificate: certificate.der().clone(), pem: certificate.pem(), key }
+    }
+}
+
+/// Takes any server: which one it is, is what the test wants to know.
+#[derive(Debug)]
+struct Anybody;
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// How a client speaks TLS.
+#[derive(Default)]
+pub(crate) struct Peer<'a> {
+    pub(crate) pair: Option<&'a Pair>,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) versions: Option<&'static [&'static SupportedProtocolVersion]>,
+    pub(crate) protocol: Option<&'static str>,
+}
+
+impl Peer<'_> {
+    /// Connects, and shows what there is to show.
+    pub(crate) async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(self.versions.unwrap_or(rustls::ALL_VERSIONS))
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody));
+        let mut config = match self.pair {
+            None => config.with_no_client_auth(),
+            Some(pair) => config.with_client_auth_cert(vec![pair.certificate.clone()], pair.key()).unwrap(),
+        };
+        config.alpn_protocols = vec![self.protocol.unwrap_or("http/1.1").as_bytes().to_vec()];
+        let name = match self.name {
+            Some(name) => ServerName::try_from(name.to_owned()).unwrap(),
+            None => ServerName::from(address.ip()),
+        };
+        let stream = TcpStream::connect(address).await?;
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+
+    /// Sends one request with these header lines and gives status and the whole answer.
+    pub(crate) async fn ask(&self, address: SocketAddr, path: &str, headers: &str) -> (u16, String) {
+        let mut stream = self.connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        // How the connection ends is not what is asked.
+        stream.read_to_end(&mut answer).await.ok();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (status.unwrap_or_else(|| panic!("no answer: {answer}")), answer)
+    }
+
+    /// Who the server takes the client for: a name, or `None` for 401.
+    pub(crate) async fn who(&self, address: SocketAddr, headers: &str) -> Option<String> {
+        // Nobody but administrators may do this, and the refusal tells the name.
+        let (status, answer) = self.ask(address, "/api/v1/nodes/nobody", headers).await;
+        match status {
+            401 => None,
+            403 => Some(answer.split("User \\\"").nth(1).unwrap().split("\\\"").next().unwrap().to_owned()),
+            404 => Some("(administrator)".to_owned()),
+            _ => panic!("{answer}"),
+        }
+    }
+}
+
+/// What a server of a test answers: a status and a body.
+pub(crate) type Answers = dyn Fn(&str, &str, Value) -> (u16, String) + Send + Sync;
+
+/// A server over TLS whose answers a test makes of method, path and body.
+pub(crate) struct Https {
+    pub(crate) url: String,
+    pub(crate) ca: String,
+}
+
+impl Https {
+    pub(crate) async fn start(answers: Arc<Answers>) -> Https {
+        let authority = Authority::new("test");
+        let pair = authority.server(&["127.0.0.1"]);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![pair.certificate.clone()], pair.key())
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://127.0.0.1:{}", listener.local_addr().unwrap().port());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let (acceptor, answers) = (acceptor.clone(), answers.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let service = service_fn(move |request| answer(request, answers.clone()));
+                    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        Https { url, ca: authority.pem().to_owned() }
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    answers: Arc<Answers>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let (status, text) = answers(head.method.as_str(), head.uri.path(), body);
+    Ok(Response::builder().status(status).body(Full::new(Bytes::from(text))).unwrap())
+}

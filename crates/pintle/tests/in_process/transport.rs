@@ -1,0 +1,228 @@
+//! How the port is served: versions and certificates of TLS, limits of HTTP/2, what browsers are told, and who is cut off.
+
+use crate::{
+    harness::{Identity, PATIENCE, Server, plain_user, whole},
+    peers::{Authority, Peer},
+};
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::{Request, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use pintle::SniCertKey;
+use rustls::{pki_types::CertificateDer, version};
+use std::time::Duration;
+use tokio::time::timeout;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_versions_are_refused() {
+    let server = Server::start_with(|options| {
+        options.serving.tls_min_version = "VersionTLS13".to_owned();
+        options.serving.disable_http2_serving = true;
+    })
+    .await;
+    let old = Peer { versions: Some(&[&version::TLS12]), ..Peer::default() };
+    assert!(old.connect(server.address()).await.is_err());
+    assert_eq!(Peer::default().ask(server.address(), "/version", "").await.0, 200);
+    let http2 = Peer { protocol: Some("h2"), ..Peer::default() };
+    assert!(http2.connect(server.address()).await.is_err());
+    drop(server);
+    let server = Server::start().await;
+    assert_eq!(old.ask(server.address(), "/version", "").await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_go_by_name_and_change_with_their_files() {
+    let authority = Authority::new("ca");
+    let pairs = [
+        &["localhost", "default.example.com"][..],
+        &["a.example.com"],
+        &["*.b.example.com"],
+        &["c.example.com"],
+    ]
+    .map(|names| authority.server(names));
+    let mut paths = Vec::new();
+    let server = Server::start_with(|options| {
+        for (index, pair) in pairs.iter().enumerate() {
+            let [cert, key] = ["crt", "key"].map(|kind| options.data_dir.join(format!("{index}.{kind}")));
+            std::fs::write(&cert, pair.pem()).unwrap();
+            std::fs::write(&key, pair.key_pem()).unwrap();
+            paths.push((cert, key));
+        }
+        (options.tls_cert_file, options.tls_private_key_file) =
+            (Some(paths[0].0.clone()), Some(paths[0].1.clone()));
+        let named = |index: usize, names: &[&str]| SniCertKey {
+            cert_file: paths[index].0.clone(),
+            key_file: paths[index].1.clone(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        options.serving.tls_sni_cert_keys =
+            vec![named(1, &[]), named(2, &[]), named(3, &["*.d.example.com", "e.example.com"])];
+    })
+    .await;
+    let address = server.address();
+    let shown = async |name: &str| -> CertificateDer<'static> {
+        let peer = Peer { name: Some(name), ..Peer::default() };
+        let stream = peer.connect(address).await.unwrap();
+        stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+    };
+    for (name, expected) in [
+        ("a.example.com", 1),
+        ("A.Example.com", 1),
+        ("x.b.example.com", 2),
+        ("y.x.b.example.com", 0),
+        ("x.d.example.com", 3),
+        ("e.example.com", 3),
+        ("c.example.com", 3),
+        ("default.example.com", 0),
+        ("unknown.example.com", 0),
+    ] {
+        assert!(shown(name).await == pairs[expected].certificate, "{name}");
+    }
+    // A certificate without its key changes nothing; with it, connections get the new one.
+    let next = authority.server(&["a.example.com"]);
+    std::fs::write(&paths[1].0, next.pem()).unwrap();
+    assert!(shown("a.example.com").await == pairs[1].certificate);
+    std::fs::write(&paths[1].1, next.key_pem()).unwrap();
+    let waited = timeout(PATIENCE, async {
+        while shown("a.example.com").await != next.certificate {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    waited.await.unwrap();
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn browsers_are_told_what_they_may() {
+    let server = Server::start_with(|options| {
+        options.serving.strict_transport_security_directives =
+            vec!["max-age=31536000".to_owned(), "includeSubDomains".to_owned()];
+        options.serving.cors_allowed_origins = vec!["^https://good\\.example\\.com(:|$)".to_owned()];
+    })
+    .await;
+    let ask = async |method: &str, origin: &str| {
+        server.exchange(method, "/version", &[("origin", origin)], "").await
+    };
+    let good = ask("GET", "https://good.example.com:8443").await;
+    assert_eq!(good.header("strict-transport-security"), "max-age=31536000; includeSubDomains");
+    assert_eq!(good.header("access-control-allow-origin"), "https://good.example.com:8443");
+    assert_eq!(good.header("access-control-allow-methods"), "POST, GET, OPTIONS, PUT, DELETE, PATCH");
+    assert_eq!(good.header("access-control-allow-credentials"), "true");
+    assert_eq!(good.header("access-control-expose-headers"), "Date");
+    let preflight = ask("OPTIONS", "https://good.example.com").await;
+    assert_eq!((preflight.status, preflight.text()), (204, ""));
+    for evil in ["https://good.example.com.evil.org", "http://good.example.com", "null"] {
+        assert_eq!(ask("GET", evil).await.header("access-control-allow-origin"), "", "{evil}");
+        assert_ne!(ask("OPTIONS", evil).await.status, 204, "{evil}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_of_nobody_ends_with_its_first_answer() {
+    let server = Server::start_with(plain_user).await;
+    let check = async |headers: &[(&str, &str)], status: u16, ends: bool| {
+        let client = server.client(Identity::Nobody).await;
+        let first = client.begin("GET", "/version", headers, whole("")).await.unwrap();
+        assert_eq!(first.status(), status);
+        drop(first);
+        let mut served = 0;
+        // How fast the client hears of it is not said.
+        while served < 1000 && client.begin("GET", "/version", headers, whole("")).await.is_ok() {
+            served += 1;
+        }
+        assert_eq!(served < 1000, ends, "{headers:?}");
+    };
+    check(&[], 200, true).await;
+    check(&[("authorization", "Bearer wrong")], 401, true).await;
+    check(&[("authorization", "Bearer plain")], 200, false).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_closed_now_and_then() {
+    let server = Server::start_with(|options| options.serving.goaway_chance = 0.02).await;
+    let client = server.client(Identity::Admin).await;
+    let mut served = 0;
+    while client.begin("GET", "/version", &[], whole("")).await.is_ok() {
+        served += 1;
+        // Two in a hundred: that none of so many is, is less likely than a wrong bit in memory.
+        assert!(served < 3000);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_has_so_many_requests_at_once() {
+    let server = Server::start_with(|options| options.serving.http2_max_streams_per_connection = 3).await;
+    let client = server.client(Identity::Admin).await;
+    let watch = "/api/v1/namespaces?watch=true";
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(client.watch(watch, &[]).await);
+    }
+    let fourth = client.begin("GET", "/version", &[], whole(""));
+    assert!(timeout(Duration::from_millis(300), fourth).await.is_err(), "a fourth waits");
+    drop(watches.pop());
+    assert_eq!(client.send("GET /version").await.status, 200);
+    server.stop().await;
+}
+
+/// Opens requests and gives them up at once, for ever (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_opens_and_gives_up_requests_is_cut_off() {
+    let server = Server::start_with(plain_user).await;
+    let stream = Peer { protocol: Some("h2"), ..Peer::default() }.connect(server.address()).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let address = server.address();
+    let mut sent = 0_u32;
+    let attack = async {
+        while sender.ready().await.is_ok() {
+            // A watch lasts until it is given up.
+            let request = Request::get(format!("https://{address}/version"))
+                .header("authorization", "Bearer plain")
+                .body(Empty::new())
+                .unwrap();
+            let mut answer = Box::pin(sender.send_request(request));
+            // Sent, and not waited for.
+            let _ = futures_util::poll!(answer.as_mut());
+            tokio::task::yield_now().await;
+            drop(answer);
+            sent += 1;
+            if sent > 200_000 {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, attack).await.unwrap();
+    assert!(sent <= 200_000, "{sent} requests were given up");
+    timeout(PATIENCE, connection).await.unwrap().unwrap().ok();
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+/// The clock is paused: it jumps whenever all tasks wait.
+#[tokio::test(flavor = "current_thread")]
+async fn idle_connections_are_closed() {
+    let server = Server::start_with(plain_user).await;
+    let stream = Peer { protocol: Some("h2"), ..Peer::default() }.connect(server.address()).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = Request::get(format!("https://{}/version", server.address()))
+        .header("authorization", "Bearer plain")
+        .body(Empty::new())
+        .unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 200);
+    let begun = tokio::time::Instant::now();
+    tokio::time::pause();
+    connection.await.unwrap().ok();
+    let took = begun.elapsed();
+    tokio::time::resume();
+    assert!((Duration::from_secs(20)..Duration::from_secs(150)).contains(&took), "{took:?}");
+    server.assert_lives().await;
+    server.stop().await;
+}

@@ -1,0 +1,104 @@
+//! Files that are not SQLite's. Whatever changes one goes through here, so that tests can make it fail and cut the power,
+//! as the layer under SQLite does for its files.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+#[cfg(test)]
+use pintle_fault_vfs::beside as calls;
+
+#[cfg(not(test))]
+mod calls {
+    use std::{io, path::Path};
+
+    pub(super) fn write(
+        _: &Path,
+        _: u64,
+        bytes: &[u8],
+        write: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        write(bytes)
+    }
+
+    pub(super) fn create<T>(_: &Path, create: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        create()
+    }
+
+    pub(super) fn sync(_: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        sync()
+    }
+
+    pub(super) fn delete(_: &Path, delete: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        delete()
+    }
+}
+
+/// An open file. One thread writes to it at a time; others may sync it meanwhile.
+#[derive(Debug)]
+pub(super) struct DiskFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskFile {
+    /// Makes a file, for its owner alone, or opens the one that is there.
+    pub(super) fn create(path: &Path) -> io::Result<DiskFile> {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = calls::create(path, || options.open(path))?;
+        Ok(DiskFile { file, path: path.to_owned() })
+    }
+
+    /// Opens a file to read it, if there is one.
+    pub(super) fn open(path: &Path) -> io::Result<Option<DiskFile>> {
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => Ok(Some(DiskFile { file: file?, path: path.to_owned() })),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(bytes)
+    }
+
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        calls::write(&self.path, offset, bytes, |bytes| {
+            let mut file = &self.file;
+            file.seek(SeekFrom::Start(offset))?;
+            file.write_all(bytes)
+        })
+    }
+
+    /// Makes durable what was written before.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        calls::sync(&self.path, || self.file.sync_data())
+    }
+}
+
+/// Makes durable what has been written to a file by whomever, if there is one.
+pub(super) fn sync_if_there(path: &Path) -> io::Result<()> {
+    DiskFile::open(path)?.map_or(Ok(()), |file| file.sync())
+}
+
+/// Deletes a file, if there is one.
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match calls::delete(path, || fs::remove_file(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Documents of servers that are no webhooks, such as an issuer's keys.
+
+use crate::{
+    ConfigError,
+    call_error::Cause,
+    client::cause_of,
+    connector::{Connector, Destination},
+    tls::TlsSettings,
+};
+use bytes::Bytes;
+use http::{HeaderMap, Request, Uri, header};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper_util::{client::legacy::Client, rt::TokioExecutor};
+use rustls::pki_types::ServerName;
+use std::time::Duration;
+use tokio_rustls::TlsConnector;
+
+/// Gets documents by URLs, over TLS only. It keeps no connections: documents are asked for now and then, at any server.
+pub struct DocumentClient {
+    tls: TlsConnector,
+}
+
+/// A document.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The HTTP status.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+/// How often a server may say that a document is elsewhere.
+const MAX_REDIRECTS: usize = 10;
+/// How large a document may be.
+const MAX_SIZE: usize = 4 << 20;
+
+impl DocumentClient {
+    /// Believes the authorities in a bundle (PEM), or the system's when it is blank.
+    ///
+    /// # Errors
+    /// When there is no certificate in the bundle.
+    pub fn new(ca_bundle: &[u8]) -> Result<DocumentClient, ConfigError> {
+        let settings =
+            TlsSettings { ca: ca_bundle, insecure: false, client_certificate: None, both_protocols: true };
+        Ok(DocumentClient { tls: settings.connector()? })
+    }
+
+    /// Gets a document, and waits no longer than `timeout` for all of it. A bearer token is shown to the URL's host alone.
+    ///
+    /// # Errors
+    /// When there is none, or one of more than four megabytes. The text does not tell the token.
+    pub async fn get(&self, url: &str, bearer: Option<&str>, timeout: Duration) -> Result<Document, String> {
+        match tokio::time::timeout(timeout, self.follow(url, bearer)).await {
+            Ok(Ok(document)) => Ok(document),
+            Ok(Err(cause)) => Err(format!("Get {url:?}: {cause}")),
+            Err(_) => Err(format!("Get {url:?}: {}", Cause::Timeout)),
+        }
+    }
+
+    async fn follow(&self, url: &str, bearer: Option<&str>) -> Result<Document, Cause> {
+        let other = |error: &dyn std::fmt::Display| Cause::Other(error.to_string());
+        let first: Uri = url.parse().map_err(|error| other(&error))?;
+        let mut uri = first.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let shown = bearer.filter(|_| uri.authority() == first.authority());
+            let document = self.ask(&uri, shown).await?;
+            let location = document.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+            match (document.status, location) {
+                (301 | 302 | 303 | 307 | 308, Some(location)) => uri = elsewhere(&uri, location)?,
+                _ => return Ok(document),
+            }
+        }
+        Err(Cause::Other(format!("stopped after {MAX_REDIRECTS} redirects")))
+    }
+
+    async fn ask(&self, uri: &Uri, bearer: Option<&str>) -> Result<Document, Cause> {
+        let other = |error: &dyn std::fmt::Display| Cause::Other(error.to_string());
+        let Some(host) = uri.host().filter(|_| uri.scheme_str() == Some("https")) else {
+            return Err(Cause::Other("the URL must begin with https:// and a host".to_owned()));
+        };
+        let server_name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
+        let server_name = server_name.map_err(|error| other(&error))?;
+        let connector = Connector { destination: Destination::Url, server_name, tls: Some(self.tls.clone()) };
+        let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+        let mut request = Request::get(uri)
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver");
+        if let Some(token) = bearer {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        // The library's words might quote the token.
+        let request = request.body(Empty::new()).map_err(|_| other(&"the request cannot be made"))?;
+        let answer = client.request(request).await.map_err(cause_of)?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, MAX_SIZE).collect().await.map_err(|error| {
+            match error.downcast::<LengthLimitError>() {
+                Ok(_) => Cause::TooLarge(MAX_SIZE),
+                Err(error) => other(&error),
+            }
+        })?;
+        Ok(Document { status: head.status.as_u16(), headers: head.headers, body: body.to_bytes() })
+    }
+}
+
+/// Where a document is, as seen from another one.
+fn elsewhere(from: &Uri, location: &str) -> Result<Uri, Cause> {
+    let text = match location.contains("://") {
+        true => location.to_owned(),
+        false => {
+            let authority = from.authority().map(ToString::to_string).unwrap_or_default();
+            let path = match location.starts_with('/') {
+                true => location.to_owned(),
+                false => {
+                    let directory = from.path().rsplit_once('/').map_or("", |(directory, _)| directory);
+                    format!("{directory}/{location}")
+                }
+            };
+            format!("https://{authority}{path}")
+        }
+    };
+    text.parse().map_err(|error: http::uri::InvalidUri| Cause::Other(error.to_string()))
+}

@@ -1,0 +1,246 @@
+//! Where a webhook is and who asks it, read from a kubeconfig file
+//! (<https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/>).
+//!
+//! The file's current context counts. What a webhook cannot be asked with (plugins that fetch credentials, proxies,
+//! impersonation) is an error, never left out. Errors name the file and the field, and no secret.
+
+use base64::Engine;
+use pintle_machinery::{
+    Value, ValueExt,
+    codec::{json, yaml},
+};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// The server of a kubeconfig's current context, and how to show who asks it.
+#[derive(Clone)]
+pub struct Kubeconfig {
+    /// The URL of the server.
+    pub server: String,
+    /// Who may say who the server is, as PEM; blank for those that the system trusts.
+    pub ca: Vec<u8>,
+    /// Whether anybody may be the server.
+    pub insecure_skip_tls_verify: bool,
+    /// The name in the server's certificate, if it is another than the URL's host.
+    pub tls_server_name: Option<String>,
+    /// The certificate and key to show, as PEM.
+    pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
+    /// What goes into the header `Authorization`.
+    pub credentials: Credentials,
+}
+
+/// What a request says of who asks.
+#[derive(Clone)]
+pub enum Credentials {
+    /// Nothing.
+    None,
+    /// A bearer token.
+    Token(String),
+    /// A bearer token in a file, which may change.
+    TokenFile(PathBuf),
+    /// Name and password.
+    Basic(String, String),
+}
+
+impl fmt::Debug for Kubeconfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kubeconfig").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Why a kubeconfig file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("kubeconfig file {path:?}: {reason}")]
+pub struct KubeconfigError {
+    path: PathBuf,
+    reason: String,
+}
+
+impl Kubeconfig {
+    /// Reads the file and those that it names.
+    ///
+    /// # Errors
+    /// When one of them cannot be read, or the current context is not whole, or wants what is not supported.
+    pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
+        read(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
+    }
+}
+
+/// How large a file may be.
+const MAX_SIZE: u64 = 4 << 20;
+
+fn read(path: &Path) -> Result<Kubeconfig, String> {
+    let bytes = read_file(path)?;
+    let converted = yaml::to_json(&bytes).map_err(|error| error.to_string())?;
+    let config = json::decode_any(&converted.json).map_err(|error| error.to_string())?;
+    if !config.is_object() {
+        return Err("it is no kubeconfig".to_owned());
+    }
+    let current = text(&config, "current-context")?;
+    if current.is_empty() {
+        return Err("current-context: it names no context".to_owned());
+    }
+    let context = named(&config, "contexts", "context", current)?;
+    let cluster_name = text(context, "cluster")?;
+    let cluster = named(&config, "clusters", "cluster", cluster_name)?;
+    let nobody = Value::Null;
+    let user_name = text(context, "user")?;
+    let user = match user_name {
+        "" => &nobody,
+        name => named(&config, "users", "user", name)?,
+    };
+    for (fields, of, name, unsupported) in [
+        (cluster, "clusters", cluster_name, &["proxy-url"][..]),
+        (
+            user,
+            "users",
+            user_name,
+            &["exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra"][..],
+        ),
+    ] {
+        if let Some(field) = unsupported.iter().find(|field| is_set(fields, field)) {
+            return Err(format!("{of}[{name}].{field}: not supported for a webhook"));
+        }
+    }
+    let dir = path.parent().unwrap_or(Path::new(""));
+    let data = |fields: &Value, of: &str, field: &str| {
+        let named = |error: String| format!("{of}.{field}: {error}");
+        let inline = text(fields, &format!("{field}-data")).map_err(|error| format!("{of}.{error}"))?;
+        if !inline.is_empty() {
+            let decoded = base64::engine::general_purpose::STANDARD.decode(inline);
+            return decoded.map_err(|error| format!("{of}.{field}-data: {error}"));
+        }
+        match text(fields, field).map_err(|error| format!("{of}.{error}"))? {
+            "" => Ok(Vec::new()),
+            file => read_file(&dir.join(file)).map_err(named),
+        }
+    };
+    let server =
+        text(cluster, "server").map_err(|error| format!("clusters[{cluster_name}].{error}"))?.to_owned();
+    if server.is_empty() {
+        return Err(format!("clusters[{cluster_name}].server: it is missing"));
+    }
+    let of = format!("clusters[{cluster_name}]");
+    let ca = data(cluster, &of, "certificate-authority")?;
+    let insecure_skip_tls_verify = cluster.bool_at("insecure-skip-tls-verify");
+    if insecure_skip_tls_verify && !ca.is_empty() {
+        return Err(format!(
+            "{of}.certificate-authority: specifying a root certificates file with the insecure flag is not allowed"
+        ));
+    }
+    let of = format!("users[{user_name}]");
+    let certificate = data(user, &of, "client-certificate")?;
+    let key = data(user, &of, "client-key")?;
+    let client_certificate = match (certificate.is_empty(), key.is_empty()) {
+        (true, true) => None,
+        (false, false) => Some((certificate, key)),
+        _ => return Err(format!("{of}: client-certificate and client-key are given together or not at all")),
+    };
+    let of_user = |field: &str| text(user, field).map_err(|error| format!("{of}.{error}"));
+    let credentials = match (of_user("token")?, of_user("tokenFile")?, of_user("username")?) {
+        (_, file, _) if !file.is_empty() => Credentials::TokenFile(dir.join(file)),
+        (token, _, _) if !token.is_empty() => Credentials::Token(token.to_owned()),
+        (_, _, name) if !name.is_empty() => {
+            Credentials::Basic(name.to_owned(), of_user("password")?.to_owned())
+        }
+        _ => Credentials::None,
+    };
+    let tls_server_name = text(cluster, "tls-server-name")?;
+    let tls_server_name = (!tls_server_name.is_empty()).then(|| tls_server_name.to_owned());
+    Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
+}
+
+/// A field that is a text, or is not there. What YAML takes for a number or a boolean is an error: a token that is left out
+/// would be missed too late.
+fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
+    match fields.field(name) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(text)) => Ok(text),
+        Some(_) => Err(format!("{name}: it is no text")),
+    }
+}
+
+/// An entry of one of the lists by its name.
+fn named<'a>(config: &'a Value, list: &str, entry: &str, name: &str) -> Result<&'a Value, String> {
+    let found = config.items_at(list).iter().find(|item| item.str_at("name") == name);
+    found.and_then(|item| item.field(entry)).ok_or_else(|| format!("{list}: there is no {entry} {name:?}"))
+}
+
+fn is_set(fields: &Value, name: &str) -> bool {
+    match fields.field(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: std::io::Error| format!("reading {path:?}: {error}");
+    let metadata = std::fs::metadata(path).map_err(failed)?;
+    if metadata.len() > MAX_SIZE {
+        return Err(format!("reading {path:?}: it has more than {MAX_SIZE} bytes"));
+    }
+    std::fs::read(path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ca.pem"), "authority").unwrap();
+        let path = dir.path().join("config");
+        std::fs::write(&path, text).unwrap();
+        let found = Kubeconfig::read(&path).map(|config| {
+            let credentials = match &config.credentials {
+                Credentials::None => "nobody".to_owned(),
+                Credentials::Token(token) => token.clone(),
+                Credentials::TokenFile(path) => path.strip_prefix(dir.path()).unwrap().display().to_string(),
+                Credentials::Basic(name, password) => format!("{name}:{password}"),
+            };
+            format!("{} {} {credentials}", config.server, String::from_utf8(config.ca).unwrap())
+        });
+        let before = format!("kubeconfig file {path:?}: ");
+        let found = found.map_err(|error| error.to_string().strip_prefix(&before).unwrap().to_owned());
+        assert_eq!(found.as_deref().map_err(String::as_str), expected, "{text}");
+    }
+
+    const HEAD: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n";
+
+    #[test]
+    fn the_current_context_counts() {
+        let cluster =
+            "clusters: [{name: k, cluster: {server: 'https://h:1/p', certificate-authority: ca.pem}}]\n";
+        let with = |user: &str| format!("{HEAD}{cluster}users: [{{name: u, user: {{{user}}}}}]\n");
+        check(&with(""), Ok("https://h:1/p authority nobody"));
+        check(&with("token: t"), Ok("https://h:1/p authority t"));
+        check(&with("tokenFile: f, token: t"), Ok("https://h:1/p authority f"));
+        check(&with("username: jane, password: p"), Ok("https://h:1/p authority jane:p"));
+        check(
+            &with("client-certificate-data: YQ=="),
+            Err("users[u]: client-certificate and client-key are given together or not at all"),
+        );
+        check(&with("token: 12345"), Err("users[u].token: it is no text"));
+        check(&with("exec: {command: x}"), Err("users[u].exec: not supported for a webhook"));
+        check(&with("client-key-data: '!'"), Err("users[u].client-key-data: Invalid symbol 33, offset 0."));
+        let cluster =
+            "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n";
+        check(&format!("{HEAD}{cluster}users: [{{name: u, user: {{}}}}]"), Ok("https://h a nobody"));
+    }
+
+    #[test]
+    fn what_is_not_whole_is_told() {
+        check("", Err("it is no kubeconfig"));
+        check("a: b", Err("current-context: it names no context"));
+        check("current-context: c", Err("contexts: there is no context \"c\""));
+        check(HEAD, Err("clusters: there is no cluster \"k\""));
+        let cluster = |fields: &str| format!("{HEAD}clusters: [{{name: k, cluster: {{{fields}}}}}]\n");
+        check(&cluster("server: s"), Err("users: there is no user \"u\""));
+        let whole = |fields: &str| format!("{}users: [{{name: u, user: {{}}}}]", cluster(fields));
+        check(&whole("other: s"), Err("clusters[k].server: it is missing"));
+        check(&whole("server: s, proxy-url: p"), Err("clusters[k].proxy-url: not supported for a webhook"));
+    }
+}

@@ -1,0 +1,104 @@
+//! How connections to a webhook are secured.
+
+use crate::{ConfigError, Kubeconfig, roots};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+use std::sync::Arc;
+use tokio_rustls::TlsConnector;
+
+/// Who is believed to be the webhook, and who it is told is asking.
+pub(crate) struct TlsSettings<'a> {
+    /// Who may say who it is, as PEM; blank for those that the system trusts.
+    pub(crate) ca: &'a [u8],
+    /// Whether anybody may be the webhook.
+    pub(crate) insecure: bool,
+    /// The certificate and key to show, as PEM.
+    pub(crate) client_certificate: Option<(&'a [u8], &'a [u8])>,
+    /// Whether HTTP/2 may be spoken.
+    pub(crate) both_protocols: bool,
+}
+
+impl<'a> TlsSettings<'a> {
+    /// Those of a kubeconfig.
+    pub(crate) fn of(config: &'a Kubeconfig) -> TlsSettings<'a> {
+        let client_certificate = config.client_certificate.as_ref();
+        TlsSettings {
+            ca: &config.ca,
+            insecure: config.insecure_skip_tls_verify,
+            client_certificate: client_certificate.map(|(certificate, key)| (&**certificate, &**key)),
+            both_protocols: true,
+        }
+    }
+
+    pub(crate) fn connector(&self) -> Result<TlsConnector, ConfigError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ConfigError::Tls(error.to_string()))?;
+        let builder = match self.insecure {
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))),
+            false => builder.with_root_certificates(roots::roots(self.ca)?),
+        };
+        let mut config = match self.client_certificate {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let failed = |error: String| ConfigError::Tls(format!("client certificate: {error}"));
+                let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
+                let chain = chain.map_err(|error| failed(error.to_string()))?;
+                let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| failed(error.to_string()))?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| failed(error.to_string()))?
+            }
+        };
+        config.alpn_protocols = match self.both_protocols {
+            true => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            false => vec![b"http/1.1".to_vec()],
+        };
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+/// Takes anybody for the webhook, as `insecure-skip-tls-verify` has it. That it has the key of the certificate it shows is
+/// checked all the same.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

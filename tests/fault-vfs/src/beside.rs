@@ -1,0 +1,80 @@
+//! Files beside SQLite's: who changes one tells of it here, and what was to be done is failed or recorded like SQLite's
+//! own calls. Each function is handed what to do, and does it unless a [`Fault`](crate::Fault) says otherwise.
+
+use crate::{
+    disk::{Call, Disk, Effect},
+    image::Operation,
+};
+use std::{io, path::Path};
+
+/// Writes `bytes` at `offset`.
+///
+/// # Errors
+/// Those of `write`, and faults.
+pub fn write(
+    path: &Path,
+    offset: u64,
+    bytes: &[u8],
+    write: impl FnOnce(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some((disk, file)) = Disk::of(path) else { return write(bytes) };
+    let (bytes, failure) = match disk.fault(Call::Write, &file) {
+        None => (bytes, None),
+        // What fits into a sector is written whole or not at all.
+        Some(Effect::ShortWrite) if bytes.len() > 512 => {
+            (bytes.get(..bytes.len() / 2).unwrap_or_default(), Some(error(Effect::ShortWrite)))
+        }
+        Some(effect) => return Err(error(effect)),
+    };
+    disk.note(|| Operation::Write { file, offset, bytes: bytes.to_vec() });
+    write(bytes)?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Opens a file, and makes it if it is not there.
+///
+/// # Errors
+/// Those of `create`, and faults.
+pub fn create<T>(path: &Path, create: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    if let Some((disk, file)) = Disk::of(path) {
+        if let Some(effect) = disk.fault(Call::Open, &file) {
+            return Err(error(effect));
+        }
+        disk.note(|| Operation::Create { file });
+    }
+    create()
+}
+
+/// Syncs a file.
+///
+/// # Errors
+/// Those of `sync`, and faults.
+pub fn sync(path: &Path, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if let Some((disk, file)) = Disk::of(path) {
+        if let Some(effect) = disk.fault(Call::Sync, &file) {
+            return Err(error(effect));
+        }
+        // Before it: what others write meanwhile need not become durable by it.
+        disk.note(|| Operation::Sync { file });
+    }
+    sync()
+}
+
+/// Deletes a file. Its directory is not synced.
+///
+/// # Errors
+/// Those of `delete`.
+pub fn delete(path: &Path, delete: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    if let Some((disk, file)) = Disk::of(path) {
+        disk.note(|| Operation::Delete { file, synced: false });
+    }
+    delete()
+}
+
+fn error(effect: Effect) -> io::Error {
+    io::Error::from(match effect {
+        Effect::IoError => return io::Error::other("the disk fails on command"),
+        Effect::DiskFull | Effect::ShortWrite => io::ErrorKind::StorageFull,
+        Effect::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+    })
+}
