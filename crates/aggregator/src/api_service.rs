@@ -2,11 +2,20 @@
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
 use jiff::Timestamp;
-use pintle_machinery::{Value, ValueExt, meta};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupResource, Value, ValueExt,
+    error_list::quote,
+    meta,
+    validation::{
+        is_dns1035_label, is_dns1123_subdomain, is_valid_port_num, validate_object_meta,
+        validate_object_meta_update, validate_path_segment_name,
+    },
+};
 use pintle_registry::{
     Cell, Column, RequestContext, Resource, Scope, StorageEncoding, Strategy, Subresource, SubresourceKind,
     TableConvertor, Verb,
 };
+use serde_json::json;
 use std::sync::Arc;
 
 /// The declaration.
@@ -37,11 +46,70 @@ pub(crate) fn resource() -> Resource {
     resource
 }
 
+/// The resource of API services.
+pub(crate) fn resource_name() -> GroupResource {
+    GroupResource::new("apiregistration.k8s.io", "apiservices")
+}
+
+/// Says of an API service that this server answers for its version. Whether that changes anything.
+pub(crate) fn set_local_condition(object: &mut Value) -> bool {
+    const LOCAL: [(&str, &str); 3] =
+        [("status", "True"), ("reason", "Local"), ("message", "Local APIServices are always available")];
+    let mut conditions = object.items_at("status.conditions").to_vec();
+    let now = meta::format_time(Timestamp::now());
+    let at = conditions.iter().position(|condition| condition.str_at("type") == AVAILABLE);
+    match at.and_then(|at| conditions.get_mut(at)) {
+        Some(old) if LOCAL.iter().all(|(name, value)| old.str_at(name) == *value) => return false,
+        Some(old) => {
+            if old.str_at("status") != "True" {
+                old.set("lastTransitionTime", now);
+            }
+            LOCAL.iter().for_each(|(name, value)| old.set(name, *value));
+        }
+        None => {
+            let mut condition = json!({"type": AVAILABLE, "lastTransitionTime": now});
+            LOCAL.iter().for_each(|(name, value)| condition.set(name, *value));
+            conditions.push(condition);
+        }
+    }
+    object.set("status.conditions", conditions);
+    true
+}
+
+const AVAILABLE: &str = "Available";
+
 struct ApiServiceStrategy;
 
 impl Strategy for ApiServiceStrategy {
+    fn set_defaults(&self, object: &mut Value) {
+        if object.at("spec.service").is_some() {
+            object.set_default("spec.service.port", 443);
+        }
+    }
+
     fn reset_fields(&self) -> &'static [&'static str] {
         &["status"]
+    }
+
+    fn prepare_for_create(&self, _context: &RequestContext<'_>, object: &mut Value) {
+        object.remove_at("status");
+        if object.at("spec.service").is_none() {
+            set_local_condition(object);
+        }
+    }
+
+    fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
+        validate(object)
+    }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        errors.extend(validate(object));
+        errors
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
     }
 
     fn prepare_for_update(&self, _context: &RequestContext<'_>, object: &mut Value, old: &Value) {
@@ -68,6 +136,92 @@ impl Strategy for StatusStrategy {
             keep(object, old, part);
         }
     }
+
+    fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
+        let mut errors = validate_object_meta_update(object, old, &FieldPath::new("metadata"));
+        let path = FieldPath::new("status").child("conditions");
+        for (index, condition) in object.items_at("status.conditions").iter().enumerate() {
+            let status = condition.str_at("status");
+            let known = ["True", "False", "Unknown"];
+            if !known.contains(&status) {
+                errors.push(FieldError::not_supported(&path.index(index).child("status"), status, &known));
+            }
+        }
+        errors
+    }
+
+    fn allow_unconditional_update(&self) -> bool {
+        false
+    }
+}
+
+/// <https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/api-service-v1/>
+fn validate(object: &Value) -> ErrorList {
+    let (group, version) = (object.str_at("spec.group"), object.str_at("spec.version"));
+    let required_name = format!("{version}.{group}");
+    let check_name = |name: &str, prefix: bool| match validate_path_segment_name(name, prefix) {
+        problems if problems.is_empty() && name != required_name => {
+            vec![format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required_name))]
+        }
+        problems => problems,
+    };
+    let mut errors = validate_object_meta(object, false, check_name, &FieldPath::new("metadata"));
+    let spec = FieldPath::new("spec");
+    let path = spec.child("group");
+    if group.is_empty() {
+        if version != "v1" {
+            let detail = "only v1 may have an empty group and it better be legacy kube";
+            errors.push(FieldError::required(&path, detail));
+        }
+    } else {
+        let problems = is_dns1123_subdomain(group).into_iter();
+        errors.extend(problems.map(|problem| FieldError::invalid(&path, group, problem)));
+    }
+    let path = spec.child("version");
+    let problems = is_dns1035_label(version).into_iter();
+    errors.extend(problems.map(|problem| FieldError::invalid(&path, version, problem)));
+    for (name, most) in [("groupPriorityMinimum", 20000), ("versionPriority", 1000)] {
+        let priority = object.i64_at(&format!("spec.{name}")).unwrap_or_default();
+        if !(1..=most).contains(&priority) {
+            let detail = format!("must be positive and less than {most}");
+            errors.push(FieldError::invalid(&spec.child(name), priority, detail));
+        }
+    }
+    let ca_bundle = byte_length(object.str_at("spec.caBundle"));
+    let insecure = object.bool_at("spec.insecureSkipTLSVerify");
+    let Some(service) = object.at("spec.service") else {
+        if ca_bundle > 0 {
+            let detail = "local APIServices may not have a caBundle";
+            errors.push(FieldError::invalid(&spec.child("caBundle"), format!("{ca_bundle} bytes"), detail));
+        }
+        if insecure {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.push(FieldError::invalid(&spec.child("insecureSkipTLSVerify"), true, detail));
+        }
+        return errors;
+    };
+    let path = spec.child("service");
+    for name in ["namespace", "name"] {
+        if service.str_at(name).is_empty() {
+            errors.push(FieldError::required(&path.child(name), ""));
+        }
+    }
+    let port = service.i64_at("port").unwrap_or_default();
+    let problems = is_valid_port_num(port);
+    if !problems.is_empty() {
+        let detail = format!("port is not valid: {}", problems.join(", "));
+        errors.push(FieldError::invalid(&path.child("port"), port, detail));
+    }
+    if insecure && ca_bundle > 0 {
+        let detail = "may not be true if caBundle is present";
+        errors.push(FieldError::invalid(&spec.child("insecureSkipTLSVerify"), true, detail));
+    }
+    errors
+}
+
+/// How many bytes a text in base64 is.
+fn byte_length(base64: &str) -> usize {
+    base64.trim_end_matches('=').len() * 3 / 4
 }
 
 /// Takes a part of the object as it is stored.
@@ -104,7 +258,7 @@ impl TableConvertor for ApiServiceTable {
 /// The state of the condition, and the reason unless all is well.
 fn availability(object: &Value) -> String {
     let mut conditions = object.items_at("status.conditions").iter();
-    match conditions.find(|condition| condition.str_at("type") == "Available") {
+    match conditions.find(|condition| condition.str_at("type") == AVAILABLE) {
         None => "Unknown".to_owned(),
         Some(condition) => match (condition.str_at("status"), condition.str_at("reason")) {
             (status @ "True", _) | (status, "") => status.to_owned(),
@@ -127,5 +281,72 @@ mod tests {
         check(json!({"type": "Available", "status": "True", "reason": "Local"}), "True");
         check(json!({"type": "Available", "status": "False", "reason": "Missing"}), "False (Missing)");
         check(json!({"type": "Available", "status": "False"}), "False");
+    }
+
+    #[test]
+    fn a_local_api_service_is_available_from_the_start() {
+        let mut object = json!({"status": {"conditions": [
+            {"type": "Other", "status": "True"},
+            {"type": "Available", "status": "True", "reason": "Passed", "lastTransitionTime": "then"},
+        ]}});
+        assert!(set_local_condition(&mut object));
+        let condition = object.items_at("status.conditions")[1].clone();
+        assert_eq!((condition.str_at("reason"), condition.str_at("lastTransitionTime")), ("Local", "then"));
+        assert!(!set_local_condition(&mut object));
+        let mut object = json!({"status": {"conditions": [{"type": "Available", "status": "False",
+            "lastTransitionTime": "then"}]}});
+        assert!(set_local_condition(&mut object));
+        assert_ne!(object.items_at("status.conditions")[0].str_at("lastTransitionTime"), "then");
+    }
+
+    #[test]
+    fn validation_says_what_the_reference_says() {
+        let check = |name: &str, spec: Value, expected: &[&str]| {
+            let object = json!({"metadata": {"name": name}, "spec": spec});
+            let errors: Vec<String> = validate(&object).iter().map(ToString::to_string).collect();
+            assert_eq!(errors, expected, "{object}");
+        };
+        let with = |members: Value| {
+            let mut spec =
+                json!({"group": "a.b", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1});
+            for (name, value) in members.as_object().unwrap() {
+                spec[name] = value.clone();
+            }
+            spec
+        };
+        let service = |port: i64| json!({"namespace": "n", "name": "s", "port": port});
+        check("v1.a.b", with(json!({})), &[]);
+        check("v1.a.b", with(json!({"service": service(443), "caBundle": "aGVsbG8="})), &[]);
+        check("v1.", json!({"version": "v1", "groupPriorityMinimum": 20000, "versionPriority": 1000}), &[]);
+        check(
+            "v2.",
+            json!({"version": "v2", "groupPriorityMinimum": 20001, "versionPriority": 1001}),
+            &[
+                "spec.group: Required value: only v1 may have an empty group and it better be legacy kube",
+                "spec.groupPriorityMinimum: Invalid value: 20001: must be positive and less than 20000",
+                "spec.versionPriority: Invalid value: 1001: must be positive and less than 1000",
+            ],
+        );
+        check(
+            "other",
+            with(json!({})),
+            &["metadata.name: Invalid value: \"other\": must be `spec.version+\".\"+spec.group`: \"v1.a.b\""],
+        );
+        check(
+            "v1.a.b",
+            with(json!({"caBundle": "aGVsbG8=", "insecureSkipTLSVerify": true})),
+            &[
+                "spec.caBundle: Invalid value: \"5 bytes\": local APIServices may not have a caBundle",
+                "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify",
+            ],
+        );
+        check(
+            "v1.a.b",
+            with(json!({"service": service(0), "caBundle": "aGVsbG8=", "insecureSkipTLSVerify": true})),
+            &[
+                "spec.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
+                "spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present",
+            ],
+        );
     }
 }

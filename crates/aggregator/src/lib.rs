@@ -1,8 +1,10 @@
 //! The aggregator: API services and the front of the server chain.
 
 mod api_service;
+mod auto_registration;
 mod priority;
 
+pub use auto_registration::{AutoRegistration, CustomGroupVersions};
 pub use priority::group_priority;
 
 use pintle_registry::Resource;

@@ -1,40 +1,46 @@
 //! The order in which groups and versions are offered.
 
-/// The priorities of a built-in group and version, as its automatic `APIService` has them: groups with the higher first
-/// number come first, and within a group versions with the higher second.
+/// A group, its priority, and its versions with theirs.
+type Group = (&'static str, i64, &'static [(&'static str, i64)]);
+
+/// The group priority and the version priority of each group and version that is built in, as its automatic `APIService`
+/// has them. Groups with the higher first number come first, and within a group versions with the higher second.
+const BUILT_IN: [Group; 20] = [
+    ("", 18000, &[("v1", 1)]),
+    ("apps", 17800, &[("v1", 15)]),
+    ("events.k8s.io", 17750, &[("v1", 15), ("v1beta1", 5)]),
+    ("authentication.k8s.io", 17700, &[("v1", 15), ("v1beta1", 9), ("v1alpha1", 1)]),
+    ("authorization.k8s.io", 17600, &[("v1", 15)]),
+    ("autoscaling", 17500, &[("v2", 30), ("v1", 15), ("v2beta1", 9), ("v2beta2", 1)]),
+    ("batch", 17400, &[("v1", 15), ("v1beta1", 9), ("v2alpha1", 9)]),
+    ("certificates.k8s.io", 17300, &[("v1", 15), ("v1beta1", 9), ("v1alpha1", 1)]),
+    ("networking.k8s.io", 17200, &[("v1", 15), ("v1beta1", 9)]),
+    ("policy", 17100, &[("v1", 15), ("v1beta1", 9)]),
+    ("rbac.authorization.k8s.io", 17000, &[("v1", 15)]),
+    ("storage.k8s.io", 16800, &[("v1", 15), ("v1beta1", 9), ("v1alpha1", 1)]),
+    ("admissionregistration.k8s.io", 16700, &[("v1", 15), ("v1beta1", 12), ("v1alpha1", 9)]),
+    ("apiextensions.k8s.io", 16700, &[("v1", 15)]),
+    ("scheduling.k8s.io", 16600, &[("v1", 15), ("v1alpha2", 2)]),
+    ("coordination.k8s.io", 16500, &[("v1", 15), ("v1beta1", 13), ("v1alpha2", 12)]),
+    ("node.k8s.io", 16300, &[("v1", 15), ("v1beta1", 9), ("v1alpha1", 1)]),
+    ("discovery.k8s.io", 16200, &[("v1", 15), ("v1beta1", 12)]),
+    ("resource.k8s.io", 16200, &[("v1", 21), ("v1beta2", 15), ("v1beta1", 9), ("v1alpha3", 1)]),
+    ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21), ("v1beta3", 18), ("v1beta2", 15), ("v1beta1", 12)]),
+];
+
+/// Those of groups of custom resources.
+pub(crate) const CUSTOM: (i64, i64) = (1000, 100);
+
+/// The priorities of a group and version that is built in; `None` for others, which get no `APIService` for being served.
+pub(crate) fn built_in_priority(group: &str, version: &str) -> Option<(i64, i64)> {
+    let (_, group_priority, versions) = BUILT_IN.iter().find(|(name, ..)| *name == group)?;
+    let (_, version_priority) = versions.iter().find(|(name, _)| *name == version)?;
+    Some((*group_priority, *version_priority))
+}
+
+/// The priorities by which discovery orders groups and versions.
 pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
-    let group_priority = match group {
-        "" | "apiregistration.k8s.io" => 18000,
-        "apps" => 17800,
-        "events.k8s.io" => 17750,
-        "authentication.k8s.io" => 17700,
-        "authorization.k8s.io" => 17600,
-        "autoscaling" => 17500,
-        "batch" => 17400,
-        "certificates.k8s.io" => 17300,
-        "networking.k8s.io" => 17200,
-        "policy" => 17100,
-        "rbac.authorization.k8s.io" => 17000,
-        "storage.k8s.io" => 16800,
-        "admissionregistration.k8s.io" | "apiextensions.k8s.io" => 16700,
-        "scheduling.k8s.io" => 16600,
-        "coordination.k8s.io" => 16500,
-        "node.k8s.io" => 16300,
-        "discovery.k8s.io" | "resource.k8s.io" => 16200,
-        "flowcontrol.apiserver.k8s.io" => 16100,
-        _ => 1000,
-    };
-    let version_priority = match (group, version) {
-        ("autoscaling", "v2") => 30,
-        ("resource.k8s.io" | "flowcontrol.apiserver.k8s.io", "v1") => 21,
-        (_, "v1") => 15,
-        ("resource.k8s.io", "v1beta2") => 15,
-        ("admissionregistration.k8s.io", "v1beta1") => 12,
-        ("admissionregistration.k8s.io", "v1alpha1") => 9,
-        ("coordination.k8s.io", "v1beta1") => 13,
-        ("coordination.k8s.io", "v1alpha2") => 12,
-        (_, "v1beta1") => 9,
-        _ => 1,
-    };
-    (group_priority, version_priority)
+    // The aggregator's own group is registered nowhere, and comes first.
+    let own = (group == "apiregistration.k8s.io").then_some((18000, 15));
+    own.or_else(|| built_in_priority(group, version)).unwrap_or(CUSTOM)
 }

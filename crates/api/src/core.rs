@@ -47,7 +47,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         replication_controller::resource(),
         resource_quota::resource(),
         secret::resource(),
-        service_account::resource(),
+        service_account::resource(config.token_issuer.as_ref()),
         service::resource(&config.service_network),
     ]
 }

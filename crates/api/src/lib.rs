@@ -35,6 +35,7 @@ pub mod scheduling;
 pub mod storage;
 
 use pintle_registry::Resource;
+use pintle_service_account::TokenIssuer;
 use std::{sync::Arc, time::Duration};
 
 /// What the kinds have to know of the cluster.
@@ -44,6 +45,10 @@ pub struct Config {
     pub service_network: Arc<core::service::ServiceNetwork>,
     /// For how long events are kept; zero is for ever.
     pub event_ttl: Duration,
+    /// Who signs tokens for service accounts; `None` is nobody.
+    pub token_issuer: Option<Arc<TokenIssuer>>,
+    /// Who tells whose tokens are.
+    pub token_reviewer: Arc<authentication::token_review::TokenReviewer>,
     /// What roles and bindings say: nobody may give what they do not have.
     pub rbac: Arc<pintle_rbac::Rbac>,
 }
@@ -53,6 +58,8 @@ impl Default for Config {
         Config {
             service_network: Arc::default(),
             event_ttl: Duration::from_secs(60 * 60),
+            token_issuer: Some(Arc::default()),
+            token_reviewer: Arc::default(),
             rbac: Arc::default(),
         }
     }
@@ -69,7 +76,7 @@ pub fn resources(config: &Config) -> Vec<Resource> {
         core::resources(config),
         admissionregistration::resources(),
         apps::resources(),
-        authentication::resources(),
+        authentication::resources(config),
         authorization::resources(),
         autoscaling::resources(),
         batch::resources(),

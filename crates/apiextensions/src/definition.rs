@@ -9,7 +9,7 @@ mod strategy;
 
 mod validation;
 
-mod api_approval;
+pub(crate) mod api_approval;
 mod columns;
 mod conversion_rules;
 mod default_rules;

@@ -15,6 +15,7 @@ mod conversion;
 mod custom_resource_definition;
 mod definition;
 mod definition_view;
+mod group_versions;
 mod informer;
 mod published;
 mod resource;
@@ -24,6 +25,7 @@ mod serving;
 mod storage_version;
 pub mod structural;
 
+pub use group_versions::GroupVersions;
 pub use server::ApiExtensions;
 
 pub use columns::columns;

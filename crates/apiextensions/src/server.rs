@@ -5,6 +5,7 @@ use crate::{
         ApiApproval, Context, Controller, Establishing, Finalizer, Naming, NonStructural, Worker, resource,
     },
     conversion::{ConversionMetrics, Webhooks},
+    group_versions::GroupVersions,
     informer::{Definitions, Handler, Informer},
     serving::Serving,
 };
@@ -19,6 +20,7 @@ use tokio::{runtime::Handle as Runtime, sync::watch, task::JoinHandle};
 /// A running server: what serves custom resources, and its controllers.
 pub struct ApiExtensions {
     definitions: Arc<Definitions>,
+    group_versions: Arc<GroupVersions>,
     synced: watch::Receiver<bool>,
     tasks: Vec<JoinHandle<()>>,
     metrics: ConversionMetrics,
@@ -42,13 +44,15 @@ impl ApiExtensions {
         let services = Arc::new(ClusterIpResolver::new(stores.clone()));
         let webhooks = Webhooks { services, metrics: metrics.clone() };
         let (synced, is_synced) = watch::channel(false);
+        let group_versions = Arc::new(GroupVersions::default());
         let Ok(store) = stores.store(&resource()) else {
             synced.send_replace(true);
-            return Ok(ApiExtensions { definitions, synced: is_synced, tasks: Vec::new(), metrics });
+            let tasks = Vec::new();
+            return Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics });
         };
         let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone(), webhooks);
         // First come those who serve, so that what a controller says is true when it says so.
-        let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving)];
+        let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
         let mut tasks = Vec::new();
         run(Naming::new(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
         run(Establishing(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
@@ -57,12 +61,17 @@ impl ApiExtensions {
         run(Finalizer(context), &mut handlers, &mut tasks, runtime, stopping);
         let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
         tasks.push(runtime.spawn(informer.run(stopping.clone())));
-        Ok(ApiExtensions { definitions, synced: is_synced, tasks, metrics })
+        Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics })
     }
 
     /// The definitions, for the documents about what they define.
     pub fn definitions(&self) -> Arc<dyn CustomDefinitions> {
         self.definitions.clone()
+    }
+
+    /// The groups and versions that definitions serve.
+    pub fn group_versions(&self) -> Arc<GroupVersions> {
+        self.group_versions.clone()
     }
 
     /// What is counted, for the server's metrics.

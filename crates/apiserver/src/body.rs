@@ -1,10 +1,9 @@
 //! Bodies of requests and responses.
 
+use crate::serving::LentBody;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use pintle_machinery::Status;
 use std::{
     convert::Infallible,
@@ -35,6 +34,28 @@ impl Body {
                 Body::Stream(frames) => frames.next().await?,
             };
             Some((frame, (body, guard)))
+        }))
+    }
+
+    /// The same body, with something to do when its last frame was taken. What does it is dropped when the body is given
+    /// up before that.
+    pub fn with_end<T, F>(self, what: T, end: fn(T) -> F) -> Body
+    where
+        T: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let state = (self, Some(what));
+        Body::stream(futures_util::stream::unfold(state, move |(mut body, mut what)| async move {
+            let frame = match &mut body {
+                Body::Full(bytes) => bytes.take(),
+                Body::Stream(frames) => frames.next().await,
+            };
+            if frame.is_none()
+                && let Some(what) = what.take()
+            {
+                end(what).await;
+            }
+            frame.map(|frame| (frame, (body, what)))
         }))
     }
 
@@ -87,7 +108,7 @@ impl HttpBody for Body {
 /// A request body: from the network, or made in the process.
 pub enum RequestBody {
     /// From the network.
-    Incoming(Incoming),
+    Incoming(LentBody),
     /// Made in the process.
     Bytes(Bytes),
 }
@@ -104,39 +125,28 @@ impl RequestBody {
         match self {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
             RequestBody::Bytes(bytes) => Ok(bytes),
-            RequestBody::Incoming(incoming) => {
-                let too_long = incoming.size_hint().lower() > MAX_REQUEST_BYTES as u64;
-                read_incoming(incoming, too_long).await
-            }
+            RequestBody::Incoming(incoming) => read_incoming(incoming).await,
         }
     }
 }
 
-/// Reads a body, or throws away what comes when it is too long: a client that is still sending does not read the
-/// answer, and sees a broken connection instead of it. What is thrown away is bounded, too.
-async fn read_incoming(mut incoming: Incoming, mut too_long: bool) -> Result<Bytes, Status> {
+/// What comes beyond the limit is not read here.
+async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
+    if incoming.min_size() > MAX_REQUEST_BYTES as u64 {
+        return Err(too_large());
+    }
     let mut body = BytesMut::new();
-    let mut dropped = 0;
     while let Some(frame) = incoming.frame().await {
         let frame = frame
             .map_err(|error| Status::bad_request(format!("reading the request body failed: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        too_long = too_long || body.len() + data.len() > MAX_REQUEST_BYTES;
-        if too_long {
-            body.clear();
-            dropped += data.len();
-            if dropped > MAX_DROPPED_BYTES {
-                break;
-            }
-        } else {
-            body.extend_from_slice(&data);
+        if body.len() + data.len() > MAX_REQUEST_BYTES {
+            return Err(too_large());
         }
+        body.extend_from_slice(&data);
     }
-    if too_long { Err(too_large()) } else { Ok(body.freeze()) }
+    Ok(body.freeze())
 }
-
-/// How much of a body that is too long is read before the connection is given up.
-const MAX_DROPPED_BYTES: usize = 4 * MAX_REQUEST_BYTES;
 
 fn too_large() -> Status {
     Status::request_entity_too_large(&format!("limit is {MAX_REQUEST_BYTES}"))

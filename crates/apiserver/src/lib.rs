@@ -21,3 +21,4 @@ pub mod server;
 pub mod serving;
 pub mod warning;
 mod websocket_protocol;
+pub mod work_queue;

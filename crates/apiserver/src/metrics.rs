@@ -1,11 +1,14 @@
 //! Counters under Kubernetes' metric names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
+mod authorization;
 mod impersonation;
 mod stores;
 
 use crate::{registry::Stores, request_info::RequestInfo};
+use authorization::AuthorizationMetrics;
 pub use impersonation::ImpersonationMetrics;
+use pintle_auth::authz::Verdict;
 use pintle_machinery::{Value, ValueExt};
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
@@ -24,6 +27,7 @@ pub struct Metrics {
     longrunning: IntGaugeVec,
     stores: StoreMetrics,
     impersonation: ImpersonationMetrics,
+    authorization: AuthorizationMetrics,
 }
 
 const DURATION_BUCKETS: &[f64] = &[
@@ -70,7 +74,17 @@ impl Metrics {
         registry.register(Box::new(longrunning.clone()))?;
         let stores = StoreMetrics::register(&registry)?;
         let impersonation = ImpersonationMetrics::register(&registry)?;
-        Ok(Metrics { registry, requests, duration, inflight, longrunning, stores, impersonation })
+        let authorization = AuthorizationMetrics::register(&registry)?;
+        Ok(Metrics {
+            registry,
+            requests,
+            duration,
+            inflight,
+            longrunning,
+            stores,
+            impersonation,
+            authorization,
+        })
     }
 
     /// Notes a request that was answered. What its path names is noted only when that is served: every other name would
@@ -122,6 +136,11 @@ impl Metrics {
     pub fn in_flight(&self, info: &RequestInfo) -> IntGauge {
         let mutating = !matches!(info.verb.as_str(), "get" | "list" | "watch");
         self.inflight.with_label_values(&[if mutating { "mutating" } else { "readOnly" }])
+    }
+
+    /// Notes what authorizers said of a request.
+    pub fn authorized(&self, verdict: &Verdict, duration: Duration) {
+        self.authorization.note(verdict, duration);
     }
 
     /// Those of impersonation.

@@ -7,7 +7,7 @@
 use crate::{
     authn::InvalidCredentials,
     ca_bundle::{Authorities, CaBundle},
-    expiring_cache::{CacheKey, ExpiringCache, KeyMaker},
+    expiring_cache::{ExpiringCache, KeyMaker},
 };
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::{
@@ -18,24 +18,29 @@ use tokio::time::Instant;
 use webpki::{EndEntityCert, KeyUsage};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verifies certificates of clients against a bundle. What was verified is remembered for as long as the same authorities
-/// are in force and no certificate has expired: a connection's requests show the same certificate each.
+/// Verifies certificates of clients against a bundle. What was found is remembered while the same authorities are in force,
+/// and no longer than certificates are good: a connection's requests show the same certificates each, to the verifiers of
+/// clients and of front proxies alike.
 pub(crate) struct CertificateVerifier<T> {
     bundle: Arc<CaBundle>,
     keys: KeyMaker,
     /// With the generation of the authorities.
-    verified: ExpiringCache<(u64, Arc<T>)>,
+    found: ExpiringCache<(u64, Found<T>)>,
 }
 
-/// How many certificates are remembered, and how long at most.
+type Found<T> = Result<Arc<T>, InvalidCredentials>;
+
+/// How many certificates are remembered.
 const REMEMBERED: usize = 8192;
+/// How long at most those are that hold, and those that do not: they may hold later.
 const MEMORY: Duration = Duration::from_secs(600);
+const MEMORY_OF_WRONG: Duration = Duration::from_secs(10);
 /// How many certificates a client may show. Finding a way through them takes time.
 const MAX_CERTIFICATES: usize = 16;
 
 impl<T> CertificateVerifier<T> {
     pub(crate) fn new(bundle: Arc<CaBundle>) -> CertificateVerifier<T> {
-        CertificateVerifier { bundle, keys: KeyMaker::new(), verified: ExpiringCache::new(REMEMBERED) }
+        CertificateVerifier { bundle, keys: KeyMaker::new(), found: ExpiringCache::new(REMEMBERED) }
     }
 
     /// Verifies certificates, leaf first, and reads the leaf. Nothing is known of a client that shows none.
@@ -44,27 +49,44 @@ impl<T> CertificateVerifier<T> {
         certificates: &[CertificateDer<'static>],
         read: impl FnOnce(&X509Certificate<'_>) -> Result<T, InvalidCredentials>,
     ) -> Result<Option<Arc<T>>, InvalidCredentials> {
-        let Some((leaf, intermediates)) = certificates.split_first() else { return Ok(None) };
+        if certificates.is_empty() {
+            return Ok(None);
+        }
         let authorities = self.bundle.current();
-        let key: CacheKey = self.keys.key([leaf.as_ref()]);
-        if let Some((generation, value)) = self.verified.get(&key)
+        let key = self.keys.key(certificates.iter().map(|certificate| certificate.as_ref()));
+        if let Some((generation, found)) = self.found.get(&key)
             && generation == authorities.generation()
         {
-            return Ok(Some(value));
+            return found.map(Some);
         }
-        let (_, parsed) = X509Certificate::from_der(leaf)
-            .map_err(|_| InvalidCredentials("the client's certificate cannot be read".to_owned()))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if intermediates.len() >= MAX_CERTIFICATES {
-            return Err(refused(&parsed, "too many certificates"));
-        }
-        let end = chain_end(leaf, intermediates, &authorities, now).map_err(|why| refused(&parsed, why))?;
-        let value = Arc::new(read(&parsed)?);
-        let left = Duration::from_secs(end.saturating_sub(now.as_secs()));
-        let verified = (authorities.generation(), value.clone());
-        self.verified.insert(key, verified, Instant::now() + left.min(MEMORY));
-        Ok(Some(value))
+        let (found, good_for) = match look(certificates, &authorities, now, read) {
+            Ok((value, end)) => {
+                let left = Duration::from_secs(end.saturating_sub(now.as_secs()));
+                (Ok(Arc::new(value)), left.min(MEMORY))
+            }
+            Err(error) => (Err(error), MEMORY_OF_WRONG),
+        };
+        self.found.insert(key, (authorities.generation(), found.clone()), Instant::now() + good_for);
+        found.map(Some)
     }
+}
+
+/// Verifies certificates; says when, in seconds since 1970, the first of them expires.
+fn look<T>(
+    certificates: &[CertificateDer<'static>],
+    authorities: &Authorities,
+    now: Duration,
+    read: impl FnOnce(&X509Certificate<'_>) -> Result<T, InvalidCredentials>,
+) -> Result<(T, u64), InvalidCredentials> {
+    let unreadable = || InvalidCredentials("the client's certificate cannot be read".to_owned());
+    let (leaf, intermediates) = certificates.split_first().ok_or_else(unreadable)?;
+    let (_, parsed) = X509Certificate::from_der(leaf).map_err(|_| unreadable())?;
+    if intermediates.len() >= MAX_CERTIFICATES {
+        return Err(refused(&parsed, "too many certificates"));
+    }
+    let end = chain_end(leaf, intermediates, authorities, now).map_err(|why| refused(&parsed, why))?;
+    Ok((read(&parsed)?, end))
 }
 
 /// Finds a chain to an authority; says when, in seconds since 1970, the first of its certificates expires.

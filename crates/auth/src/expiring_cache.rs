@@ -42,7 +42,9 @@ struct Entry<V> {
 
 /// Who is used least recently makes room for others. Many threads at once meet at a lock seldom: there are as many as
 /// stripes.
-pub(crate) struct ExpiringCache<V>(Box<[Mutex<LruCache<CacheKey, Entry<V>>>]>);
+pub(crate) struct ExpiringCache<V>(Box<[Stripe<V>]>);
+
+type Stripe<V> = Mutex<LruCache<CacheKey, Entry<V>>>;
 
 const STRIPES: usize = 32;
 
@@ -53,7 +55,7 @@ impl<V: Clone> ExpiringCache<V> {
         ExpiringCache((0..STRIPES).map(|_| Mutex::new(LruCache::new(each))).collect())
     }
 
-    fn stripe(&self, key: &CacheKey) -> Option<&Mutex<LruCache<CacheKey, Entry<V>>>> {
+    fn stripe(&self, key: &CacheKey) -> Option<&Stripe<V>> {
         self.0.get(usize::from(key.first().copied().unwrap_or_default()) % STRIPES)
     }
 

@@ -28,13 +28,16 @@ pub struct TokenCacheConfig {
 /// Dropping the answer's future frees what it had.
 pub struct TokenCache(Arc<Inner>);
 
+/// A question, to whose answer several may wait.
+type Question = Shared<BoxFuture<'static, Authentication>>;
+
 struct Inner {
     authenticator: Arc<dyn TokenAuthenticator>,
     config: TokenCacheConfig,
     keys: KeyMaker,
     cache: ExpiringCache<Authentication>,
     /// The questions that are open. The lock is held for a look only.
-    open: Mutex<HashMap<CacheKey, Shared<BoxFuture<'static, Authentication>>>>,
+    open: Mutex<HashMap<CacheKey, Question>>,
     metrics: Option<TokenCacheMetrics>,
 }
 
@@ -76,12 +79,7 @@ impl TokenCache {
 
 impl Inner {
     /// The answer to an open question, or to a new one.
-    fn question(
-        self: &Arc<Self>,
-        key: CacheKey,
-        token: &str,
-        audiences: &[String],
-    ) -> Shared<BoxFuture<'static, Authentication>> {
+    fn question(self: &Arc<Self>, key: CacheKey, token: &str, audiences: &[String]) -> Question {
         let mut open = self.open.lock();
         if let Some(question) = open.get(&key) {
             return question.clone();

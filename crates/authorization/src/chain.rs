@@ -41,7 +41,7 @@ pub enum ConfigurationSource {
     File {
         /// The file.
         path: PathBuf,
-        /// How often it is looked at for changes; kube-apiserver does so once a minute.
+        /// How often it is looked at for changes. kube-apiserver is told of them by the system, and looks once a minute besides.
         poll_interval: Duration,
     },
     /// From flags.
@@ -134,6 +134,10 @@ impl ConfiguredAuthorizer {
             }
         };
         let has_policies = configuration.has(AuthorizerType::Abac);
+        if policy_file.is_some() && !has_policies {
+            let reason = "cannot specify --authorization-policy-file without mode ABAC".to_owned();
+            return Err(AuthorizationError::Build { name: AuthorizerType::Abac.authorizer_name(), reason });
+        }
         let abac = match policy_file.filter(|_| has_policies) {
             Some(path) => Some(Arc::new(AbacAuthorizer::read(&path)?)),
             None => None,

@@ -47,7 +47,12 @@ impl<'a> Token<'a> {
         let (message, signature) = text.rsplit_once('.').ok_or(MalformedToken)?;
         let (header, payload) = message.split_once('.').ok_or(MalformedToken)?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| MalformedToken);
-        let header: Header = serde_json::from_slice(&decode(header)?).map_err(|_| MalformedToken)?;
+        let header = decode(header)?;
+        // A list would be read member by member.
+        if header.trim_ascii_start().first() != Some(&b'{') {
+            return Err(MalformedToken);
+        }
+        let header: Header = serde_json::from_slice(&header).map_err(|_| MalformedToken)?;
         let algorithm = match header.crit {
             Some(_) => None,
             None => header.alg.as_deref().and_then(Algorithm::parse),

@@ -123,6 +123,7 @@ fn what_is_no_token_is_refused() {
         "e30.e30.A+".to_owned(),
         "e30.e30.AB".to_owned(),
         header("[]"),
+        header(r#"["RS256",null,null]"#),
         header(r#"{"alg":5}"#),
         header(r#"{"alg":"RS256","alg":"none"}"#),
         header(r#"{"kid":"a","alg":"RS256","kid":"b"}"#),

@@ -17,6 +17,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 /// Who asks, and what is taken off requests for it.
 pub(crate) struct Authentication {
     pub(crate) authenticator: Arc<dyn Authenticator>,
+    /// Who knows tokens, for reviews.
+    pub(crate) tokens: Arc<dyn TokenAuthenticator>,
     /// The headers that front proxies tell users by.
     pub(crate) request_headers: RequestHeaders,
     /// What follows the configuration file.
@@ -78,6 +80,7 @@ impl Authentication {
         }
         let certificates =
             ClientCertificates::new(serving.client_ca.clone()).with_lifetimes(counted.lifetimes());
+        let reviewed = Arc::new(TokenUnion(tokens.clone()));
         let union = Union {
             front_proxy,
             certificates: Some(certificates),
@@ -85,7 +88,7 @@ impl Authentication {
             anonymous: config.anonymous.clone(),
             metrics: Some(counted),
         };
-        Ok(Authentication { authenticator: Arc::new(union), request_headers, config })
+        Ok(Authentication { authenticator: Arc::new(union), tokens: reviewed, request_headers, config })
     }
 }
 

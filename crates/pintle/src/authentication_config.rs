@@ -72,7 +72,9 @@ impl AuthenticationConfig {
             (Some(anonymous), None) => {
                 Anonymous { enabled: anonymous.enabled, paths: anonymous.conditions.clone() }
             }
-            (None, allowed) => Anonymous { enabled: allowed.unwrap_or(true), paths: Vec::new() },
+            (None, allowed) => {
+                Anonymous { enabled: allowed.unwrap_or(true) && !everybody_may(options), paths: Vec::new() }
+            }
         };
         let expressions = config::validate(&config, &own_issuers);
         let expressions = expressions.map_err(|errors| told(ConfigError::Invalid(errors)))?;
@@ -121,6 +123,18 @@ impl AuthenticationConfig {
         });
         Some((files, task))
     }
+}
+
+/// Where everybody may do everything, somebody has to be known at least.
+fn everybody_may(options: &Options) -> bool {
+    let everybody_may = options.authorization.modes.iter().any(|mode| mode == "AlwaysAllow");
+    if everybody_may && options.authentication.anonymous_auth != Some(false) {
+        tracing::warn!(
+            "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use \
+             a different authorizer"
+        );
+    }
+    everybody_may
 }
 
 /// Puts candidates in force until there are no more. One whose issuers do not answer is tried again, until there is a newer

@@ -37,7 +37,7 @@ impl Default for AuthorizationOptions {
         AuthorizationOptions {
             modes: DEFAULT_MODES.map(str::to_owned).into(),
             config: None,
-            config_poll_interval: Duration::from_secs(60),
+            config_poll_interval: Duration::from_secs(1),
             policy_file: None,
             webhook_config_file: None,
             webhook_version: "v1beta1".to_owned(),

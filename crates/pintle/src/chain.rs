@@ -2,12 +2,17 @@
 
 use crate::{
     Options,
+    authorization::Authorization,
+    auto_registration::auto_registration,
     enablement::{self, Enabled},
     flow_control::{self, FlowControlParts},
     openapi_endpoints::OpenApiEndpoints,
+    openid_endpoints::OpenIdEndpoints,
     run::RunError,
+    tokens::Tokens,
 };
 use pintle_admission::AdmissionChain;
+use pintle_aggregator::AutoRegistration;
 use pintle_api::core::service::ServiceNetwork;
 use pintle_apiextensions::ApiExtensions;
 use pintle_apiserver::{
@@ -18,11 +23,15 @@ use pintle_apiserver::{
     registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer, PlainEndpoints},
 };
-use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
-use pintle_rbac::Rbac;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
@@ -32,9 +41,13 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    /// Whether the objects of a fresh server are there.
+    pub(crate) bootstrapped: Arc<AtomicBool>,
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
+    /// What registers that which is served, where API services are.
+    pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
     /// The bytes that the stored data takes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
     /// What decides which requests are served, unless that is switched off.
@@ -47,8 +60,8 @@ pub(crate) fn build(
     port: u16,
     network: Arc<ServiceNetwork>,
     storage: &Arc<StorageFactory>,
-    authorizer: &Arc<dyn Authorizer>,
-    rbac: &Arc<Rbac>,
+    authorization: &Authorization,
+    tokens: &Tokens,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -64,7 +77,9 @@ pub(crate) fn build(
     let config = pintle_api::Config {
         service_network: network.clone(),
         event_ttl: options.event_ttl,
-        rbac: rbac.clone(),
+        token_issuer: tokens.issuer.clone(),
+        token_reviewer: tokens.reviewer.clone(),
+        rbac: authorization.rbac.clone(),
     };
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
@@ -85,7 +100,7 @@ pub(crate) fn build(
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
-                authorizer: authorizer.clone(),
+                authorizer: authorization.authorizer(),
                 unsafe_deletes,
                 shutdown: shutdown.clone(),
             },
@@ -95,7 +110,8 @@ pub(crate) fn build(
         })
     };
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
-    let address = format!("{}:{port}", options.advertised());
+    let address = SocketAddr::new(options.advertised(), port).to_string();
+    let open_id = tokens.open_id(options, &address).map(OpenIdEndpoints);
     let health = Arc::new(Health::new());
     let ready = all_stores.clone();
     health.add(
@@ -115,6 +131,17 @@ pub(crate) fn build(
             false => Err("definitions are not known yet".to_owned()),
         }),
     );
+    let bootstrapped = Arc::new(AtomicBool::new(false));
+    let is_bootstrapped = bootstrapped.clone();
+    health.add(
+        "poststarthook/rbac/bootstrap-roles",
+        CheckScope::Always,
+        Arc::new(move || match is_bootstrapped.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("the default roles are not made yet".to_owned()),
+        }),
+    );
+    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions, &health);
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -132,6 +159,9 @@ pub(crate) fn build(
     let flow_control = flow_control::build(options, &all_stores, &kube, &metrics, &health, shutdown)?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
     documents.extend(flow_control.as_ref().map(FlowControlParts::endpoints));
+    if let Some(open_id) = open_id {
+        documents.push(Arc::new(open_id));
+    }
     let front = Front {
         discovery: Discovery::new(
             &resources,
@@ -157,8 +187,10 @@ pub(crate) fn build(
         all_stores,
         metrics,
         health,
+        bootstrapped,
         network,
         api_extensions,
+        auto_registration,
         storage_sizes,
         flow_control,
     })

@@ -3,8 +3,9 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates,
-    Options, PriorityAndFairnessOptions, ServingOptions, StorageBackend, StorageMediaType, WatchCache,
+    AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
+    FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend,
+    StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -58,6 +59,7 @@ fn command() -> Command {
         .subcommand(snapshot::command())
         .args(AuthenticationOptions::args())
         .args(ServingOptions::args())
+        .args(ServiceAccountOptions::args())
         .args(PriorityAndFairnessOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
@@ -154,6 +156,7 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
             flag("v", "N", "how much is logged").short('v').value_parser(value_parser!(u8)),
         ])
+        .args(AuditOptions::args())
         .args(AuthorizationOptions::args())
 }
 
@@ -186,6 +189,7 @@ fn read(matches: &ArgMatches) -> Flags {
     for (name, option) in paths {
         *option = matches.get_one(name).cloned();
     }
+    options.service_accounts = ServiceAccountOptions::read(matches);
     set(matches, "data-dir", &mut options.data_dir);
     options.etcd_servers = matches.get_many("etcd-servers").into_iter().flatten().cloned().collect();
     set(matches, "etcd-healthcheck-timeout", &mut options.etcd_healthcheck_timeout);
@@ -244,6 +248,7 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.audit = AuditOptions::read(matches);
     options.authorization = AuthorizationOptions::read(matches);
     options.authentication = AuthenticationOptions::read(matches);
     options.serving = ServingOptions::read(matches);

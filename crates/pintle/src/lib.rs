@@ -3,11 +3,13 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod audit_options;
 mod authentication;
 mod authentication_config;
 mod authentication_options;
 mod authorization;
 mod authorization_options;
+mod auto_registration;
 mod bootstrap;
 mod certificates;
 mod chain;
@@ -21,14 +23,18 @@ mod flow_control;
 mod kubeconfig;
 mod oidc_options;
 mod openapi_endpoints;
+mod openid_endpoints;
 mod option_flags;
 mod options;
 mod priority_and_fairness_options;
 mod run;
 mod secure_serving;
+mod service_account_options;
 mod serving_options;
 mod storage_options;
+mod tokens;
 
+pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;
@@ -37,5 +43,6 @@ pub use options::{EndpointReconcilerType, Options, StorageBackend};
 pub use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
 pub use priority_and_fairness_options::PriorityAndFairnessOptions;
 pub use run::{RunError, Running, start};
+pub use service_account_options::ServiceAccountOptions;
 pub use serving_options::{ServingOptions, SniCertKey};
 pub use storage_options::{EtcdServersOverride, EtcdServersOverrides, WatchCache};

@@ -95,7 +95,7 @@ impl OpenApiEndpoints {
 
 /// Documents are made when they are asked for. That takes longer than other requests should wait for a thread of the
 /// runtime, which gets another one for as long, if it has several.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),

@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
-    AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
-    PriorityAndFairnessOptions, ServingOptions, WatchCache,
+    AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
+    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
@@ -119,6 +119,8 @@ pub struct Options {
     pub token_auth_file: Option<PathBuf>,
     /// Who decides what users may do.
     pub authorization: AuthorizationOptions,
+    /// Tokens of service accounts and of nodes that join.
+    pub service_accounts: ServiceAccountOptions,
     /// Who else is believed to be who they say.
     pub authentication: AuthenticationOptions,
     /// How the port is served.
@@ -135,6 +137,8 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// The same of writes.
     pub max_mutating_requests_inflight: usize,
+    /// What is told of requests, and to whom.
+    pub audit: AuditOptions,
     /// How long open requests may take when the server ends.
     pub shutdown_grace_period: Duration,
 }
@@ -175,6 +179,7 @@ impl Default for Options {
             client_ca_file: None,
             token_auth_file: None,
             authorization: AuthorizationOptions::default(),
+            service_accounts: ServiceAccountOptions::default(),
             authentication: AuthenticationOptions::default(),
             serving: ServingOptions::default(),
             service_cluster_ip_range: "10.0.0.0/24".to_owned(),
@@ -183,6 +188,7 @@ impl Default for Options {
             priority_and_fairness: PriorityAndFairnessOptions::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }
     }

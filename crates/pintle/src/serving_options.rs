@@ -251,6 +251,15 @@ mod tests {
         check("a,b:", Err("empty names list is not allowed"));
     }
 
+    #[tokio::test]
+    async fn ports_are_shared_by_those_who_permit_it() {
+        let sharing = ServingOptions { permit_port_sharing: true, ..ServingOptions::default() };
+        let first = sharing.listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = first.local_addr().unwrap();
+        assert!(sharing.listen(address).is_ok());
+        assert!(ServingOptions::default().listen(address).is_err());
+    }
+
     #[test]
     fn what_browsers_are_told_is_checked() {
         let check = |change: fn(&mut ServingOptions), expected: Option<&str>| {

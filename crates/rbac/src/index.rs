@@ -15,8 +15,8 @@ type Map<T> = imbl::HashMap<Arc<str>, T>;
 pub struct Index {
     roles: Map<Arc<[PolicyRule]>>,
     bindings: Map<Arc<Entry>>,
-    /// The bindings of users and groups, sorted by name.
-    by_subject: Map<Arc<[Arc<Entry>]>>,
+    /// The bindings of users and groups, sorted by name. A list that no other index has is changed in place.
+    by_subject: Map<Arc<Vec<Arc<Entry>>>>,
 }
 
 /// A binding with the key of its role; `None` when it is of a kind that there is not.
@@ -76,11 +76,10 @@ impl Index {
         };
         let entry = Arc::new(Entry { binding, role });
         for subject in subject_keys(&entry.binding) {
-            let mut list = self.by_subject.get(&subject).map(|list| list.to_vec()).unwrap_or_default();
+            let list = Arc::make_mut(self.by_subject.entry(subject).or_default());
             let at = list.partition_point(|other| other.binding.name < entry.binding.name);
             if !list.get(at).is_some_and(|other| Arc::ptr_eq(other, &entry)) {
                 list.insert(at, entry.clone());
-                self.by_subject.insert(subject, list.into());
             }
         }
         self.bindings.insert(key, entry);
@@ -94,11 +93,11 @@ impl Index {
     fn forget_binding(&mut self, key: &Arc<str>) {
         let Some(entry) = self.bindings.remove(key) else { return };
         for subject in subject_keys(&entry.binding) {
-            let Some(list) = self.by_subject.get(&subject) else { continue };
-            let rest: Vec<_> = list.iter().filter(|other| !Arc::ptr_eq(other, &entry)).cloned().collect();
-            match rest.is_empty() {
-                true => drop(self.by_subject.remove(&subject)),
-                false => drop(self.by_subject.insert(subject, rest.into())),
+            let Some(list) = self.by_subject.get_mut(&subject) else { continue };
+            let list = Arc::make_mut(list);
+            list.retain(|other| !Arc::ptr_eq(other, &entry));
+            if list.is_empty() {
+                self.by_subject.remove(&subject);
             }
         }
     }

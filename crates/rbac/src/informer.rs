@@ -51,7 +51,7 @@ impl Rbac {
         for (cacher, kind, of_cluster) in sources {
             let Some(cacher) = cacher else { continue };
             let (sender, applied) = watch::channel(None);
-            followed.push(Source { cacher: cacher.clone(), applied });
+            followed.push(Source { cacher: Arc::downgrade(&cacher), applied });
             let informer = Informer { rbac: self.clone(), cacher, kind, of_cluster, applied: sender };
             tasks.push(runtime.spawn(informer.run(stopping.clone())));
         }

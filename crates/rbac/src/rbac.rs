@@ -13,7 +13,7 @@ use pintle_storage::Revision;
 use std::{
     fmt,
     future::ready,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 use tokio::sync::watch;
@@ -29,7 +29,8 @@ pub struct Rbac {
 
 /// A cache that is followed.
 pub(crate) struct Source {
-    pub(crate) cacher: Arc<Cacher>,
+    /// Weak, since a cache knows the rules of its kind, which know this.
+    pub(crate) cacher: Weak<Cacher>,
     /// Up to which revision the index has it; `None` until it has all that was there at the start.
     pub(crate) applied: watch::Receiver<Option<Revision>>,
 }
@@ -86,6 +87,7 @@ impl Rbac {
     pub async fn catch_up(&self) {
         let caught_up = async {
             for Source { cacher, applied } in self.sources() {
+                let Some(cacher) = cacher.upgrade() else { continue };
                 let Ok(snapshot) = cacher.snapshot(Freshness::Consistent).await else { continue };
                 let newest = snapshot.range("", None).map(|object| object.revision()).max();
                 drop(applied.clone().wait_for(|applied| *applied >= newest).await);

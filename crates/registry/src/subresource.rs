@@ -72,6 +72,9 @@ pub trait NamedCreater: Send + Sync {
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
+    /// Fills in what the client left out, besides what the schema says of it.
+    fn set_defaults(&self, _body: &mut Value) {}
+
     /// What the client is to be told besides, if the create succeeds.
     fn warnings(&self, _context: &RequestContext<'_>, _body: &Value) -> Vec<String> {
         Vec::new()

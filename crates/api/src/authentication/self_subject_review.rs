@@ -35,7 +35,7 @@ impl NamedCreater for SelfSubjectReviewCreater {
 }
 
 /// The user without what is empty.
-fn user_info(user: &UserInfo) -> Value {
+pub(super) fn user_info(user: &UserInfo) -> Value {
     let mut info = json!({"username": user.name});
     if !user.uid.is_empty() {
         info.set("uid", user.uid.as_str());

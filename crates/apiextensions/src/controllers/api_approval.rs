@@ -2,52 +2,32 @@
 //! (<https://github.com/kubernetes/enhancements/pull/1111>).
 
 use super::{Context, Controller, condition};
-use crate::{definition_view::Definition, informer::Change};
-use pintle_machinery::{Status, error_list::quote};
+use crate::{
+    definition::api_approval::{ANNOTATION, ApprovalState, approval, is_protected_group},
+    definition_view::Definition,
+    informer::Change,
+};
+use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
 
-const ANNOTATION: &str = "api-approved.kubernetes.io";
 const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
 pub(crate) struct ApiApproval(pub(crate) Context);
 
 /// What the condition has to say, if there is to be one.
 fn verdict(definition: &Definition) -> Option<(&'static str, &'static str, String)> {
-    let group = definition.spec.group.as_str();
-    let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|own| match group.strip_suffix(own) {
-        Some(rest) => rest.is_empty() || rest.ends_with('.'),
-        None => false,
-    });
-    if !is_protected {
+    if !is_protected_group(&definition.spec.group) {
         return None;
     }
-    const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
-    Some(match definition.metadata.annotations.get(ANNOTATION).map_or("", String::as_str) {
-        "" => (
-            "False",
-            "MissingAnnotation",
-            format!("protected groups must have approval annotation {}, {SEE}", quote(ANNOTATION)),
-        ),
-        text if text.starts_with("unapproved") => {
-            ("False", "UnapprovedAnnotation", format!("not approved: {}", quote(text)))
-        }
-        text if is_url(text) => ("True", "ApprovedAnnotation", format!("approved in {text}")),
-        _ => (
-            "False",
-            "InvalidAnnotation",
-            format!(
-                "protected groups must have approval annotation {} with either a URL or a reason starting with \
-                 \"unapproved\", {SEE}",
-                quote(ANNOTATION)
-            ),
-        ),
-    })
-}
-
-/// Whether the text is a URL with a scheme and a host.
-fn is_url(text: &str) -> bool {
-    text.parse::<http::Uri>()
-        .is_ok_and(|url| url.scheme().is_some() && url.host().is_some_and(|host| !host.is_empty()))
+    let annotation = definition.metadata.annotations.get(ANNOTATION).map_or("", String::as_str);
+    let (state, message) = approval(annotation);
+    let (status, reason) = match state {
+        ApprovalState::Missing => ("False", "MissingAnnotation"),
+        ApprovalState::Bypassed => ("False", "UnapprovedAnnotation"),
+        ApprovalState::Approved => ("True", "ApprovedAnnotation"),
+        ApprovalState::Invalid => ("False", "InvalidAnnotation"),
+    };
+    Some((status, reason, message))
 }
 
 impl ApiApproval {

@@ -7,7 +7,6 @@ mod establishing;
 pub(crate) mod finalizer;
 mod naming;
 mod non_structural;
-mod queue;
 
 pub(crate) use api_approval::ApiApproval;
 pub(crate) use establishing::Establishing;
@@ -17,10 +16,9 @@ pub(crate) use non_structural::NonStructural;
 
 use crate::informer::{Change, Definitions, Handler};
 use futures_util::future::join_all;
-use pintle_apiserver::{registry::Stores, serving::stopped};
+use pintle_apiserver::{registry::Stores, serving::stopped, work_queue::WorkQueue};
 use pintle_machinery::{GroupResource, Status, Value};
 use pintle_registry::{BoxFuture, Registry, WriteOptions};
-use queue::Queue;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -75,12 +73,12 @@ pub(crate) trait Controller: Send + Sync {
 /// A controller and its queue.
 pub(crate) struct Worker<C> {
     controller: C,
-    queue: Queue,
+    queue: WorkQueue,
 }
 
 impl<C: Controller> Worker<C> {
     pub(crate) fn new(controller: C) -> Arc<Worker<C>> {
-        Arc::new(Worker { controller, queue: Queue::default() })
+        Arc::new(Worker { controller, queue: WorkQueue::default() })
     }
 
     /// Runs until the server stops.

@@ -2,7 +2,7 @@
 //! (<https://github.com/kubernetes/enhancements/pull/1111>).
 
 use super::go_url;
-use pintle_machinery::{Value, ValueExt, meta::ObjectMeta, text::quote};
+use pintle_machinery::text::quote;
 
 /// The annotation with the URL of the approval.
 pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -28,9 +28,8 @@ pub(crate) fn is_protected_group(group: &str) -> bool {
     })
 }
 
-/// The state of a definition's approval and a sentence about it.
-pub(crate) fn approval(definition: &Value) -> (ApprovalState, String) {
-    let annotation = definition.annotation(ANNOTATION).unwrap_or_default();
+/// What the annotation says, "" if there is none, and a sentence about it.
+pub(crate) fn approval(annotation: &str) -> (ApprovalState, String) {
     let is_url = || {
         go_url::parse_request_uri(annotation).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty())
     };
@@ -48,11 +47,4 @@ pub(crate) fn approval(definition: &Value) -> (ApprovalState, String) {
         );
         (ApprovalState::Invalid, reason)
     }
-}
-
-/// The value of the annotation.
-pub(crate) fn annotation(definition: &Value) -> &str {
-    definition
-        .at("metadata.annotations")
-        .map_or("", |annotations| annotations.field(ANNOTATION).and_then(Value::as_str).unwrap_or_default())
 }

@@ -120,11 +120,14 @@ fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut Er
 
 fn validate_approval(definition: &Value, old: Option<&Value>, errors: &mut ErrorList) {
     use api_approval::{ANNOTATION, ApprovalState, approval};
+    use pintle_machinery::meta::ObjectMeta;
     if !api_approval::is_protected_group(definition.str_at("spec.group")) {
         return;
     }
-    let (state, reason) = approval(definition);
-    if old.is_some_and(|old| approval(old).0 == state) {
+    let annotation = |definition: &Value| definition.annotation(ANNOTATION).unwrap_or_default().to_owned();
+    let own = annotation(definition);
+    let (state, reason) = approval(&own);
+    if old.is_some_and(|old| approval(&annotation(old)).0 == state) {
         // Who does not touch the annotation need not know of it.
         return;
     }
@@ -132,9 +135,7 @@ fn validate_approval(definition: &Value, old: Option<&Value>, errors: &mut Error
     match state {
         ApprovalState::Approved | ApprovalState::Bypassed => {}
         ApprovalState::Missing => errors.push(FieldError::required(&path, reason)),
-        ApprovalState::Invalid => {
-            errors.push(FieldError::invalid(&path, api_approval::annotation(definition), reason));
-        }
+        ApprovalState::Invalid => errors.push(FieldError::invalid(&path, own, reason)),
     }
 }
 

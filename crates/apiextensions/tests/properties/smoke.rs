@@ -1,5 +1,7 @@
 //! The fuzz targets on inputs made by a fixed rule: valid inputs, cut, spliced and with bytes changed.
 
+#[path = "../../../../fuzz/src/definition.rs"]
+mod definition;
 #[path = "../../../../fuzz/src/structural.rs"]
 pub(crate) mod structural;
 
@@ -32,6 +34,33 @@ const CORPUS: [&str; 5] = [
         "reason":"FieldValueForbidden"}]}}}},"object":{"n":1,"l":["a","b"]},"old":{"n":1,"l":["b"]}}"#,
 ];
 
+/// Definitions with everything that definitions may have.
+const DEFINITIONS: [&str; 3] = [
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
+        "spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","singular":"thing","kind":"Thing",
+        "listKind":"ThingList","shortNames":["th"],"categories":["all"]},"versions":[{"name":"v1","served":true,"storage":true,
+        "deprecated":true,"deprecationWarning":"old","schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{
+        "type":"object","required":["a"],"properties":{"a":{"type":"string","maxLength":5,"default":"x"},"n":{"type":"integer",
+        "x-kubernetes-validations":[{"rule":"self > 1","message":"m","reason":"FieldValueInvalid"}]}}},
+        "status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}},"subresources":{"status":{},
+        "scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.n","labelSelectorPath":".status.s"}},
+        "additionalPrinterColumns":[{"name":"A","type":"string","jsonPath":".spec.a","priority":1}],
+        "selectableFields":[{"jsonPath":".spec.a"}]}]}}"#,
+    r#"{"metadata":{"name":"a.b.c"},"spec":{"group":"b.c","scope":"Cluster","names":{"plural":"a","kind":"A"},
+        "conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"service":{
+        "namespace":"n","name":"s","path":"/p","port":443}}}},"versions":[{"name":"v1","served":true,"storage":true,"schema":{
+        "openAPIV3Schema":{"type":"object","properties":{"l":{"type":"array","x-kubernetes-list-type":"map",
+        "x-kubernetes-list-map-keys":["k"],"items":{"type":"object","required":["k"],"properties":{"k":{"type":"string"}}}},
+        "i":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]}}}}},{"name":"v1beta1",
+        "served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#,
+    r#"{"metadata":{"name":"a.b.k8s.io","annotations":{"api-approved.kubernetes.io":"https://a/1"}},"spec":{"group":"b.k8s.io",
+        "scope":"Cluster","names":{"plural":"a","kind":"A"},"preserveUnknownFields":false,"versions":[{"name":"v1","served":true,
+        "storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-embedded-resource":false,"properties":{"m":{
+        "type":"object","additionalProperties":{"type":"string","pattern":"^a+$","nullable":true}},"e":{"type":"object",
+        "x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},"d":{"type":"object",
+        "default":{"x":1},"properties":{"x":{"type":"integer","minimum":1}}}}}}}]}}"#,
+];
+
 /// A small generator of the xorshift kind: the same inputs in every run.
 struct Random(u64);
 
@@ -49,7 +78,7 @@ fn cuts(text: &str) -> Vec<usize> {
     text.match_indices(['{', '[', ',', ':', '"']).map(|(at, _)| at).collect()
 }
 
-fn smoke(target: fn(&[u8])) {
+fn smoke(corpus: &[&str], target: fn(&[u8])) {
     const VALUES: [&str; 12] = [
         "null",
         "1",
@@ -65,11 +94,11 @@ fn smoke(target: fn(&[u8])) {
         "99999999999999999999",
     ];
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for seed in CORPUS {
+    for seed in corpus {
         target(seed.as_bytes());
     }
     for _ in 0..ROUNDS {
-        let mut text = CORPUS[random.below(CORPUS.len())].to_owned();
+        let mut text = corpus[random.below(corpus.len())].to_owned();
         for _ in 0..=random.below(3) {
             let places = cuts(&text);
             let at = places[random.below(places.len())] + 1;
@@ -93,12 +122,20 @@ fn smoke(target: fn(&[u8])) {
 
 #[test]
 fn schemas_hold() {
-    smoke(structural::schema);
+    smoke(&CORPUS, structural::schema);
 }
 
 #[test]
 fn values_hold() {
-    smoke(structural::values);
+    smoke(&CORPUS, structural::values);
+}
+
+#[test]
+fn definitions_hold() {
+    for seed in DEFINITIONS {
+        assert!(definition::definition(seed.as_bytes()), "{seed}");
+    }
+    smoke(&DEFINITIONS, |data| _ = definition::definition(data));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Finds out whether they may.
 
 use super::{
-    Filter, Next,
+    Filter, Next, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
+    metrics::Metrics,
     negotiation::{Accepted, Offers, accepted},
     query::Query,
     request::Request,
@@ -14,10 +15,11 @@ use crate::{
 use http::{HeaderValue, header};
 use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};
 use pintle_machinery::{GroupResource, Status, UserInfo, error_list::quote};
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub(super) struct Authorization {
     pub(super) authorizer: Arc<dyn Authorizer>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Filter for Authorization {
@@ -28,7 +30,10 @@ impl Filter for Authorization {
         let selectors = selectors(&info, &query);
         let attributes =
             Attributes { selectors: selectors.as_ref(), ..attributes_of(&user, &info.verb, &info) };
+        let start = Instant::now();
         let verdict = self.authorizer.authorize(&attributes).await;
+        self.metrics.authorized(&verdict, start.elapsed());
+        audit::note_verdict(&request, &verdict);
         if verdict.is_allowed() {
             return next.call(request).await;
         }

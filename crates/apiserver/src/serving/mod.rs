@@ -8,10 +8,11 @@
 
 mod connection;
 pub mod tls;
+mod unread;
 
 use crate::{
-    body::{Body, RequestBody},
-    filters::{Handler, PeerCertificates},
+    body::Body,
+    filters::{Handler, PeerCertificates, RemoteAddress},
     response::Response,
 };
 use connection::{End, Tracked};
@@ -28,9 +29,9 @@ use tokio::{
     sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 pub use connection::ConnectionHandle;
+pub use unread::LentBody;
 
 /// How a socket is served.
 pub struct ServingConfig {
@@ -74,9 +75,9 @@ pub async fn serve(
     // Each connection holds a receiver until it is closed.
     let (drain, draining) = watch::channel(false);
     loop {
-        let stream = tokio::select! {
+        let (stream, remote) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, remote)) => (stream, RemoteAddress(remote)),
                 Err(error) => {
                     // Out of file descriptors, or a client that went away: others are served on.
                     tracing::warn!(%error, "accept failed");
@@ -89,7 +90,7 @@ pub async fn serve(
         let acceptor = TlsAcceptor::from(config.tls.current());
         let (handler, draining) = (handler.clone(), draining.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, acceptor, handler, max_streams, draining).await {
+            if let Err(error) = connection(stream, remote, acceptor, handler, max_streams, draining).await {
                 tracing::debug!(error, "connection ended");
             }
         });
@@ -111,6 +112,7 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
+    remote: RemoteAddress,
     acceptor: TlsAcceptor,
     handler: Handler,
     max_streams: u32,
@@ -127,14 +129,16 @@ async fn connection(
     let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
     let tracked = handle.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let mut request = request.map(RequestBody::Incoming);
-        if let Some(certificates) = &certificates {
-            request.extensions_mut().insert(certificates.clone());
-        }
-        request.extensions_mut().insert(tracked.clone());
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
-        let answer = handler.clone().call(request);
+        let (certificates, tracked) = (certificates.clone(), tracked.clone());
+        let answer = unread::answer(handler.clone(), request, move |request| {
+            request.extensions_mut().insert(remote);
+            if let Some(certificates) = certificates {
+                request.extensions_mut().insert(certificates);
+            }
+            request.extensions_mut().insert(tracked);
+        });
         async move {
             answer.await.map(|response| {
                 let active = active.answered();

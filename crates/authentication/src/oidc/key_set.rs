@@ -23,6 +23,9 @@ struct Inner {
     state: Mutex<State>,
 }
 
+/// A fetch, for whose keys several may wait.
+type Fetch = Shared<BoxFuture<'static, Result<Arc<Vec<Key>>, String>>>;
+
 #[derive(Default)]
 struct State {
     keys: Arc<Vec<Key>>,
@@ -32,7 +35,7 @@ struct State {
     fetched: Option<Instant>,
     /// What tells these keys from others.
     hash: String,
-    open: Option<Shared<BoxFuture<'static, Result<Arc<Vec<Key>>, String>>>>,
+    open: Option<Fetch>,
 }
 
 struct Key {
@@ -85,7 +88,7 @@ impl RemoteKeySet {
         }
     }
 
-    fn fetch(&self) -> Shared<BoxFuture<'static, Result<Arc<Vec<Key>>, String>>> {
+    fn fetch(&self) -> Fetch {
         let mut state = self.0.state.lock();
         if let Some(open) = &state.open {
             return open.clone();

@@ -62,6 +62,9 @@ fn policies_need_a_file() {
         loaded.map(|_| ()).unwrap_err().to_string()
     };
     assert!(error(None).ends_with("authorization policy file not passed"));
+    let unused = fixed(&[AuthorizerType::AlwaysDeny]);
+    let unused = ConfiguredAuthorizer::load(unused, Some("/nowhere".into()), nobody(), metrics());
+    assert!(unused.is_err_and(|error| error.to_string().contains("without mode ABAC")));
     assert!(error(Some("/nowhere".into())).starts_with("error reading policy file /nowhere: "));
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "{\"user\":\"jane\"}").unwrap();

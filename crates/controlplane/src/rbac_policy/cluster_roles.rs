@@ -6,14 +6,14 @@ use super::{Role, at, on};
 /// By name.
 pub(super) const CLUSTER_ROLES: &[Role] = &[
     Role::new("admin", &[])
-    .aggregating("rbac.authorization.k8s.io/aggregate-to-admin"),
+        .aggregating("rbac.authorization.k8s.io/aggregate-to-admin"),
     Role::new("cluster-admin", &[
         on("*", "*", "*"),
         at("*", "*"),
     ]),
     Role::new("edit", &[])
-    .labelled("rbac.authorization.k8s.io/aggregate-to-admin")
-    .aggregating("rbac.authorization.k8s.io/aggregate-to-edit"),
+        .labelled("rbac.authorization.k8s.io/aggregate-to-admin")
+        .aggregating("rbac.authorization.k8s.io/aggregate-to-edit"),
     Role::new("system:aggregate-to-admin", &[
         on("create", "authorization.k8s.io", "localsubjectaccessreviews"),
         on("create delete deletecollection get list patch update watch", "rbac.authorization.k8s.io", "rolebindings roles"),
@@ -204,6 +204,6 @@ pub(super) const CLUSTER_ROLES: &[Role] = &[
         on("get list patch update watch", "core", "persistentvolumeclaims"),
     ]),
     Role::new("view", &[])
-    .labelled("rbac.authorization.k8s.io/aggregate-to-edit")
-    .aggregating("rbac.authorization.k8s.io/aggregate-to-view"),
+        .labelled("rbac.authorization.k8s.io/aggregate-to-edit")
+        .aggregating("rbac.authorization.k8s.io/aggregate-to-view"),
 ];

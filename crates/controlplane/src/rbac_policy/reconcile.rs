@@ -32,7 +32,8 @@ pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<()
             Err(status) if status.reason == StatusReason::NotFound => Value::Null,
             Err(status) => return Err(status),
         };
-        if existing.is_null() || semantically_equal(&existing["roleRef"], &wanted["roleRef"]) {
+        let role = |binding: &Value| binding.at("roleRef").cloned().unwrap_or_default();
+        if existing.is_null() || semantically_equal(&role(&existing), &role(&wanted)) {
             let object = wanted.clone();
             let complete = |binding: &mut Value| complete_binding(binding, &wanted);
             return create_or_change(registry, &resource, &namespace, object, complete).await;

@@ -3,7 +3,7 @@
 
 use crate::{
     harness::{PATIENCE, Server, options},
-    peers::{Authority, Https, Peer},
+    peers::{Authority, Https, Pair, Peer},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle::{OidcOptions, Options, RunError};
@@ -49,7 +49,7 @@ async fn certificates_of_the_files_authorities_are_believed() {
     .await;
     let address = server.address();
     let (by_old, by_new) = (old.client("jane", "a"), new.client("joe", "a"));
-    let who = async |pair| Peer { pair, ..Peer::default() }.who(address, "").await;
+    let who = async |pair: Option<&Pair>| Peer { pair, ..Peer::default() }.who(address, "").await;
     assert_eq!(who(Some(&by_old)).await.as_deref(), Some("jane"));
     assert_eq!(who(None).await.as_deref(), Some("system:anonymous"));
     assert_eq!(who(Some(&old.client("root", "system:masters"))).await.as_deref(), Some("(administrator)"));
@@ -103,7 +103,9 @@ async fn front_proxies_are_believed_and_nobody_else() {
     let address = server.address();
     let admin = "X-Remote-User: admin\r\nX-Remote-Group: system:masters\r\n";
     let odd = "x-remote-user: admin\r\nX-REMOTE-GROUP: system:masters\r\nX-Remote-Group: a\r\n";
-    let who = async |pair, headers: &str| Peer { pair, ..Peer::default() }.who(address, headers).await;
+    let who = async |pair: Option<&Pair>, headers: &str| {
+        Peer { pair, ..Peer::default() }.who(address, headers).await
+    };
     let (proxy, client) = (proxies.client("proxy", "a"), clients.client("jane", "a"));
     assert_eq!(who(Some(&proxy), "X-Remote-User: jane\r\n").await.as_deref(), Some("jane"));
     assert_eq!(who(Some(&proxy), admin).await.as_deref(), Some("(administrator)"));

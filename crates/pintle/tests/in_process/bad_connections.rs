@@ -13,6 +13,7 @@ async fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.raw(Identity::Admin).await;
     // The server may have closed before all of it is sent.
     stream.write_all(bytes).await.ok();
+    stream.flush().await.ok();
     let mut answer = Vec::new();
     // Neither may it close in order: what was not read by the server breaks the connection.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
@@ -133,5 +134,61 @@ async fn a_client_that_never_shakes_hands_is_cut_off() {
     tokio::time::resume();
     assert!((Duration::from_secs(5)..Duration::from_secs(30)).contains(&took), "{took:?}");
     server.assert_lives().await;
+    server.stop().await;
+}
+
+/// Sends the head of a request, then its body in pieces, and gives the status and whether the connection is usable.
+async fn send_in_pieces(server: &Server, head: &str, pieces: &[&[u8]]) -> (String, bool) {
+    let mut stream = server.raw(Identity::Admin).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for piece in pieces {
+        stream.flush().await.unwrap();
+        // The server has every chance to answer, and to close.
+        tokio::task::yield_now().await;
+        stream.write_all(piece).await.unwrap();
+    }
+    let mut buffer = vec![0; 64 * 1024];
+    let read = timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+    let status = String::from_utf8_lossy(&buffer[..read]).split(' ').nth(1).unwrap_or_default().to_owned();
+    let again = "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let mut rest = Vec::new();
+    let is_usable = stream.write_all(again.as_bytes()).await.is_ok()
+        && timeout(PATIENCE, stream.read_to_end(&mut rest)).await.unwrap().is_ok();
+    (status, is_usable && String::from_utf8_lossy(&rest).contains("gitVersion"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_a_body_that_nobody_wants_gets_the_answer_all_the_same() {
+    let server = Server::start().await;
+    let piece = vec![b'x'; 64 * 1024];
+    let pieces: Vec<&[u8]> = vec![&piece; 16];
+    let length = piece.len() * pieces.len();
+    for (method, path, status) in [
+        ("PATCH", "/api/v1/namespaces/default/configmaps", "405"),
+        ("PUT", "/apis/apps/v1/deployments", "405"),
+        ("PATCH", "/apis/nope.io/v1/things", "404"),
+        ("POST", "/version", "405"),
+    ] {
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        for _ in 0..5 {
+            assert_eq!(send_in_pieces(&server, &head, &pieces).await, (status.to_owned(), true), "{head}");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_holds_an_answer_up_for_a_moment_only() {
+    let server = Server::start().await;
+    let started = Instant::now();
+    let head = b"PATCH /apis/nope.io/v1/things HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc";
+    let answer = exchange(&server, head).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(started.elapsed() < PATIENCE);
+    // A client that asks whether it may send is not asked to.
+    let asking =
+        b"PATCH /apis/nope.io/v1/things HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
+    let answer = exchange(&server, asking).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     server.stop().await;
 }

@@ -10,7 +10,10 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 async fn start(dir: &Path) -> Server {
     let mut options = options(dir);
     options.storage_backend = StorageBackend::Embedded;
-    Server::start_in(options).await
+    let server = Server::start_in(options).await;
+    // What the server registers of itself is written.
+    until_health(&server, "/readyz", 200).await;
+    server
 }
 
 async fn create(server: &Server, name: &str) -> (u16, String) {

@@ -87,6 +87,7 @@ fn world(limit: u64) -> World {
         authenticator: Arc::new(ByName),
         request_headers: Default::default(),
         transport: Default::default(),
+        auditor: None,
         authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
         flow_control: Some(flow_control.clone()),

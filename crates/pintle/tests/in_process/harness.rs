@@ -72,6 +72,11 @@ impl Server {
         Server { running: Some(running), address, kubeconfig, client, dir: None }
     }
 
+    /// The data directory of a server that [`Server::start_with`] started.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -240,15 +245,12 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Answer {
         let body = body.into();
-        let response = match self.begin(method, path, headers, whole(body.clone())).await {
-            Ok(response) => response,
-            Err(error) if self.identity == Identity::Nobody => {
-                assert!(!error.is_timeout(), "{error}");
-                let another = Client::connect(self.address, &self.kubeconfig, self.identity).await;
-                another.begin(method, path, headers, whole(body)).await.unwrap()
-            }
-            Err(error) => panic!("{method} {path}: {error}"),
-        };
+        let mut response = self.begin(method, path, headers, whole(body.clone())).await;
+        while self.identity == Identity::Nobody && response.is_err() {
+            let another = Client::connect(self.address, &self.kubeconfig, self.identity).await;
+            response = another.begin(method, path, headers, whole(body.clone())).await;
+        }
+        let response = response.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         Answer::read(response).await
     }
 

@@ -90,7 +90,9 @@ impl Authority {
 
     pub(crate) fn server(&self, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.sign(CertificateParams::new(names).unwrap())
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
     }
 
     fn sign(&self, params: CertificateParams) -> Pair {

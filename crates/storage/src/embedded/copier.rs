@@ -1,9 +1,10 @@
 //! Copying the log into the database, beside the commits.
 //!
-//! A copy of much is made by a thread of its own, with a connection of its own, while the commit thread goes on writing
-//! to the end of the log. What was written meanwhile is copied in the same way until it is little. The commit thread
-//! copies that itself, so that all of the log is in the database for once, and SQLite starts it again from its beginning.
-//! Writers wait only for that last part; a log that grows faster than it is copied makes them wait for the rest as well.
+//! A piece of the log is copied by a thread of its own, with a connection of its own, while the commit thread goes on
+//! writing to the end of the log. Pieces are small: syncs of the journal queue behind what the disk is given for them. When
+//! the log is long enough and little was written since the last copy, the commit thread copies that itself, so that all of
+//! the log is in the database for once, and SQLite starts it again from its beginning. Writers wait only for that last part;
+//! a log that grows faster than it is copied makes them wait for the rest as well.
 //!
 //! A copy begins with a sync of the log, which nobody else syncs: what it had then is durable in the database, and the
 //! journal need not keep it any longer. So each copy begins a new segment of the journal, over the one before the last.
@@ -19,6 +20,8 @@ use std::sync::{
     mpsc::{self, Receiver, TryRecvError},
 };
 
+/// The thread copies when such a part of the log's usual length has been written.
+const PIECE: u64 = 8;
 /// The commit thread itself copies at most such a part of the log's usual length.
 const LAST_PART: u64 = 16;
 /// How much the thread gives way to others, between 0 and 19.
@@ -33,8 +36,10 @@ pub(super) struct Copier {
     log_bytes: u64,
     /// About what has been written to the log since it was begun,
     length: u64,
-    /// and since the last copy was.
+    /// and since the last copy was;
     uncopied: u64,
+    /// the next one is when that has become so much.
+    next: u64,
     /// The newest revision when the copy began.
     began: Revision,
     /// The thread's, while it does not use it.
@@ -55,8 +60,8 @@ impl Copier {
     pub(super) fn new(shared: Arc<Shared>, log_bytes: u64) -> Copier {
         // What an earlier process left in the log is copied soon.
         let length = log_bytes / 2;
-        let began = Revision(0);
-        Copier { shared, log_bytes, length, uncopied: length, began, connection: None, thread: None }
+        let (began, next) = (Revision(0), length + piece(log_bytes));
+        Copier { shared, log_bytes, length, uncopied: length, next, began, connection: None, thread: None }
     }
 
     /// How long the log may become when nobody reads for long.
@@ -79,16 +84,19 @@ impl Copier {
                 Err(TryRecvError::Empty) => return Ok(()),
                 ended => ended.ok(),
             },
-            None if self.uncopied >= self.log_bytes => return self.begin(own, journal),
+            None if self.uncopied >= self.next => return self.begin(own, journal),
             None => return Ok(()),
         };
         if !self.ended(ended, journal)? {
             return Ok(());
         }
-        if too_long || self.uncopied <= self.log_bytes / LAST_PART {
+        let long = self.length >= self.log_bytes;
+        if too_long || (long && self.uncopied <= self.log_bytes / LAST_PART) {
             self.copy_all(own, journal)
-        } else {
+        } else if long || self.uncopied >= self.next {
             self.begin(own, journal)
+        } else {
+            Ok(())
         }
     }
 
@@ -111,6 +119,7 @@ impl Copier {
             Ok(_) => {
                 self.thread = Some(receiver);
                 self.uncopied = 0;
+                self.next = piece(self.log_bytes);
                 self.began = self.shared.state.read().revision;
                 journal.seal(self.began);
                 Ok(())
@@ -147,6 +156,7 @@ impl Copier {
         if frames == copied {
             self.length = 0;
             self.uncopied = 0;
+            self.next = piece(self.log_bytes);
         } else {
             self.later();
         }
@@ -155,7 +165,7 @@ impl Copier {
 
     /// A reader still needs the log, or there was no space for a copy.
     fn later(&mut self) {
-        self.uncopied = self.log_bytes / 2;
+        self.next = self.uncopied + self.log_bytes.div_ceil(2);
     }
 
     /// Waits for a copy that is being made. What the commit thread does with the database then, it does alone.
@@ -165,6 +175,10 @@ impl Copier {
             None => Ok(()),
         }
     }
+}
+
+fn piece(log_bytes: u64) -> u64 {
+    (log_bytes / PIECE).max(1)
 }
 
 /// Lets the commit thread and the writers go first: they sleep and wake all the time, and a thread that only computes

@@ -56,12 +56,18 @@ fn a_chart_is_installed_upgraded_and_uninstalled_by_patches() -> Result {
     life_of_a_chart(&["--server-side=false"])
 }
 
-fn life_of_a_chart(how: &[&str]) -> Result {
-    let server = start()?;
-    let (helm, kubectl) = (Cli::helm(&server)?, Cli::kubectl(&server)?);
+/// Puts the chart into `./chart`.
+pub(crate) fn write_chart(helm: &Cli<'_>) -> Result {
     for (name, text) in TEMPLATES {
         helm.file(&format!("chart/{name}"), text)?;
     }
+    Ok(())
+}
+
+fn life_of_a_chart(how: &[&str]) -> Result {
+    let server = start()?;
+    let (helm, kubectl) = (Cli::helm(&server)?, Cli::kubectl(&server)?);
+    write_chart(&helm)?;
     let install = ["install", "shop", "./chart", "--namespace", "shop", "--create-namespace"];
     let installed = helm.run(&[&install, how].concat())?;
     assert!(installed.contains("STATUS: deployed"), "{installed}");

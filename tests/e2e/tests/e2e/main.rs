@@ -4,6 +4,7 @@
 
 mod authorization;
 mod bad_input;
+mod certificates;
 mod clients;
 mod crash;
 mod custom_resources;
@@ -15,10 +16,12 @@ mod kubectl;
 mod lifecycle;
 mod overload;
 mod overrides;
+mod permissions;
 mod python;
 mod secrecy;
 mod server_side_apply;
 mod several_servers;
 mod snapshot;
+mod tokens;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

@@ -148,12 +148,13 @@ impl Journal {
         let path = path(&self.directory, number);
         let salt = RandomState::new().build_hasher().finish();
         let file = DiskFile::create(&path)?;
-        let length = file.length()?;
+        let mut length = file.length()?;
         if length <= SECTOR as u64 {
             file.write(0, &SegmentHeader { number, salt, first, base: self.base }.encode())?;
             // Not to be tried again, whatever it says.
             let synced = file.sync().and_then(|()| File::open(&self.directory)?.sync_all());
             synced.map_err(io::Error::other)?;
+            length = SECTOR as u64;
         }
         Ok(Segment { number, salt, file: Some(Arc::new(file)), length, end: 0, last: 0 })
     }

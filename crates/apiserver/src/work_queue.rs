@@ -1,4 +1,4 @@
-//! A queue of names: each is in it once, and comes again later when its work has failed.
+//! The queue of a controller: each name is in it once, and comes again later when its work has failed.
 
 use parking_lot::Mutex;
 use std::{
@@ -7,8 +7,9 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
+/// A queue of names. Several workers may take from it; no two of them get the same name at a time.
 #[derive(Default)]
-pub(super) struct Queue {
+pub struct WorkQueue {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -26,8 +27,9 @@ struct State {
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
-impl Queue {
-    pub(super) fn add(&self, name: String) {
+impl WorkQueue {
+    /// Puts a name in, unless it is there already. What is being worked on comes again afterwards.
+    pub fn add(&self, name: String) {
         {
             let mut state = self.state.lock();
             if !state.queued.insert(name.clone()) {
@@ -38,8 +40,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// The next name whose turn it is.
-    pub(super) async fn next(&self) -> String {
+    /// The next name whose turn it is. Who gets it says [`WorkQueue::succeeded`] or [`WorkQueue::failed`] afterwards.
+    pub async fn next(&self) -> String {
         loop {
             let due = {
                 let mut state = self.state.lock();
@@ -71,7 +73,7 @@ impl Queue {
     }
 
     /// The work on a name is done.
-    pub(super) fn succeeded(&self, name: &str) {
+    pub fn succeeded(&self, name: &str) {
         {
             let mut state = self.state.lock();
             state.failures.remove(name);
@@ -82,7 +84,7 @@ impl Queue {
     }
 
     /// The work on a name is not done: it comes again, later from time to time.
-    pub(super) fn failed(&self, name: &str) {
+    pub fn failed(&self, name: &str) {
         {
             let mut state = self.state.lock();
             state.active.remove(name);
@@ -101,7 +103,7 @@ mod tests {
     use std::{pin::pin, task::Poll};
 
     /// The next name if there is one now.
-    async fn now(queue: &Queue) -> Option<String> {
+    async fn now(queue: &WorkQueue) -> Option<String> {
         let mut next = pin!(queue.next());
         std::future::poll_fn(|context| {
             Poll::Ready(match next.as_mut().poll(context) {
@@ -114,7 +116,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_name_is_in_the_queue_once_and_worked_on_by_one() {
-        let queue = Queue::default();
+        let queue = WorkQueue::default();
         for name in ["a", "b", "a"] {
             queue.add(name.to_owned());
         }
@@ -131,7 +133,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_fails_comes_again_later_and_later() {
-        let queue = Queue::default();
+        let queue = WorkQueue::default();
         queue.add("a".to_owned());
         assert_eq!(queue.next().await, "a");
         for delay in [5, 10, 20, 40] {

@@ -1,0 +1,203 @@
+//! Tokens for a service account
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
+
+use jiff::{Timestamp, ToSpan};
+use pintle_machinery::{
+    ErrorList, FieldError, FieldPath, GroupKind, GroupResource, GroupVersion, Status, StatusReason, Value,
+    ValueExt,
+    meta::{self, ObjectMeta},
+};
+use pintle_registry::{BoxFuture, NamedCreater, RequestContext};
+use pintle_service_account::{Binding, Reference, TokenIssuer, TokenSpec};
+use serde_json::json;
+use std::sync::Arc;
+
+const KIND: &str = "TokenRequest";
+const GROUP: &str = "authentication.k8s.io";
+/// How long a token lives when nobody says.
+const DEFAULT_SECONDS: i64 = 60 * 60;
+/// How long a token lives at least.
+const MIN_SECONDS: i64 = 10 * 60;
+/// And at most.
+const MAX_SECONDS: i64 = 1 << 32;
+
+/// Answers a request for a token.
+pub(super) struct TokenCreater(pub(super) Arc<TokenIssuer>);
+
+impl NamedCreater for TokenCreater {
+    fn create<'a>(
+        &'a self,
+        context: &'a RequestContext<'a>,
+        body: Value,
+    ) -> BoxFuture<'a, Result<Value, Status>> {
+        Box::pin(self.issue(context, body))
+    }
+
+    fn set_defaults(&self, body: &mut Value) {
+        body.set_default("spec.expirationSeconds", DEFAULT_SECONDS);
+    }
+
+    fn warnings(&self, _: &RequestContext<'_>, body: &Value) -> Vec<String> {
+        let requested = body.i64_at("spec.expirationSeconds").unwrap_or_default();
+        let shortened = self.0.max_expiration_seconds.filter(|max| requested > *max);
+        let warning = shortened
+            .map(|max| format!("requested expiration of {requested} seconds shortened to {max} seconds"));
+        warning.into_iter().collect()
+    }
+
+    /// The uid is a condition: the account is to be that one.
+    fn keeps_system_metadata(&self) -> bool {
+        true
+    }
+}
+
+impl TokenCreater {
+    async fn issue(&self, context: &RequestContext<'_>, mut request: Value) -> Result<Value, Status> {
+        let issuer = &*self.0;
+        let (name, namespace) = (context.name, context.namespace);
+        check_place(&request, "name", name, name)?;
+        check_place(&request, "namespace", namespace, name)?;
+        let accounts = GroupResource::new("", "serviceaccounts");
+        let account = context.registry.get(&accounts, namespace, name).await?;
+        let (wanted, uid) = (request.str_at("metadata.uid"), account.str_at("metadata.uid"));
+        if !wanted.is_empty() && wanted != uid {
+            let why = format!(
+                "the UID in the token request ({wanted}) does not match the UID of the service account ({uid})"
+            );
+            return Err(Status::conflict(&GroupResource::new(GROUP, KIND), name, &why));
+        }
+        let account = reference(&account);
+        let mut audiences: Vec<String> = request
+            .items_at("spec.audiences")
+            .iter()
+            .filter_map(|audience| audience.as_str().map(str::to_owned))
+            .collect();
+        if audiences.is_empty() {
+            audiences.clone_from(&issuer.audiences);
+            request.set("spec.audiences", json!(audiences));
+        }
+        request.set("metadata.name", name);
+        request.set("metadata.namespace", namespace);
+        request.set("metadata.uid", account.uid.as_str());
+        request.set("metadata.creationTimestamp", meta::format_time(context.now));
+        request.remove_at("status");
+        let requested = request.i64_at("spec.expirationSeconds").unwrap_or_default();
+        let errors = validate(requested);
+        if !errors.is_empty() {
+            return Err(Status::invalid(&GroupKind::new(GROUP, KIND), "", &errors));
+        }
+        let binding = binding(context, request.at("spec.boundObjectRef").unwrap_or(&Value::Null)).await?;
+        let expiration = issuer.expiration(requested, &binding, &audiences);
+        let spec = TokenSpec {
+            namespace,
+            service_account: &account,
+            binding: &binding,
+            audiences: &audiences,
+            expiration,
+            now: context.now,
+        };
+        let issued = issuer.issue(&spec).await;
+        let issued =
+            issued.map_err(|error| Status::internal_error(format!("failed to generate token: {error}")))?;
+        request.set("spec.expirationSeconds", expiration.told);
+        request.set("status.token", issued.token);
+        let expires: Timestamp =
+            context.now.saturating_add(expiration.told.seconds()).unwrap_or(Timestamp::MAX);
+        request.set("status.expirationTimestamp", meta::format_time(expires));
+        Ok(request)
+    }
+}
+
+/// What the body says of the account is what the path says.
+fn check_place(request: &Value, field: &str, expected: &str, name: &str) -> Result<(), Status> {
+    let told = request.str_at(&format!("metadata.{field}"));
+    if told.is_empty() || told == expected {
+        return Ok(());
+    }
+    let path = FieldPath::new("metadata").child(field);
+    let detail = format!("must match the service account {field} if specified");
+    let errors: ErrorList = vec![FieldError::invalid(&path, told, detail)];
+    Err(Status::invalid(&GroupKind::new(GROUP, KIND), name, &errors))
+}
+
+fn validate(seconds: i64) -> ErrorList {
+    let path = FieldPath::new("spec").child("expirationSeconds");
+    let mut errors = ErrorList::new();
+    if seconds < MIN_SECONDS {
+        let detail = "may not specify a duration less than 10 minutes";
+        errors.push(FieldError::invalid(&path, seconds, detail));
+    }
+    if seconds > MAX_SECONDS {
+        let detail = "may not specify a duration larger than 2^32 seconds";
+        errors.push(FieldError::invalid(&path, seconds, detail));
+    }
+    errors
+}
+
+/// The object that the token is to be bound to, as it is now.
+async fn binding(context: &RequestContext<'_>, wanted: &Value) -> Result<Binding, Status> {
+    if wanted.is_null() {
+        return Ok(Binding::None);
+    }
+    let version = GroupVersion::parse(wanted.str_at("apiVersion")).unwrap_or_default();
+    let (kind, name) = (wanted.str_at("kind"), wanted.str_at("name"));
+    let (resource, namespace) = match (version.group.as_str(), kind) {
+        ("", "Pod") => ("pods", context.namespace),
+        ("", "Secret") => ("secrets", context.namespace),
+        ("", "Node") => ("nodes", ""),
+        (group, kind) => {
+            return Err(Status::bad_request(format!(
+                "cannot bind token to object of type {group}/{}, Kind={kind}",
+                version.version
+            )));
+        }
+    };
+    let object = context.registry.get(&GroupResource::new("", resource), namespace, name).await?;
+    let bound = reference(&object);
+    let binding = match kind {
+        "Pod" => {
+            let account = context.name;
+            if object.str_at("spec.serviceAccountName") != account {
+                return Err(Status::bad_request(format!(
+                    "cannot bind token for serviceaccount \"{account}\" to pod running with different serviceaccount name."
+                )));
+            }
+            Binding::Pod(bound, node_of(context, &object).await?)
+        }
+        "Secret" => Binding::Secret(bound),
+        _ => Binding::Node(bound),
+    };
+    let (wanted, uid) = (wanted.str_at("uid"), object.str_at("metadata.uid"));
+    if !wanted.is_empty() && wanted != uid {
+        let why = format!(
+            "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have \
+             been deleted and then recreated"
+        );
+        return Err(Status::conflict(&GroupResource::new("", kind), name, &why));
+    }
+    Ok(binding)
+}
+
+/// The node that a pod runs on; only its name when there is no such node.
+async fn node_of(context: &RequestContext<'_>, pod: &Value) -> Result<Option<Reference>, Status> {
+    let name = pod.str_at("spec.nodeName");
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let nodes = GroupResource::new("", "nodes");
+    let node = match context.registry.get_cached(&nodes, "", name).await {
+        Ok(node) => Ok(node),
+        Err(_) => context.registry.get(&nodes, "", name).await,
+    };
+    match node {
+        Ok(node) => Ok(Some(reference(&node))),
+        Err(status) if status.reason == StatusReason::NotFound => {
+            Ok(Some(Reference { name: name.to_owned(), uid: String::new() }))
+        }
+        Err(status) => Err(Status::internal_error(status)),
+    }
+}
+
+fn reference(object: &Value) -> Reference {
+    Reference { name: object.name().to_owned(), uid: object.str_at("metadata.uid").to_owned() }
+}

@@ -1,0 +1,68 @@
+//! The documents by which others verify the server's tokens: `/.well-known/openid-configuration` and `/openid/v1/jwks`.
+
+use crate::openapi_endpoints::aside;
+use http::{HeaderMap, HeaderValue, Method, header};
+use pintle_apiserver::{
+    endpoints::method_not_allowed,
+    negotiation::{Accepted, Offers, accept_clauses, accepted, not_acceptable_of},
+    request::Request,
+    response::{Response, failure, json_failure, with_content_type},
+    server::PlainEndpoints,
+};
+use pintle_machinery::Status;
+use pintle_service_account::{CONFIGURATION_PATH, KEYS_PATH, OpenIdMetadata};
+
+const JSON: &str = "application/json";
+/// [RFC 7517, section 8.5.1](https://www.rfc-editor.org/rfc/rfc7517#section-8.5.1).
+const KEY_SET: &str = "application/jwk-set+json";
+
+/// Answers with the documents of an [`OpenIdMetadata`].
+pub(crate) struct OpenIdEndpoints(pub(crate) OpenIdMetadata);
+
+impl PlainEndpoints for OpenIdEndpoints {
+    fn serve(&self, request: &Request) -> Option<Response> {
+        let path = request.uri().path();
+        let is_at = |root: &str| path.strip_prefix(root).is_some_and(|rest| matches!(rest, "" | "/"));
+        let media_type = match (is_at(CONFIGURATION_PATH), is_at(KEYS_PATH)) {
+            (true, _) => JSON,
+            (_, true) => KEY_SET,
+            _ => return None,
+        };
+        if *request.method() != Method::GET {
+            return Some(json_failure(&method_not_allowed()));
+        }
+        if !accepts(request.headers(), media_type) {
+            let form = accepted(request.headers(), None, Offers::Plain).unwrap_or(Accepted::JSON);
+            return Some(failure(&not_acceptable_of(&[media_type]), &form));
+        }
+        // The first time, the server may have to make its key.
+        let document = aside(|| match media_type {
+            KEY_SET => self.0.keys(),
+            _ => self.0.configuration(),
+        });
+        let text = match document {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(%error, "the keys of service-account tokens cannot be told");
+                return Some(json_failure(&Status::internal_error("there are no keys")));
+            }
+        };
+        let mut response = with_content_type(200, media_type, text);
+        let age = format!("public, max-age={}", OpenIdMetadata::MAX_AGE_SECONDS);
+        if let Ok(age) = HeaderValue::from_str(&age) {
+            response.headers_mut().insert(header::CACHE_CONTROL, age);
+        }
+        Some(response)
+    }
+
+    fn paths(&self) -> Vec<String> {
+        [CONFIGURATION_PATH, KEYS_PATH].map(str::to_owned).into()
+    }
+}
+
+/// Whether the client takes the only form there is. A wildcard in the second half only is none.
+fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.trim().is_empty()
+        || accept_clauses(accept).iter().any(|clause| clause.name == media_type || clause.name == "*/*")
+}

@@ -1,0 +1,221 @@
+//! Service accounts' tokens, and those of nodes that join: flags and what must hold of them. Names, defaults and messages
+//! are kube-apiserver's
+//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), but that a server without any of
+//! these flags has an issuer and a key of its own.
+
+use crate::option_flags::{flag, list, set, set_list, switch};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use pintle_machinery::codec::parse_duration;
+use std::{collections::HashSet, path::PathBuf, time::Duration};
+
+/// The issuer when none is named.
+const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
+/// What a limit on the life of tokens lies between.
+const MIN_EXPIRATION: Duration = Duration::from_secs(60 * 60);
+const MAX_EXPIRATION: Duration = Duration::from_secs(1 << 32);
+/// The life that the admission of pods asks for, and the one that it gets.
+const TRANSITION: Duration = Duration::from_secs(60 * 60 + 7);
+const EXTENDED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// What the server is told of tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceAccountOptions {
+    /// Whose tokens are believed; the first issues them.
+    pub issuers: Vec<String>,
+    /// Files of keys that verify tokens.
+    pub key_files: Vec<PathBuf>,
+    /// The file of the key that signs them.
+    pub signing_key_file: Option<PathBuf>,
+    /// Where others find the keys, when not at this server.
+    pub jwks_uri: Option<String>,
+    /// How long tokens live at most; zero is for as long as is asked for.
+    pub max_token_expiration: Duration,
+    /// Whether the tokens of admitted pods live longer than they say.
+    pub extend_token_expiration: bool,
+    /// Whether the secrets of tokens that are kept in some are looked up.
+    pub lookup: bool,
+    /// The server's audiences; none are its issuers.
+    pub api_audiences: Vec<String>,
+    /// Whether secrets in `kube-system` are tokens of who joins.
+    pub enable_bootstrap_token_auth: bool,
+}
+
+impl Default for ServiceAccountOptions {
+    fn default() -> ServiceAccountOptions {
+        ServiceAccountOptions {
+            issuers: vec![DEFAULT_ISSUER.to_owned()],
+            key_files: Vec::new(),
+            signing_key_file: None,
+            jwks_uri: None,
+            max_token_expiration: Duration::ZERO,
+            extend_token_expiration: true,
+            lookup: true,
+            api_audiences: Vec::new(),
+            enable_bootstrap_token_auth: false,
+        }
+    }
+}
+
+impl ServiceAccountOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        vec![
+            flag("service-account-issuer", "NAME", "whose tokens are believed; the first issues them")
+                .action(ArgAction::Append),
+            flag("service-account-key-file", "FILE", "keys that verify tokens of service accounts")
+                .action(ArgAction::Append)
+                .value_parser(value_parser!(PathBuf)),
+            flag("service-account-signing-key-file", "FILE", "the key that signs them")
+                .value_parser(value_parser!(PathBuf)),
+            flag("service-account-jwks-uri", "URL", "where others find the keys"),
+            flag("service-account-max-token-expiration", "DURATION", "how long tokens live at most")
+                .value_parser(duration),
+            switch(
+                "service-account-extend-token-expiration",
+                "whether the tokens of admitted pods live longer than they say",
+            ),
+            switch("service-account-lookup", "whether tokens in secrets have to be there still"),
+            list("api-audiences", "NAME,…", "whom tokens for the server are for"),
+            switch("enable-bootstrap-token-auth", "whether nodes may join by tokens in kube-system"),
+        ]
+    }
+
+    /// What the command line says.
+    pub fn read(matches: &ArgMatches) -> ServiceAccountOptions {
+        let mut options = ServiceAccountOptions::default();
+        if let Some(issuers) = matches.get_many("service-account-issuer") {
+            options.issuers = issuers.cloned().collect();
+        }
+        options.key_files =
+            matches.get_many("service-account-key-file").into_iter().flatten().cloned().collect();
+        options.signing_key_file = matches.get_one("service-account-signing-key-file").cloned();
+        options.jwks_uri = matches.get_one("service-account-jwks-uri").cloned();
+        set(matches, "service-account-max-token-expiration", &mut options.max_token_expiration);
+        set(matches, "service-account-extend-token-expiration", &mut options.extend_token_expiration);
+        set(matches, "service-account-lookup", &mut options.lookup);
+        set_list(matches, "api-audiences", &mut options.api_audiences);
+        set(matches, "enable-bootstrap-token-auth", &mut options.enable_bootstrap_token_auth);
+        options
+    }
+
+    /// The audiences that the server itself is.
+    pub fn audiences(&self) -> &[String] {
+        if self.api_audiences.is_empty() { &self.issuers } else { &self.api_audiences }
+    }
+
+    /// Whether it fits together. Tells in the log of what is allowed and may surprise.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        for issuer in &self.issuers {
+            if issuer.is_empty() {
+                return Err("service-account-issuer should not be an empty string".to_owned());
+            }
+            if !seen.insert(issuer) {
+                return Err(format!("service-account-issuer {issuer:?} is already specified"));
+            }
+        }
+        if self.issuers.is_empty() {
+            return Err("service-account-issuer is a required flag".to_owned());
+        }
+        if let Some(uri) = &self.jwks_uri
+            && !uri.starts_with("https://")
+        {
+            return Err(format!("service-account-jwks-uri requires https scheme, parsed as: {uri}"));
+        }
+        let max = self.max_token_expiration;
+        if max.is_zero() {
+            return Ok(());
+        }
+        if !(MIN_EXPIRATION..=MAX_EXPIRATION).contains(&max) {
+            let limits = "must be between 1 hour and 2^32 seconds";
+            return Err(format!("the service-account-max-token-expiration {limits}"));
+        }
+        if self.extend_token_expiration && max < TRANSITION {
+            tracing::warn!(
+                "service-account-extend-token-expiration has no effect: service-account-max-token-expiration is shorter \
+                 than {} seconds",
+                TRANSITION.as_secs()
+            );
+        } else if self.extend_token_expiration && max < EXTENDED {
+            tracing::warn!(
+                "service-account-extend-token-expiration is on: tokens of admitted pods live up to {} seconds, longer than \
+                 service-account-max-token-expiration",
+                EXTENDED.as_secs()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A duration as Go writes it.
+fn duration(text: &str) -> Result<Duration, String> {
+    let nanoseconds = parse_duration(text)?;
+    u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    fn read(arguments: &[&str]) -> ServiceAccountOptions {
+        let command = Command::new("pintle").args(ServiceAccountOptions::args());
+        ServiceAccountOptions::read(&command.get_matches_from([&["pintle"], arguments].concat()))
+    }
+
+    #[test]
+    fn flags_are_those_of_kube_apiserver() {
+        assert_eq!(read(&[]), ServiceAccountOptions::default());
+        let options = read(&[
+            "--service-account-issuer=https://a",
+            "--service-account-issuer=https://b,c",
+            "--service-account-key-file=/a",
+            "--service-account-key-file=/b",
+            "--service-account-signing-key-file=/c",
+            "--service-account-jwks-uri=https://d/jwks",
+            "--service-account-max-token-expiration=48h",
+            "--service-account-extend-token-expiration=false",
+            "--service-account-lookup=0",
+            "--api-audiences=e,f",
+            "--api-audiences=g",
+            "--enable-bootstrap-token-auth",
+        ]);
+        let expected = ServiceAccountOptions {
+            issuers: vec!["https://a".to_owned(), "https://b,c".to_owned()],
+            key_files: vec!["/a".into(), "/b".into()],
+            signing_key_file: Some("/c".into()),
+            jwks_uri: Some("https://d/jwks".to_owned()),
+            max_token_expiration: Duration::from_secs(48 * 60 * 60),
+            extend_token_expiration: false,
+            lookup: false,
+            api_audiences: vec!["e".to_owned(), "f".to_owned(), "g".to_owned()],
+            enable_bootstrap_token_auth: true,
+        };
+        assert_eq!(options, expected);
+        assert_eq!(options.audiences(), ["e", "f", "g"]);
+        assert_eq!(ServiceAccountOptions::default().audiences(), [DEFAULT_ISSUER]);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_told() {
+        let check = |arguments: &[&str], expected: Result<(), &str>| {
+            assert_eq!(read(arguments).check(), expected.map_err(str::to_owned), "{arguments:?}");
+        };
+        check(&[], Ok(()));
+        check(&["--service-account-max-token-expiration=1h"], Ok(()));
+        let limits = "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds";
+        check(&["--service-account-max-token-expiration=59m"], Err(limits));
+        check(&["--service-account-issuer="], Err("service-account-issuer should not be an empty string"));
+        check(
+            &["--service-account-issuer=a", "--service-account-issuer=a"],
+            Err("service-account-issuer \"a\" is already specified"),
+        );
+        check(
+            &["--service-account-jwks-uri=http://a"],
+            Err("service-account-jwks-uri requires https scheme, parsed as: http://a"),
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! Issuing tokens (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
+
+use crate::{
+    Binding, Reference, TokenKeys, TokenKeysError,
+    claims::{Claims, Kubernetes},
+    user,
+};
+use jiff::Timestamp;
+use pintle_jwt::KeyError;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The lifetime that the admission of pods asks for. It is a number that nobody would choose, by which such requests are
+/// told from others: what runs in their pods may not know yet that tokens end.
+const TRANSITION_SECONDS: i64 = 60 * 60 + 7;
+/// How long the tokens of such pods live in truth.
+const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssueError {
+    /// There is no key to sign with.
+    #[error(transparent)]
+    Keys(#[from] TokenKeysError),
+    /// Signing failed.
+    #[error(transparent)]
+    Sign(#[from] KeyError),
+    /// The claims cannot be written.
+    #[error("the claims cannot be written: {0}")]
+    Claims(#[from] serde_json::Error),
+    /// The server shuts down.
+    #[error("the server shuts down")]
+    Stopping,
+}
+
+/// Signs tokens as one issuer.
+#[derive(Debug, Clone, Default)]
+pub struct TokenIssuer {
+    /// Who the tokens say they are by.
+    pub issuer: String,
+    /// The keys.
+    pub keys: Arc<TokenKeys>,
+    /// The audiences of the server itself, for which tokens are when nobody asks for others.
+    pub audiences: Vec<String>,
+    /// How long tokens live at most; `None` for as long as is asked for.
+    pub max_expiration_seconds: Option<i64>,
+    /// Whether tokens live longer than asked for, where the admission of pods asked.
+    pub extend_expiration: bool,
+}
+
+/// How long a token lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiration {
+    /// What the client is told, in seconds.
+    pub told: i64,
+    /// How long it is valid in truth.
+    pub valid: i64,
+    /// From when on its use is counted as that of a stale token.
+    pub warn_after: Option<i64>,
+}
+
+/// What a token is for.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenSpec<'a> {
+    /// The namespace of the account.
+    pub namespace: &'a str,
+    /// The account.
+    pub service_account: &'a Reference,
+    /// What the token is bound to.
+    pub binding: &'a Binding,
+    /// Whom it is for.
+    pub audiences: &'a [String],
+    /// How long it lives.
+    pub expiration: Expiration,
+    /// When it begins to.
+    pub now: Timestamp,
+}
+
+/// A token, and what it is called elsewhere.
+pub struct IssuedToken {
+    /// The token itself.
+    pub token: String,
+    /// Its name in audit and in the users that it makes.
+    pub credential_id: String,
+}
+
+impl TokenIssuer {
+    /// How long a token lives that is to live for `requested` seconds.
+    pub fn expiration(&self, requested: i64, binding: &Binding, audiences: &[String]) -> Expiration {
+        let told = self.max_expiration_seconds.map_or(requested, |max| requested.min(max));
+        let is_transition = self.extend_expiration
+            && told == TRANSITION_SECONDS
+            && matches!(binding, Binding::Pod(..))
+            && audiences.iter().all(|audience| self.audiences.contains(audience));
+        match is_transition {
+            true => Expiration { told, valid: EXTENDED_SECONDS, warn_after: Some(told) },
+            false => Expiration { told, valid: told, warn_after: None },
+        }
+    }
+
+    /// Signs a token. It waits while the server makes its key, once.
+    ///
+    /// # Errors
+    /// When there is no key, or it cannot be used.
+    pub async fn issue(&self, spec: &TokenSpec<'_>) -> Result<IssuedToken, IssueError> {
+        let token_id = Uuid::new_v4().to_string();
+        let claims = self.claims(spec, &token_id).to_json()?;
+        if self.keys.signing().is_none() {
+            let keys = self.keys.clone();
+            tokio::task::spawn_blocking(move || keys.ensure()).await.map_err(|_| IssueError::Stopping)??;
+        }
+        let key = self.keys.signing().ok_or(KeyError::NoPrivateKey)?;
+        let token = key.sign_token(claims.as_bytes())?;
+        Ok(IssuedToken { token, credential_id: crate::claims::credential_id(&token_id) })
+    }
+
+    fn claims(&self, spec: &TokenSpec<'_>, token_id: &str) -> Claims {
+        let mut kubernetes = Kubernetes {
+            namespace: spec.namespace.to_owned(),
+            serviceaccount: spec.service_account.clone(),
+            ..Kubernetes::default()
+        };
+        match spec.binding.clone() {
+            Binding::None => {}
+            Binding::Pod(pod, node) => (kubernetes.pod, kubernetes.node) = (Some(pod), node),
+            Binding::Secret(secret) => kubernetes.secret = Some(secret),
+            Binding::Node(node) => kubernetes.node = Some(node),
+        }
+        let now = spec.now.as_second();
+        kubernetes.warnafter = spec.expiration.warn_after.map(|seconds| now.saturating_add(seconds));
+        Claims {
+            aud: spec.audiences.to_vec(),
+            exp: Some(now.saturating_add(spec.expiration.valid)),
+            iat: Some(now),
+            iss: self.issuer.clone(),
+            jti: token_id.to_owned(),
+            kubernetes: Some(kubernetes),
+            nbf: Some(now),
+            sub: user::username(spec.namespace, &spec.service_account.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_tokens_of_admitted_pods_for_the_server_itself_are_extended() {
+        let own = vec!["own".to_owned()];
+        let issuer = |max, extend_expiration| TokenIssuer {
+            issuer: "me".to_owned(),
+            keys: Arc::new(TokenKeys::from_files(&[], None).unwrap()),
+            audiences: own.clone(),
+            max_expiration_seconds: max,
+            extend_expiration,
+        };
+        let pod = Binding::Pod(Reference::default(), None);
+        let plain = |told| Expiration { told, valid: told, warn_after: None };
+        let extended = Expiration { told: 3607, valid: EXTENDED_SECONDS, warn_after: Some(3607) };
+        let check = |issuer: TokenIssuer, requested, binding: &Binding, audiences: &[String], expected| {
+            assert_eq!(issuer.expiration(requested, binding, audiences), expected);
+        };
+        check(issuer(None, true), 3607, &pod, &own, extended);
+        check(issuer(None, true), 3600, &pod, &own, plain(3600));
+        check(issuer(None, true), 3607, &Binding::None, &own, plain(3607));
+        check(issuer(None, true), 3607, &pod, &["other".to_owned()], plain(3607));
+        check(issuer(None, true), 3607, &pod, &["own".to_owned(), "other".to_owned()], plain(3607));
+        check(issuer(None, false), 3607, &pod, &own, plain(3607));
+        check(issuer(Some(7200), true), 3607, &pod, &own, extended);
+        check(issuer(Some(3600), true), 3607, &pod, &own, plain(3600));
+        check(issuer(Some(3600), true), 86_400, &Binding::None, &own, plain(3600));
+    }
+}

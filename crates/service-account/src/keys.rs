@@ -1,0 +1,171 @@
+//! The keys of service-account tokens.
+
+use parking_lot::Mutex;
+use pintle_jwt::{KeyError, PublicKey, SigningKey, public_keys_from_pem};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenKeysError {
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file has no key in it, or no key could be made.
+    #[error("{path}: {source}")]
+    Key {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: KeyError,
+    },
+}
+
+/// The keys that sign and verify tokens. They stay what they are while the server runs.
+///
+/// A key that the server makes itself is made when it is first needed, since finding one takes longer than starting the
+/// server; from then on it is in its file.
+#[derive(Default)]
+pub struct TokenKeys {
+    loaded: OnceLock<Loaded>,
+    /// Where a key is made; held while it is.
+    generated: Option<Mutex<PathBuf>>,
+}
+
+struct Loaded {
+    verifying: Vec<PublicKey>,
+    signing: Option<SigningKey>,
+}
+
+impl TokenKeys {
+    /// These keys.
+    pub fn new(verifying: Vec<PublicKey>, signing: Option<SigningKey>) -> TokenKeys {
+        TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None }
+    }
+
+    /// The keys in files: all those that verify, and the one that signs, which verifies as well when no others are given.
+    ///
+    /// # Errors
+    /// When a file cannot be read or holds no key.
+    pub fn from_files(
+        key_files: &[PathBuf],
+        signing_key_file: Option<&Path>,
+    ) -> Result<TokenKeys, TokenKeysError> {
+        let mut verifying: Vec<PublicKey> = Vec::new();
+        for path in key_files {
+            let keys = public_keys_from_pem(&read(path)?).map_err(|source| key_error(path, source))?;
+            for key in keys {
+                if !verifying.contains(&key) {
+                    verifying.push(key);
+                }
+            }
+        }
+        let signing = match signing_key_file {
+            Some(path) => Some(SigningKey::from_pem(&read(path)?).map_err(|source| key_error(path, source))?),
+            None => None,
+        };
+        if key_files.is_empty() {
+            verifying.extend(signing.as_ref().map(|key| key.public().clone()));
+        }
+        Ok(TokenKeys::new(verifying, signing))
+    }
+
+    /// A key of the server's own in this file, which is made when it is needed and not there yet.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be used.
+    pub fn generated(path: PathBuf) -> Result<TokenKeys, TokenKeysError> {
+        let loaded = OnceLock::new();
+        match fs::read(&path) {
+            Ok(pem) => {
+                let key = SigningKey::from_pem(&pem).map_err(|source| key_error(&path, source))?;
+                let _ = loaded.set(own(key));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(file_error(&path, source)),
+        }
+        Ok(TokenKeys { loaded, generated: Some(Mutex::new(path)) })
+    }
+
+    /// The keys that may have signed a token that names this one, or all when it names none. A key that is not made yet
+    /// has signed nothing.
+    pub fn verifying(&self, key_id: &str) -> impl Iterator<Item = &PublicKey> {
+        let keys = self.loaded.get().map(|loaded| loaded.verifying.as_slice()).unwrap_or_default();
+        keys.iter().filter(move |key| key_id.is_empty() || key.id() == key_id)
+    }
+
+    /// Whether tokens can be signed.
+    pub fn can_sign(&self) -> bool {
+        self.generated.is_some() || self.loaded.get().is_some_and(|loaded| loaded.signing.is_some())
+    }
+
+    /// The key that signs, if it is there already; `None` when it has to be waited for, or there is none.
+    pub(crate) fn signing(&self) -> Option<&SigningKey> {
+        self.loaded.get()?.signing.as_ref()
+    }
+
+    /// Makes sure that the keys are there. It blocks while the server makes its own, which it does once.
+    ///
+    /// # Errors
+    /// When the key cannot be kept; the next call tries again.
+    pub fn ensure(&self) -> Result<(), TokenKeysError> {
+        let Some(path) = self.generated.as_ref().filter(|_| self.loaded.get().is_none()) else {
+            return Ok(());
+        };
+        let path = path.lock();
+        if self.loaded.get().is_some() {
+            return Ok(());
+        }
+        let (key, pem) = SigningKey::generate_rsa().map_err(|source| key_error(&path, source))?;
+        write_private(&path, pem.as_bytes()).map_err(|source| file_error(&path, source))?;
+        tracing::info!(file = %path.display(), "made a key for service-account tokens");
+        let _ = self.loaded.set(own(key));
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for TokenKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenKeys").finish_non_exhaustive()
+    }
+}
+
+fn own(key: SigningKey) -> Loaded {
+    Loaded { verifying: vec![key.public().clone()], signing: Some(key) }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TokenKeysError> {
+    fs::read(path).map_err(|source| file_error(path, source))
+}
+
+/// Writes a file that only its owner may read, wholly or not at all.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let new = path.with_extension("new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}
+
+fn file_error(path: &Path, source: io::Error) -> TokenKeysError {
+    TokenKeysError::File { path: path.display().to_string(), source }
+}
+
+fn key_error(path: &Path, source: KeyError) -> TokenKeysError {
+    TokenKeysError::Key { path: path.display().to_string(), source }
+}

@@ -1,0 +1,307 @@
+//! Verifying tokens of service accounts
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens>).
+
+use crate::{
+    ObjectGetter, ObjectKind, Reference, TokenKeys, TokenMetrics,
+    claims::{Claims, Kubernetes, LegacyClaims, issuer_of},
+    legacy::LEGACY_ISSUER,
+    objects::{AnyObject, unreadable},
+    user,
+    verified::{Kind, Verified, VerifiedTokens, digest_of},
+};
+use jiff::{SignedDuration, Timestamp};
+use pintle_auth::{
+    BoxFuture,
+    authn::{Authenticated, Authentication, InvalidCredentials, TokenAuthenticator},
+};
+use pintle_jwt::Token;
+use pintle_machinery::{Status, error_list::quote};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// By how much clocks may differ.
+const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+
+/// Who service-account tokens are judged by.
+pub struct ServiceAccountTokens {
+    config: Config,
+    verified: VerifiedTokens,
+}
+
+/// What [`ServiceAccountTokens`] judges by.
+pub struct Config {
+    /// Whose tokens are believed.
+    pub issuers: Vec<String>,
+    /// The keys that may have signed them.
+    pub keys: Arc<TokenKeys>,
+    /// The server's own audiences.
+    pub audiences: Vec<String>,
+    /// Whether the secret of a token that is kept in one is looked up.
+    pub lookup: bool,
+    /// Where objects are.
+    pub objects: Arc<dyn ObjectGetter>,
+    /// Counters.
+    pub metrics: Arc<TokenMetrics>,
+}
+
+impl ServiceAccountTokens {
+    /// A judge who has seen no token yet.
+    pub fn new(config: Config) -> ServiceAccountTokens {
+        ServiceAccountTokens { config, verified: VerifiedTokens::default() }
+    }
+
+    async fn judge(&self, text: &str, audiences: &[String]) -> Authentication {
+        let digest = digest_of(text);
+        let verified = match self.verified.get(&digest) {
+            Some(verified) => verified,
+            None => match self.verify(text)? {
+                Some(verified) => {
+                    let verified = Arc::new(verified);
+                    self.verified.put(digest, verified.clone());
+                    verified
+                }
+                None => return Ok(None),
+            },
+        };
+        let audiences = self.check_audiences(&verified.claims, audiences)?;
+        let now = Timestamp::now();
+        match &verified.kind {
+            Kind::Legacy(legacy) => {
+                legacy.validate(&self.config, &verified.claims.sub, text, now).await?;
+            }
+            Kind::Bound { account, other } => {
+                let kubernetes = verified.claims.kubernetes.as_ref();
+                let kubernetes = kubernetes.ok_or_else(|| invalid("the token names no account"))?;
+                check_times(&verified.claims, now)?;
+                self.check_bound(kubernetes, [account, other], now).await?;
+                self.count_extended(kubernetes, now);
+            }
+        }
+        Ok(Some(Authenticated { user: verified.user.clone(), audiences }))
+    }
+
+    /// Whether the token is ours at all, and signed.
+    fn verify(&self, text: &str) -> Result<Option<Verified>, InvalidCredentials> {
+        let Some(issuer) = Token::peek(text).and_then(|payload| issuer_of(&payload)) else { return Ok(None) };
+        let is_configured = self.config.issuers.contains(&issuer);
+        if !is_configured && issuer != LEGACY_ISSUER {
+            return Ok(None);
+        }
+        let Ok(token) = Token::parse(text) else { return Ok(None) };
+        let mut keys = self.config.keys.verifying(&token.key_id).peekable();
+        if keys.peek().is_none() {
+            return Err(invalid("invalid signature, no keys found"));
+        }
+        if !keys.any(|key| token.is_signed_by(key)) {
+            // In the words that clients of the reference know from its library.
+            return Err(invalid("go-jose/go-jose: error in cryptographic primitive"));
+        }
+        let unreadable = |_| invalid("the claims of the token cannot be read");
+        let claims: Claims = serde_json::from_slice(&token.payload).map_err(unreadable)?;
+        let is_legacy = issuer == LEGACY_ISSUER && !(is_configured && claims.kubernetes.is_some());
+        let (kind, user) = match is_legacy {
+            true => {
+                let legacy: LegacyClaims = serde_json::from_slice(&token.payload).map_err(unreadable)?;
+                let user = user::user(&legacy.namespace, &legacy.name, &legacy.uid, BTreeMap::new());
+                (Kind::Legacy(legacy), user)
+            }
+            false => {
+                let kubernetes = claims.kubernetes.clone().unwrap_or_default();
+                let kind = Kind::Bound { account: AtomicU64::new(0), other: AtomicU64::new(0) };
+                (kind, kubernetes.user(&claims.jti))
+            }
+        };
+        Ok(Some(Verified { claims, kind, user: Arc::new(user) }))
+    }
+
+    /// Those of the token's audiences that it is shown to.
+    fn check_audiences(
+        &self,
+        claims: &Claims,
+        shown_to: &[String],
+    ) -> Result<Vec<String>, InvalidCredentials> {
+        let own = &self.config.audiences;
+        let of_token = match claims.aud.is_empty() {
+            true => {
+                self.config.metrics.legacy.inc();
+                own
+            }
+            false => &claims.aud,
+        };
+        let shown_to = if shown_to.is_empty() { own } else { shown_to };
+        let common: Vec<String> =
+            of_token.iter().filter(|audience| shown_to.contains(audience)).cloned().collect();
+        if common.is_empty() && !own.is_empty() {
+            return Err(invalid(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                quoted(of_token),
+                quoted(shown_to)
+            )));
+        }
+        Ok(common)
+    }
+
+    /// Whether the account, and what else the token is bound to, is there and the same.
+    async fn check_bound(
+        &self,
+        kubernetes: &Kubernetes,
+        [account_seen, other_seen]: [&AtomicU64; 2],
+        now: Timestamp,
+    ) -> Result<(), InvalidCredentials> {
+        let namespace = kubernetes.namespace.as_str();
+        let account = &kubernetes.serviceaccount;
+        match self.look(ObjectKind::ServiceAccount, namespace, account, account_seen, now).await {
+            Ok(Condition::Fine) => {}
+            Ok(Condition::Gone) => {
+                let status = Status::not_found(&ObjectKind::ServiceAccount.resource(), &account.name);
+                return Err(invalid(status.message));
+            }
+            Err(status) => return Err(invalid(status.message)),
+            Ok(Condition::Another(uid)) => {
+                let claim = &account.uid;
+                return Err(invalid(format!("service account UID ({uid}) does not match claim ({claim})")));
+            }
+            Ok(Condition::Deleted) => {
+                let name = &account.name;
+                return Err(invalid(format!("service account {namespace}/{name} has been deleted")));
+            }
+        }
+        let bound = [
+            (ObjectKind::Secret, "secret", &kubernetes.secret),
+            (ObjectKind::Pod, "pod", &kubernetes.pod),
+            // The node of a pod is only told: pods do not move.
+            (ObjectKind::Node, "node", if kubernetes.pod.is_some() { &None } else { &kubernetes.node }),
+        ];
+        // No token of ours is bound to several; of such a one nothing is remembered.
+        let is_single = bound.iter().filter(|(_, _, reference)| reference.is_some()).count() == 1;
+        for (kind, name, reference) in bound {
+            let Some(reference) = reference else { continue };
+            let unseen = AtomicU64::new(0);
+            let seen = if is_single { other_seen } else { &unseen };
+            let namespace = if kind == ObjectKind::Node { "" } else { namespace };
+            match self.look(kind, namespace, reference, seen, now).await {
+                Ok(Condition::Fine) => {}
+                Ok(Condition::Another(uid)) => {
+                    let claim = &reference.uid;
+                    return Err(invalid(format!(
+                        "{name} UID ({uid}) does not match service account {name} ref claim ({claim})"
+                    )));
+                }
+                Ok(Condition::Gone | Condition::Deleted) | Err(_) => {
+                    return Err(invalid("service account token has been invalidated"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How it is with an object. Who is not in the cache, or another one there, may have been made just now.
+    async fn look(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        reference: &Reference,
+        seen: &AtomicU64,
+        now: Timestamp,
+    ) -> Result<Condition, Status> {
+        let cached = self.look_once(kind, namespace, reference, seen, now, false).await?;
+        match cached {
+            Condition::Fine | Condition::Deleted => Ok(cached),
+            Condition::Gone | Condition::Another(_) => {
+                self.look_once(kind, namespace, reference, seen, now, true).await
+            }
+        }
+    }
+
+    async fn look_once(
+        &self,
+        kind: ObjectKind,
+        namespace: &str,
+        reference: &Reference,
+        seen: &AtomicU64,
+        now: Timestamp,
+        is_consistent: bool,
+    ) -> Result<Condition, Status> {
+        let found = self.config.objects.find(kind, namespace, &reference.name, is_consistent).await?;
+        let Some(found) = found else { return Ok(Condition::Gone) };
+        if found.revision == seen.load(Ordering::Relaxed) {
+            return Ok(Condition::Fine);
+        }
+        let object: AnyObject<'_> =
+            serde_json::from_slice(&found.json).map_err(|error| unreadable(&error))?;
+        if object.metadata.uid != reference.uid {
+            return Ok(Condition::Another(object.metadata.uid.into_owned()));
+        }
+        match object.metadata.deleted_at() {
+            None => seen.store(found.revision, Ordering::Relaxed),
+            Some(deleted_at) if is_over(deleted_at, now) => return Ok(Condition::Deleted),
+            // It is going to be over without a change of the object.
+            Some(_) => {}
+        }
+        Ok(Condition::Fine)
+    }
+
+    fn count_extended(&self, kubernetes: &Kubernetes, now: Timestamp) {
+        let metrics = &self.config.metrics;
+        match kubernetes.warnafter {
+            None | Some(0) => {}
+            Some(warn_after) if now.as_second() > warn_after => metrics.stale.inc(),
+            Some(_) => metrics.valid.inc(),
+        }
+    }
+}
+
+impl TokenAuthenticator for ServiceAccountTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Authentication> {
+        Box::pin(self.judge(token, audiences))
+    }
+}
+
+/// How it is with an object that a token is bound to.
+enum Condition {
+    Fine,
+    Gone,
+    /// Another object has the name.
+    Another(String),
+    /// It is being deleted, for longer than clocks differ.
+    Deleted,
+}
+
+/// Whether an object that is to be gone at a time counts as gone.
+fn is_over(deleted_at: Timestamp, now: Timestamp) -> bool {
+    now.saturating_sub(LEEWAY).is_ok_and(|limit| deleted_at < limit)
+}
+
+fn check_times(claims: &Claims, now: Timestamp) -> Result<(), InvalidCredentials> {
+    let (now, leeway) = (now.as_second(), LEEWAY.as_secs());
+    if claims.nbf.is_some_and(|not_before| now.saturating_add(leeway) < not_before) {
+        return Err(invalid("service account token is not valid yet"));
+    }
+    // Parts of a second count: the last second of the leeway is over when it begins.
+    if claims.exp.is_some_and(|expiry| now.saturating_sub(leeway) >= expiry) {
+        return Err(invalid("service account token has expired"));
+    }
+    if claims.iat.is_some_and(|issued_at| now.saturating_add(leeway) < issued_at) {
+        return Err(invalid("service account token is issued in the future"));
+    }
+    Ok(())
+}
+
+/// A list as Go prints it with `%q`.
+fn quoted(texts: &[String]) -> String {
+    let quoted: Vec<_> = texts.iter().map(|text| quote(text)).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+pub(crate) fn invalid(why: impl Into<String>) -> InvalidCredentials {
+    InvalidCredentials(why.into())
+}

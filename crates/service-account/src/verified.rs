@@ -1,0 +1,105 @@
+//! Tokens whose signature was found to be right.
+//!
+//! Verifying a signature costs more than all else that is looked at, and is true for ever: the keys stay while the server
+//! runs. So it is remembered, by the token's digest, in a bounded map of two generations: what is used goes into the
+//! young one, and when that is full the old one is dropped. Whether a token is valid *now* is never remembered.
+
+use crate::claims::{Claims, LegacyClaims};
+use parking_lot::Mutex;
+use pintle_machinery::UserInfo;
+use ring::digest::{SHA256, digest};
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+/// How many tokens a generation has. A cluster of thousands of pods uses as many.
+const GENERATION: usize = 8192;
+
+/// A token that a key of ours signed.
+pub(crate) struct Verified {
+    pub(crate) claims: Claims,
+    pub(crate) kind: Kind,
+    /// Whose it is, if all else is right.
+    pub(crate) user: Arc<UserInfo>,
+}
+
+pub(crate) enum Kind {
+    /// Of the account, and of what else the token is bound to, the revision in which nothing was wrong with it; 0 when
+    /// there was none yet.
+    Bound { account: AtomicU64, other: AtomicU64 },
+    /// From a secret.
+    Legacy(LegacyClaims),
+}
+
+pub(crate) type Digest = [u8; 32];
+
+pub(crate) fn digest_of(token: &str) -> Digest {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
+    bytes
+}
+
+#[derive(Default)]
+pub(crate) struct VerifiedTokens {
+    generations: Mutex<Generations>,
+}
+
+#[derive(Default)]
+struct Generations {
+    young: HashMap<Digest, Arc<Verified>>,
+    old: HashMap<Digest, Arc<Verified>>,
+}
+
+impl VerifiedTokens {
+    pub(crate) fn get(&self, digest: &Digest) -> Option<Arc<Verified>> {
+        let mut generations = self.generations.lock();
+        if let Some(verified) = generations.young.get(digest) {
+            return Some(verified.clone());
+        }
+        let verified = generations.old.remove(digest)?;
+        generations.put(*digest, verified.clone());
+        Some(verified)
+    }
+
+    pub(crate) fn put(&self, digest: Digest, verified: Arc<Verified>) {
+        self.generations.lock().put(digest, verified);
+    }
+}
+
+impl Generations {
+    fn put(&mut self, digest: Digest, verified: Arc<Verified>) {
+        if self.young.len() >= GENERATION {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(digest, verified);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let tokens = VerifiedTokens::default();
+        let verified = |name: &str| {
+            let user = UserInfo { name: name.to_owned(), ..UserInfo::default() };
+            let kind = Kind::Legacy(LegacyClaims::default());
+            Arc::new(Verified { claims: Claims::default(), kind, user: Arc::new(user) })
+        };
+        let used = digest_of("used");
+        tokens.put(used, verified("used"));
+        tokens.put(digest_of("unused"), verified("unused"));
+        for round in 0..3 * GENERATION {
+            tokens.put(digest_of(&round.to_string()), verified("other"));
+            if round % 1000 == 0 {
+                assert_eq!(tokens.get(&used).unwrap().user.name, "used");
+            }
+        }
+        assert!(tokens.get(&digest_of("unused")).is_none());
+        let generations = tokens.generations.lock();
+        assert!(generations.young.len() + generations.old.len() <= 2 * GENERATION);
+    }
+}

@@ -1,0 +1,9 @@
+//! Tokens against objects that a test makes up.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod bound;
+mod keys;
+mod legacy;
+mod objects;
+mod smoke;
