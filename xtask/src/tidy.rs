@@ -66,6 +66,8 @@ mod tests {
         let manifest = read("fuzz/Cargo.toml");
         let smoke = [
             "apiextensions/tests/properties/smoke.rs",
+            "apiserver/tests/fuzz_smoke.rs",
+            "audit/tests/fuzz_smoke.rs",
             "authorization/tests/fuzz_smoke.rs",
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
@@ -98,6 +100,7 @@ mod tests {
         let targets = files("fuzz/fuzz_targets");
         for needed in [
             "abac_policies",
+            "audit_policy",
             "authorization_config",
             "cel_expression",
             "continue_token",
@@ -107,6 +110,7 @@ mod tests {
             "label_selector",
             "merge_patch",
             "protobuf_decode",
+            "request_info",
             "snapshot_read",
             "strategic_patch",
             "yaml_decode",

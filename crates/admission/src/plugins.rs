@@ -1,5 +1,8 @@
 //! The plugins that decide by themselves, without asking another process.
 
+mod certificate_approval;
+mod certificate_signing;
+mod certificate_subject_restriction;
 mod default_class;
 mod default_toleration_seconds;
 mod limit_ranger;
@@ -11,9 +14,13 @@ mod quantities;
 mod resource_quota;
 mod runtime_class;
 mod service_account;
+mod signers;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
+pub use certificate_approval::CertificateApproval;
+pub use certificate_signing::CertificateSigning;
+pub use certificate_subject_restriction::CertificateSubjectRestriction;
 pub use default_class::DefaultClass;
 pub use default_toleration_seconds::DefaultTolerationSeconds;
 pub use limit_ranger::LimitRanger;
@@ -42,6 +49,9 @@ pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
         Arc::new(StorageObjectInUseProtection),
         Arc::new(PersistentVolumeClaimResize::default()),
         Arc::new(RuntimeClass::default()),
+        Arc::new(CertificateApproval),
+        Arc::new(CertificateSigning),
+        Arc::new(CertificateSubjectRestriction),
         Arc::new(DefaultClass::ingress()),
         Arc::new(ResourceQuota::default()),
     ]

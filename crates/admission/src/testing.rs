@@ -2,7 +2,7 @@
 
 use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
 use jiff::Timestamp;
-use pintle_auth::authz::AlwaysAllow;
+use pintle_auth::authz::{AlwaysAllow, Attributes, Authorizer, Decision, Verdict};
 use pintle_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Status, UserInfo, Value, ValueExt,
     meta::ObjectMeta,
@@ -81,8 +81,39 @@ impl Registry for Objects {
     }
 }
 
+/// Lets everybody do one thing for some signers, and nothing else.
+pub(crate) struct Signers {
+    pub(crate) verb: &'static str,
+    pub(crate) names: &'static [&'static str],
+}
+
+impl Authorizer for Signers {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict> {
+        let is_allowed = (attributes.group, attributes.resource) == ("certificates.k8s.io", "signers")
+            && attributes.verb == self.verb
+            && self.names.contains(&attributes.name);
+        let decision = if is_allowed { Decision::Allow } else { Decision::NoOpinion };
+        Box::pin(ready(Verdict::new(decision)))
+    }
+}
+
 /// What a plugin makes of a request: the object it leaves, or its refusal.
 pub(crate) fn admit(
+    plugin: &dyn AdmissionPlugin,
+    objects: &Objects,
+    operation: Operation,
+    resource: &str,
+    subresource: &str,
+    object: Value,
+    old_object: Option<&Value>,
+) -> Result<Value, String> {
+    admit_with(&AlwaysAllow, plugin, objects, operation, resource, subresource, object, old_object)
+}
+
+/// As [`admit`], where not everything is allowed.
+#[expect(clippy::too_many_arguments, reason = "a request has many parts")]
+pub(crate) fn admit_with(
+    authorizer: &dyn Authorizer,
     plugin: &dyn AdmissionPlugin,
     objects: &Objects,
     operation: Operation,
@@ -94,6 +125,7 @@ pub(crate) fn admit(
     let group = match resource {
         "priorityclasses" => "scheduling.k8s.io",
         "ingresses" => "networking.k8s.io",
+        "certificatesigningrequests" => "certificates.k8s.io",
         _ => "",
     };
     let resource = GroupVersionResource::new(group, "v1", resource);
@@ -110,7 +142,7 @@ pub(crate) fn admit(
         now: Timestamp::UNIX_EPOCH,
         dry_run: false,
         registry: objects,
-        authorizer: &AlwaysAllow,
+        authorizer,
     };
     let mut request = AdmissionRequest {
         operation,

@@ -1,8 +1,11 @@
 //! The order in which groups and versions are offered.
 
+/// A group, its priority, and its versions with theirs.
+type Group = (&'static str, i64, &'static [(&'static str, i64)]);
+
 /// The group priority and the version priority of each group and version that is built in, as its automatic `APIService`
 /// has them. Groups with the higher first number come first, and within a group versions with the higher second.
-const BUILT_IN: [(&str, i64, &[(&str, i64)]); 20] = [
+const BUILT_IN: [Group; 20] = [
     ("", 18000, &[("v1", 1)]),
     ("apps", 17800, &[("v1", 15)]),
     ("events.k8s.io", 17750, &[("v1", 15), ("v1beta1", 5)]),

@@ -37,6 +37,28 @@ impl Body {
         }))
     }
 
+    /// The same body, with something to do when its last frame was taken. What does it is dropped when the body is given
+    /// up before that.
+    pub fn with_end<T, F>(self, what: T, end: fn(T) -> F) -> Body
+    where
+        T: Send + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let state = (self, Some(what));
+        Body::stream(futures_util::stream::unfold(state, move |(mut body, mut what)| async move {
+            let frame = match &mut body {
+                Body::Full(bytes) => bytes.take(),
+                Body::Stream(frames) => frames.next().await,
+            };
+            if frame.is_none()
+                && let Some(what) = what.take()
+            {
+                end(what).await;
+            }
+            frame.map(|frame| (frame, (body, what)))
+        }))
+    }
+
     /// A body of frames.
     pub fn stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body::Stream(Box::pin(frames))

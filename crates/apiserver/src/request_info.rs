@@ -55,9 +55,10 @@ impl RequestInfo {
         }
         info.is_resource_request = true;
         let mut rest = rest;
-        let mut legacy_watch = false;
-        if let ["watch", after @ ..] = rest {
-            legacy_watch = true;
+        // What old clients put before the resource instead of asking by a query or a subresource.
+        let mut verb_of_path = None;
+        if let [verb @ ("watch" | "proxy"), after @ ..] = rest {
+            verb_of_path = Some(*verb);
             rest = after;
         }
         info.verb = match *method {
@@ -70,8 +71,8 @@ impl RequestInfo {
             _ => "",
         }
         .to_owned();
-        if legacy_watch {
-            info.verb = "watch".to_owned();
+        if let Some(verb) = verb_of_path {
+            info.verb = verb.to_owned();
         }
         if let ["namespaces", namespace, after @ ..] = rest {
             info.namespace = (*namespace).to_owned();
@@ -84,7 +85,9 @@ impl RequestInfo {
         info.resource = rest.next().copied().unwrap_or_default().to_owned();
         info.name = rest.next().copied().unwrap_or_default().to_owned();
         info.is_named = !info.name.is_empty();
-        info.subresource = rest.next().copied().unwrap_or_default().to_owned();
+        if info.verb != "proxy" {
+            info.subresource = rest.next().copied().unwrap_or_default().to_owned();
+        }
         info.rest = rest.map(|part| (*part).to_owned()).collect();
         if info.name.is_empty() {
             match info.verb.as_str() {
@@ -94,7 +97,7 @@ impl RequestInfo {
                 _ => {}
             }
         }
-        if matches!(info.verb.as_str(), "list" | "watch") && info.name.is_empty() {
+        if verb_of_path.is_none() && matches!(info.verb.as_str(), "list" | "watch") && info.name.is_empty() {
             // A selector for one name makes authorization ask for that name.
             if let Some(name) = query.first("fieldSelector").and_then(name_of_selector) {
                 info.name = name;
@@ -115,7 +118,7 @@ impl RequestInfo {
 
     /// Whether the request may stay open for longer than the request timeout.
     pub fn is_long_running(&self) -> bool {
-        self.verb == "watch"
+        matches!(self.verb.as_str(), "watch" | "proxy")
             || matches!(self.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy" | "log")
     }
 
@@ -162,6 +165,13 @@ mod tests {
                 ("deletecollection", "apps", "v1", "a", "deployments", "", ""),
             ),
             ("GET", "/api/v1/watch/pods", "", ("watch", "", "v1", "", "pods", "", "")),
+            (
+                "GET",
+                "/api/v1/watch/pods",
+                "fieldSelector=metadata.name%3Dx",
+                ("watch", "", "v1", "", "pods", "", ""),
+            ),
+            ("POST", "/api/v1/proxy/namespaces/a/pods/b/c/d", "", ("proxy", "", "v1", "a", "pods", "b", "")),
             (
                 "GET",
                 "/api/v1/pods",

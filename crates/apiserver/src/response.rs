@@ -7,6 +7,7 @@ use crate::{
 };
 use http::{HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
+use std::sync::Arc;
 
 /// What every filter and handler answers.
 pub type Response = http::Response<Body>;
@@ -15,6 +16,16 @@ pub type Response = http::Response<Body>;
 /// nothing may be kept of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Served;
+
+/// The `Status` that is an answer, whatever form the answer has.
+#[derive(Clone)]
+pub(crate) struct Answered(pub(crate) Arc<Status>);
+
+impl Answered {
+    pub(crate) fn new(status: Status) -> Answered {
+        Answered(Arc::new(status))
+    }
+}
 
 /// An answer with a body of some media type.
 pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -> Response {
@@ -38,6 +49,7 @@ pub fn failure(status: &Status, accepted: &Accepted) -> Response {
     let accepted = Accepted { transform: None, ..accepted.clone() };
     let mut response =
         with_content_type(status.code, accepted.media_type.as_str(), encode_status(status, &accepted));
+    response.extensions_mut().insert(Answered::new(status.clone()));
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));

@@ -124,7 +124,8 @@ mod tests {
     fn names_are_users_and_organizations_are_groups() {
         let authority = Authority::new("ca");
         let leaf = authority.sign(&Wanted::client("jane").name(DnType::OrganizationName, "developers"));
-        let user = check(&[&Authority::new("other"), &authority], &[leaf.clone()]).unwrap().unwrap();
+        let user =
+            check(&[&Authority::new("other"), &authority], std::slice::from_ref(&leaf)).unwrap().unwrap();
         assert_eq!(user.name, "jane");
         assert_eq!(user.groups, ["developers", "system:authenticated"]);
         let credential = &user.extra["authentication.kubernetes.io/credential-id"][0];
@@ -179,7 +180,7 @@ mod tests {
         let leaf = middle.sign(&Wanted::client("jane"));
         let shown = [leaf.clone(), middle.certificate()];
         assert_eq!(check(&[&root], &shown).unwrap().unwrap().name, "jane");
-        assert!(check(&[&root], &[leaf.clone()]).is_err());
+        assert!(check(&[&root], std::slice::from_ref(&leaf)).is_err());
         assert!(check(&[&middle], &[leaf]).is_ok());
         // A client's certificate signs nobody.
         let client = root.sign_as_authority(&Wanted::client("eve"));

@@ -44,7 +44,7 @@ pub struct SigningKey {
 
 enum Material {
     Rsa(Box<RsaKeyPair>),
-    Ec(EcdsaKeyPair),
+    Ec(Box<EcdsaKeyPair>),
     P521(Box<p521::ecdsa::SigningKey>),
 }
 
@@ -131,7 +131,7 @@ impl SigningKey {
             EcdsaKeyPair::from_private_key_and_public_key(algorithm, &padded, point, &SystemRandom::new())
                 .map_err(|error| KeyError::Unusable(error.to_string()))?;
         let public = PublicKey::from_point(curve, point).ok_or(KeyError::NoPrivateKey)?;
-        Ok(SigningKey { public, material: Material::Ec(pair) })
+        Ok(SigningKey { public, material: Material::Ec(Box::new(pair)) })
     }
 
     /// The key that verifies what this one signs.

@@ -2,6 +2,7 @@
 
 use crate::{
     Options,
+    authorization::Authorization,
     auto_registration::auto_registration,
     enablement::{self, Enabled},
     flow_control::{self, FlowControlParts},
@@ -22,9 +23,7 @@ use pintle_apiserver::{
     registry::{StorageFactory, Stores},
     server::{Front, GenericApiServer, PlainEndpoints},
 };
-use pintle_auth::authz::Authorizer;
 use pintle_openapi::OpenApi;
-use pintle_rbac::Rbac;
 use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
@@ -61,9 +60,8 @@ pub(crate) fn build(
     port: u16,
     network: Arc<ServiceNetwork>,
     storage: &Arc<StorageFactory>,
-    authorizer: &Arc<dyn Authorizer>,
+    authorization: &Authorization,
     tokens: &Tokens,
-    rbac: &Arc<Rbac>,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
     let runtime = Handle::current();
@@ -81,7 +79,7 @@ pub(crate) fn build(
         event_ttl: options.event_ttl,
         token_issuer: tokens.issuer.clone(),
         token_reviewer: tokens.reviewer.clone(),
-        rbac: rbac.clone(),
+        rbac: authorization.rbac.clone(),
     };
     let mut built_in = pintle_api::resources(&config);
     built_in.extend(pintle_api::resources_off_by_default());
@@ -102,7 +100,7 @@ pub(crate) fn build(
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
                 admission: AdmissionChain::default_plugins(),
-                authorizer: authorizer.clone(),
+                authorizer: authorization.authorizer(),
                 unsafe_deletes,
                 shutdown: shutdown.clone(),
             },

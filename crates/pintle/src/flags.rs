@@ -3,8 +3,8 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides, FeatureGates,
-    Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend,
+    AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
+    FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend,
     StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
@@ -156,6 +156,7 @@ fn command() -> Command {
                 .value_parser(value_parser!(usize)),
             flag("v", "N", "how much is logged").short('v').value_parser(value_parser!(u8)),
         ])
+        .args(AuditOptions::args())
         .args(AuthorizationOptions::args())
 }
 
@@ -247,6 +248,7 @@ fn read(matches: &ArgMatches) -> Flags {
         None if !options.etcd_servers.is_empty() => StorageBackend::Etcd3,
         _ => StorageBackend::Embedded,
     };
+    options.audit = AuditOptions::read(matches);
     options.authorization = AuthorizationOptions::read(matches);
     options.authentication = AuthenticationOptions::read(matches);
     options.serving = ServingOptions::read(matches);

@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod audit_options;
 mod authentication;
 mod authentication_config;
 mod authentication_options;
@@ -33,6 +34,7 @@ mod serving_options;
 mod storage_options;
 mod tokens;
 
+pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization_options::AuthorizationOptions;
 pub use feature_gates::FeatureGates;

@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
-    AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
+    AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
     PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
@@ -137,6 +137,8 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// The same of writes.
     pub max_mutating_requests_inflight: usize,
+    /// What is told of requests, and to whom.
+    pub audit: AuditOptions,
     /// How long open requests may take when the server ends.
     pub shutdown_grace_period: Duration,
 }
@@ -186,6 +188,7 @@ impl Default for Options {
             priority_and_fairness: PriorityAndFairnessOptions::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }
     }

@@ -18,10 +18,11 @@ use pintle_apiserver::{
     filters::{ChainConfig, Handler},
     serving::{ServingConfig, serve},
 };
+use pintle_audit::{AuditMetrics, Auditor};
 use pintle_auth::TokenFileError;
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
 /// Why a server does not start.
@@ -102,6 +103,8 @@ pub struct Running {
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
     engines: Engines,
+    auditor: Option<Arc<Auditor>>,
+    shutdown_grace_period: Duration,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
 }
 
@@ -143,6 +146,10 @@ impl Running {
             Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
             Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
         }
+        // All requests are answered, so that nothing more is to be told.
+        if let Some(auditor) = self.auditor {
+            auditor.shutdown(self.shutdown_grace_period).await;
+        }
         for task in self.background {
             // Background work hears of the stop by the same channel.
             if let Err(error) = task.await {
@@ -164,6 +171,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
+    let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
+    let auditor = options.audit.auditor(&audit_metrics)?;
     let certificates = Certificates::load_or_make(&options, network.api_server_address())?;
     let tokens = Tokens::load(&options)?;
     let secure_serving = Arc::new(SecureServing::load(&options, &certificates)?);
@@ -180,13 +189,13 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let (stop, stopping) = watch::channel(false);
     let factory = storage_factory(&options, &engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let authorizer = authorization.authorizer();
-    let rbac = &authorization.rbac;
     let chain =
-        chain::build(&options, address.port(), network, &factory, &authorizer, &tokens, rbac, &stopping)?;
+        chain::build(&options, address.port(), network, &factory, &authorization, &tokens, &stopping)?;
     let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
+    let registered = chain.metrics.register(audit_metrics.collectors());
+    registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     engines.watch(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
@@ -204,10 +213,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     tokens.reviewer.set_authenticator(authentication.tokens);
     let handler = chain.server.clone().into_handler(ChainConfig {
         metrics: chain.metrics.clone(),
+        auditor: auditor.clone(),
         authenticator: authentication.authenticator,
         request_headers: authentication.request_headers,
         transport,
-        authorizer,
+        authorizer: authorization.authorizer(),
         request_timeout: options.request_timeout,
         flow_control: chain.flow_control.as_ref().map(|parts| parts.flow_control.clone()),
         max_requests_in_flight: options.max_requests_inflight,
@@ -228,7 +238,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         })
         .await?;
     // The first request is judged by the roles that were just made.
-    rbac.catch_up().await;
+    authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     if let Some(parts) = &chain.flow_control {
         background.extend(parts.start(&stopping).await?);
@@ -272,6 +282,8 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         serving,
         background,
         engines,
+        auditor,
+        shutdown_grace_period: options.shutdown_grace_period,
         stores: chain.all_stores,
     })
 }

@@ -26,7 +26,11 @@ fn role() -> Vec<PolicyRule> {
 fn binding(number: usize) -> RoleBinding {
     let subject = |kind: &str, name: String| Subject { kind: kind.to_owned(), name, ..Subject::default() };
     RoleBinding {
-        namespace: if number % 10 == 0 { "".into() } else { format!("namespace-{}", number % 500).into() },
+        namespace: if number.is_multiple_of(10) {
+            "".into()
+        } else {
+            format!("namespace-{}", number % 500).into()
+        },
         name: format!("binding-{number}").into(),
         role_ref: RoleRef { kind: "ClusterRole".to_owned(), name: "edit".to_owned() },
         subjects: vec![

@@ -1,6 +1,7 @@
 //! Requests for certificates.
 
 mod pem;
+mod signature;
 mod strategy;
 mod validation;
 

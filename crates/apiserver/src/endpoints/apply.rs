@@ -35,6 +35,7 @@ pub(super) async fn apply(
     let encoder = encoder(exchange)?;
     let options = WriteOptions::parse_apply(exchange.query.pairs())?;
     let body = body.read().await?;
+    exchange.note_patch(&body);
     let config = Configuration::parse(&body)?;
     let kind = exchange.resource.resource.group_version_kind();
     let store = exchange.store()?;

@@ -28,6 +28,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let kind = resource.group_version_kind();
     let schema = exchange.resource.schema.get();
     let object = decode(exchange, &body, &kind, schema, options.field_validation)?;
+    exchange.note_object(&object);
     let mut object = exchange.resource.to_storage(object);
     prepare(exchange, &mut object)?;
     dedup_owner_references(exchange, &mut object);

@@ -217,22 +217,7 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
     };
     if !kind.is_empty() && kind != wanted.kind {
         let found = version.with_kind(kind);
-        let known =
-            pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
-        let why = match known {
-            true => format!(
-                "converting ({}.{}) to ({}.{}): unknown conversion",
-                version.version,
-                found.kind,
-                internal_package(&wanted.group),
-                wanted.kind
-            ),
-            false => format!(
-                "no kind \"{}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                found.kind
-            ),
-        };
-        return Err(cannot_be_handled(&found, wanted, &why));
+        return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted)));
     }
     if version != wanted_version {
         return Err(Status::bad_request(format!(
@@ -240,6 +225,25 @@ fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionK
         )));
     }
     Ok(())
+}
+
+/// Why an object of a kind is none of another one.
+pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) -> String {
+    let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
+    match known {
+        true => format!(
+            "converting ({}.{}) to ({}.{}): unknown conversion",
+            found.version,
+            found.kind,
+            internal_package(&wanted.group),
+            wanted.kind
+        ),
+        false => format!(
+            "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+            found.kind,
+            found.group_version()
+        ),
+    }
 }
 
 /// The name of the package of a group's internal types, which clients see in one message.

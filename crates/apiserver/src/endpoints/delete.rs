@@ -9,12 +9,12 @@ use crate::{
     body::RequestBody,
     endpoints::encoding::{encode_status, encode_status_with_code},
     negotiation::Accepted,
-    response::{Response, with_content_type},
+    response::{Answered, Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{
-    GroupVersionKind, Status, StatusDetails, Value,
+    GroupVersionKind, Status, StatusDetails, Value, ValueExt,
     options::{FieldValidation, delete_options_from},
 };
 use pintle_registry::DeleteOptions;
@@ -48,11 +48,10 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
         return Ok(with_content_type(code, content_type, encoder.tree_answer(tree)?));
     }
     let accepted = Accepted { transform: None, ..encoder.accepted };
-    Ok(with_content_type(
-        code,
-        content_type,
-        encode_status(&deleted.status(&exchange.resource.resource.group_resource()), &accepted),
-    ))
+    let status = deleted.status(&exchange.resource.resource.group_resource());
+    let mut response = with_content_type(code, content_type, encode_status(&status, &accepted));
+    response.extensions_mut().insert(Answered::new(status));
+    Ok(response)
 }
 
 /// Serves a DELETE of an object that cannot be read, to those who may do that beyond deleting it.
@@ -79,8 +78,11 @@ async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Resul
         ..StatusDetails::default()
     };
     let accepted = Accepted { transform: None, ..accepted };
-    let body = encode_status_with_code(&Status::success(Some(details)), &accepted);
-    Ok(with_content_type(200, accepted.media_type.as_str(), body))
+    let status = Status::success(Some(details));
+    let body = encode_status_with_code(&status, &accepted);
+    let mut response = with_content_type(200, accepted.media_type.as_str(), body);
+    response.extensions_mut().insert(Answered::new(status));
+    Ok(response)
 }
 
 /// What a delete asks for: in the body, or else in the query.
@@ -93,7 +95,14 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             let schema = Schema::builtin()
                 .by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.DeleteOptions")
                 .ok_or_else(Status::no_such_resource)?;
-            decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?
+            let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
+            if exchange.audit.is_some() {
+                let mut noted = tree.clone();
+                // The reference tells of its internal version here, whatever the client's.
+                noted.set("apiVersion", "meta.k8s.io/__internal");
+                exchange.note_body(&noted, schema);
+            }
+            tree
         }
     };
     delete_options_from(&tree, exchange.query.pairs(), exchange.server.unsafe_deletes)

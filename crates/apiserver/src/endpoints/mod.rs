@@ -9,6 +9,7 @@ pub mod encoding;
 mod get;
 mod list;
 mod patch;
+mod patched_text;
 mod scale;
 mod selection;
 mod subresource;
@@ -28,11 +29,14 @@ use crate::{
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
 use pintle_admission::{AdmissionChain, AdmissionRequest, Operation};
+use pintle_audit::AuditContext;
 use pintle_auth::authz::Authorizer;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, GroupVersionResource, Status, StatusReason, UserInfo, Value,
+    codec::{json, yaml},
 };
 use pintle_registry::{Backing, RequestContext, Resource, SubresourceKind, Verb};
+use pintle_schema::{SchemaRef, default_by_schema};
 use std::{
     borrow::Cow,
     sync::{Arc, OnceLock},
@@ -68,6 +72,8 @@ pub(crate) struct Exchange<'a> {
     warnings: Warnings,
     /// What flow control wants to hear of a watch.
     watch_ticket: Option<Arc<WatchTicket>>,
+    /// What is told of the request, if anything is.
+    audit: Option<Arc<AuditContext>>,
 }
 
 impl Exchange<'_> {
@@ -95,6 +101,49 @@ impl Exchange<'_> {
             dry_run,
             registry: &*self.server.stores,
             authorizer: &*self.server.authorizer,
+        }
+    }
+
+    /// Notes the object of the request, with its defaults, for those who are told of it.
+    fn note_object(&self, object: &Value) {
+        let Some(audit) = &self.audit else { return };
+        audit.set_request_object(object, || {
+            let mut object = self.resource.to_storage(object.clone());
+            if let Ok(store) = self.store() {
+                store.set_defaults(&mut object);
+            }
+            Some(json::encode(&self.resource.from_storage(object), self.resource.schema.get()))
+        });
+    }
+
+    /// As [`Exchange::note_object`], for a body of another kind than the resource's.
+    fn note_body(&self, object: &Value, schema: SchemaRef<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.set_request_object(object, || {
+                let mut object = object.clone();
+                default_by_schema(&mut object, schema);
+                Some(json::encode(&object, schema))
+            });
+        }
+    }
+
+    /// Notes a patch, in JSON or else in YAML.
+    fn note_patch(&self, body: &[u8]) {
+        let Some(audit) = &self.audit else { return };
+        match media_type(self.headers) == apply::APPLY_PATCH {
+            true => audit
+                .set_request_patch(&yaml::to_json(body).map(|converted| converted.json).unwrap_or_default()),
+            false => audit.set_request_patch(body),
+        }
+    }
+
+    /// Notes that the resource is going to be gone one day, and when.
+    fn note_deprecation(&self) {
+        let (Some(audit), Some(text)) = (&self.audit, &self.resource.resource.deprecation) else { return };
+        audit.annotate("k8s.io/deprecated", "true");
+        let removed = text.split_once("unavailable in v").and_then(|(_, rest)| rest.split_once('+'));
+        if let Some((release, _)) = removed {
+            audit.annotate("k8s.io/removed-release", release.to_owned());
         }
     }
 
@@ -262,7 +311,9 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
             watch_ticket: parts.extensions.get().cloned(),
+            audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
         };
+        exchange.note_deprecation();
         exchange.warnings.extend(resource.resource.deprecation.clone());
         let action = action(&exchange, &parts.method);
         let is_served = action.is_ok();
@@ -380,6 +431,10 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     // Paths below `/watch` can be watched and nothing else: who was authorized to watch gets to do no more than that.
     if info.verb == "watch" && *method != Method::GET {
         return Err(method_not_allowed());
+    }
+    // Who was authorized to `proxy` by the path is not to be served by the method.
+    if info.verb == "proxy" {
+        return Err(Status::no_such_resource());
     }
     if info.verb == "watch" && !info.subresource.is_empty() {
         return Err(Status::no_such_resource());

@@ -5,7 +5,9 @@ use super::{
     Exchange,
     apply::{APPLY_PATCH, apply},
     create::{encoder, respond},
+    decode::other_kind,
     media_type,
+    patched_text::Touched,
     update::check_name,
 };
 use crate::{
@@ -17,7 +19,7 @@ use crate::{
 use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{
-    FieldError, FieldPath, GroupKind, GroupVersionKind, Status, StatusReason, Value, ValueExt,
+    FieldError, FieldPath, GroupKind, GroupVersion, GroupVersionKind, Status, StatusReason, Value, ValueExt,
     codec::{StrictProblem, json},
     options::{FieldValidation, WriteOptions},
     patch::{PatchError, Scope, json_patch, merge_patch, strategic},
@@ -154,6 +156,7 @@ pub(super) async fn patch(
     let encoder = encoder(exchange)?;
     let options = WriteOptions::parse(exchange.query.pairs(), "PatchOptions")?;
     let body = body.read().await?;
+    exchange.note_patch(&body);
     let patch = Patch::parse(exchange, &body)?;
     let kind = exchange.resource.resource.group_version_kind();
     let store = exchange.store()?;
@@ -189,14 +192,21 @@ struct PatchTransform<'a> {
 }
 
 impl PatchTransform<'_> {
-    /// 422 for a custom resource that the patch made unreadable, with all that it would have been.
+    /// 422 for an object that the patch made unreadable, with all that it would have been.
     fn invalid(&self, old: &Value, status: &Status) -> Status {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
         let why = message.strip_prefix("Invalid value: null: ").unwrap_or(message);
         let schema = self.exchange.resource.schema.get();
-        let Ok(patched) = self.patch.apply(old.clone(), schema, self.validation) else { return rejected() };
-        let text = String::from_utf8(json::encode_any(&patched)).unwrap_or_default();
+        let old = self.exchange.resource.from_storage(old.clone());
+        let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
+        let text = match self.patch.format {
+            _ if schema.is_structural() => String::from_utf8(json::encode_any(&patched)).unwrap_or_default(),
+            Format::Json => Touched::by_json_patch(&self.patch.patch).text(&patched, schema),
+            Format::Merge => Touched::by_merge_patch(&self.patch.patch).text(&patched, schema),
+            // Only texts are shown.
+            Format::Strategic => return status.clone(),
+        };
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])
     }
@@ -208,7 +218,6 @@ impl PatchTransform<'_> {
         let mut rest = resource.from_storage(old.clone());
         let scope = self.patch.scope();
         let part = scope.take(&mut rest, schema);
-        let is_custom = resource.schema.is_custom();
         let mut patched = self.patch.apply(part, schema, self.validation)?;
         // A tree holds no empty lists; one empty entry asks for the same reset.
         if !schema.is_structural()
@@ -218,9 +227,9 @@ impl PatchTransform<'_> {
         }
         let problems = self.patch.problems();
         let read = read_patched(self.exchange, patched, problems, self.kind, schema, self.validation);
-        let patched = read.map_err(|status| match is_custom && status.code == 422 {
-            true => self.invalid(old, &status),
-            false => status,
+        let patched = read.map_err(|status| match status.code {
+            422 => self.invalid(old, &status),
+            _ => status,
         })?;
         let patched = scope.put_back(rest, patched);
         check_name(&patched, &self.exchange.info.name)?;
@@ -253,16 +262,31 @@ pub(super) fn read_patched(
     let (own_kind, own_version) = (said("kind", &kind.kind), said("apiVersion", &group_version));
     let is_other =
         other(patched.str_at("kind"), &kind.kind) || other(patched.str_at("apiVersion"), &group_version);
-    if !is_custom && is_other {
-        return Err(rejected());
-    }
     let undecodable = |error: &str| {
         let mut status = Status::invalid(&kind.group_kind(), "", &vec![invalid_patch(error)]);
         status.message = format!("{} \"\" is invalid: patch: Invalid value: {error}", kind.group_kind());
         status
     };
-    let decoded = json::decode(patched.to_string().as_bytes(), schema)
-        .map_err(|error| undecodable(&error.to_string()))?;
+    if !is_custom && is_other {
+        let own = |name: &str, wanted: &str| match patched.str_at(name) {
+            "" => wanted.to_owned(),
+            own => own.to_owned(),
+        };
+        let version = own("apiVersion", &group_version);
+        let found = GroupVersion::parse(&version)
+            .ok_or_else(|| undecodable(&format!("unexpected GroupVersion string: {version}")))?;
+        return Err(undecodable(&other_kind(&found.with_kind(own("kind", &kind.kind)), kind)));
+    }
+    let text = patched.to_string();
+    let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
+        // What an object is, is read before the rest.
+        match json::type_meta(text.as_bytes()) {
+            Err(error) if !is_custom => {
+                undecodable(&format!("couldn't get version/kind; json parse error: {error}"))
+            }
+            _ => undecodable(&error.to_string()),
+        }
+    })?;
     let mut value = decoded.value;
     let mut problems = problems.to_vec();
     problems.extend(decoded.problems.iter().map(ToString::to_string));

@@ -62,6 +62,7 @@ pub(super) async fn update(exchange: &Exchange<'_>, body: RequestBody) -> Result
     let answer = Answer::new(exchange)?;
     let body = body.read().await?;
     let scale = decode(exchange, &body, &scale_kind(), scale_schema()?, options.field_validation)?;
+    exchange.note_body(&scale, scale_schema()?);
     check_name(&scale, &exchange.info.name)?;
     let change = Change::Put(scale);
     let written = write(exchange, &options, change, options.field_validation).await?;
@@ -81,6 +82,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
     };
     let answer = Answer::new(exchange)?;
     let body = body.read().await?;
+    exchange.note_patch(&body);
     let change = match is_apply {
         true => Change::Apply(Configuration::parse(&body)?),
         false => Change::Patch(Patch::parse(exchange, &body)?),

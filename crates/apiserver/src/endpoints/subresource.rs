@@ -7,7 +7,7 @@ use super::{
 use crate::{
     body::{Body, RequestBody},
     negotiation::Offers,
-    response::{Response, with_content_type},
+    response::{Answered, Response, with_content_type},
 };
 use pintle_admission::Operation;
 use pintle_machinery::{
@@ -48,6 +48,7 @@ pub(super) async fn serve(
         .ok_or_else(Status::no_such_resource)?;
     let mut object =
         decode_with_versions(exchange, &body, kind, other_versions, schema, options.field_validation)?;
+    exchange.note_body(&object, schema);
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
         if !own.is_empty() && own != exchange.info.namespace {
@@ -75,7 +76,11 @@ pub(super) async fn serve(
     let answer = creater.create(&context, object).await?;
     exchange.warnings.extend(warnings);
     let bytes = encode(&answer, answer_schema(&answer)?, &accepted)?;
-    Ok(with_content_type(201, accepted.media_type.as_str(), Body::from(bytes)))
+    let mut response = with_content_type(201, accepted.media_type.as_str(), Body::from(bytes));
+    if answer.str_at("kind") == "Status" {
+        response.extensions_mut().insert(Answered::new(Status::success(None)));
+    }
+    Ok(response)
 }
 
 /// What only the server says of an object.

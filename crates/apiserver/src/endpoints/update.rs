@@ -75,6 +75,7 @@ fn read(
     field_validation: FieldValidation,
 ) -> Result<Value, Status> {
     let object = decode(exchange, body, kind, exchange.resource.schema.get(), field_validation)?;
+    exchange.note_object(&object);
     let mut object = exchange.resource.to_storage(object);
     note_reset(exchange, body, &mut object);
     check_name(&object, &exchange.info.name)?;

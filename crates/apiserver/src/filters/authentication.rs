@@ -1,6 +1,6 @@
 //! Finds out who asks.
 
-use super::{Filter, Next, request_info::query_of};
+use super::{Filter, Next, audit, request_info::query_of};
 use crate::{
     negotiation::{self, Accepted, Offers},
     request::Request,
@@ -10,6 +10,7 @@ use crate::{
     websocket_protocol::{self, ProtocolToken},
 };
 use http::{HeaderMap, HeaderValue, Version, header};
+use pintle_audit::Auditor;
 use pintle_auth::{
     RequestHeaders,
     authn::{Authenticator, Credentials},
@@ -23,14 +24,20 @@ use std::sync::Arc;
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
+    /// Is told of requests that get no further.
+    pub(super) auditor: Option<Arc<Auditor>>,
     /// What a front proxy tells users by. Nobody behind this filter may see it.
     pub(super) request_headers: [RequestHeaders; 2],
 }
 
 impl Authentication {
     /// `own` are the headers that are configured; the standard ones are taken off as well.
-    pub(super) fn new(authenticator: Arc<dyn Authenticator>, own: RequestHeaders) -> Authentication {
-        Authentication { authenticator, request_headers: [RequestHeaders::standard(), own] }
+    pub(super) fn new(
+        authenticator: Arc<dyn Authenticator>,
+        own: RequestHeaders,
+        auditor: Option<Arc<Auditor>>,
+    ) -> Authentication {
+        Authentication { authenticator, auditor, request_headers: [RequestHeaders::standard(), own] }
     }
 }
 
@@ -65,10 +72,17 @@ impl Filter for Authentication {
             headers: request.headers(),
             path: request.uri().path(),
         };
-        let user = match self.authenticator.authenticate(&credentials).await {
-            Ok(Some(authenticated)) => authenticated.user,
-            Ok(None) => return unauthorized(&request, &"nobody is known by what the request shows"),
-            Err(error) => return unauthorized(&request, &error),
+        let found = match self.authenticator.authenticate(&credentials).await {
+            Ok(Some(authenticated)) => Ok(authenticated.user),
+            Ok(None) => Err("nobody is known by what the request shows".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let user = match found {
+            Ok(user) => user,
+            Err(why) => {
+                let refuse = || unauthorized(&request, &why);
+                return audit::refused(self.auditor.as_ref(), &request, refuse).await;
+            }
         };
         let has_extra_space = bearer == Bearer::ExtraSpace;
         // Nobody behind this filter needs the credentials, and what is not there cannot be leaked.

@@ -1,7 +1,7 @@
 //! Finds out whether they may.
 
 use super::{
-    Filter, Next,
+    Filter, Next, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -33,6 +33,7 @@ impl Filter for Authorization {
         let start = Instant::now();
         let verdict = self.authorizer.authorize(&attributes).await;
         self.metrics.authorized(&verdict, start.elapsed());
+        audit::note_verdict(&request, &verdict);
         if verdict.is_allowed() {
             return next.call(request).await;
         }

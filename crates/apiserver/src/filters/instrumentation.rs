@@ -1,4 +1,4 @@
-//! Counts and times requests, and gives each an audit id.
+//! Counts and times requests.
 
 use super::{
     Filter, Next,
@@ -9,15 +9,12 @@ use crate::{
     request::Request,
     response::{Response, Served},
 };
-use http::{HeaderName, HeaderValue};
 use prometheus::IntGauge;
 use std::{sync::Arc, time::Instant};
 
 pub(super) struct Instrumentation {
     pub(super) metrics: Arc<Metrics>,
 }
-
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Counts a request for as long as it lives, however it ends.
 struct InFlight(IntGauge);
@@ -40,10 +37,6 @@ impl Filter for Instrumentation {
         let started = Instant::now();
         let info = info_of(&request);
         let dry_run = query_of(&request).first("dryRun").is_some();
-        let audit_id = match request.headers().get(&AUDIT_ID) {
-            Some(id) if id.len() <= 64 => Some(id.clone()),
-            _ => HeaderValue::from_str(&uuid::Uuid::new_v4().to_string()).ok(),
-        };
         let in_flight = (!info.is_long_running()).then(|| InFlight::new(self.metrics.in_flight(&info)));
         let mut response = next.call(request).await;
         drop(in_flight);
@@ -66,9 +59,6 @@ impl Filter for Instrumentation {
             microseconds = took.as_micros() as u64,
             "HTTP"
         );
-        if let Some(id) = audit_id {
-            response.headers_mut().insert(AUDIT_ID, id);
-        }
         response
     }
 }

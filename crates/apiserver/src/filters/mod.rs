@@ -1,6 +1,8 @@
 //! The filter chain: what every request passes, from the outside in. [`chain`] is the list; the order is Kubernetes'
 //! (`DefaultBuildHandlerChain`).
 
+mod audit;
+mod audit_id;
 mod authentication;
 mod authorization;
 mod cors;
@@ -18,6 +20,7 @@ use crate::{metrics::Metrics, request::Request, response::Response};
 pub(crate) use authorization::authorize;
 pub use authorization::forbidden;
 use http::HeaderValue;
+use pintle_audit::Auditor;
 use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
 use regex::Regex;
@@ -27,6 +30,7 @@ use tower::{
     util::{BoxCloneSyncService, option_layer},
 };
 
+pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
 pub(crate) use priority_and_fairness::WatchTicket;
 
@@ -40,6 +44,8 @@ type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> 
 pub struct ChainConfig {
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Who is told of requests, if anybody.
+    pub auditor: Option<Arc<Auditor>>,
     /// Who asks.
     pub authenticator: Arc<dyn Authenticator>,
     /// The headers by which a front proxy tells users, beside the standard ones.
@@ -72,6 +78,8 @@ pub struct TransportFilters {
 /// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
+    let auditor = config.auditor;
+    let audit = auditor.clone().map(|auditor| FilterLayer::new(audit::Audit { auditor }));
     let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance } =
         config.transport;
     let hsts = strict_transport_security.map(|directives| FilterLayer::new(hsts::Hsts { directives }));
@@ -79,21 +87,24 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
         .then(|| FilterLayer::new(goaway::ProbabilisticGoaway { chance: goaway_chance }));
     let cors = (!cors_allowed_origins.is_empty())
         .then(|| FilterLayer::new(cors::Cors { allowed_origins: cors_allowed_origins }));
-    let authentication = authentication::Authentication::new(config.authenticator, config.request_headers);
+    let authentication =
+        authentication::Authentication::new(config.authenticator, config.request_headers, auditor.clone());
     let max_in_flight =
         config.flow_control.is_none().then(|| max_in_flight::MaxInFlight::new(limits.0, limits.1));
     let priority_and_fairness = config.flow_control.map(|flow_control| {
         priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
     });
     let service = ServiceBuilder::new()
+        .layer(FilterLayer::new(audit_id::AuditId))
         .layer(FilterLayer::new(panic_recovery::PanicRecovery))
         .layer(FilterLayer::new(request_info::ReadRequestInfo))
         .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics.clone() }))
         .layer(option_layer(hsts))
         .layer(option_layer(goaway))
-        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout }))
+        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout, auditor }))
         .layer(option_layer(cors))
         .layer(FilterLayer::new(authentication))
+        .layer(option_layer(audit))
         .layer(FilterLayer::new(impersonation::Impersonation::new(
             config.authorizer.clone(),
             config.metrics.clone(),

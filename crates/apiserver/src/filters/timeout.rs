@@ -4,7 +4,7 @@
 //! object that is not stored yet, such as an address, and has to keep them or give them back.
 
 use super::{
-    Filter, Next,
+    Filter, Next, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     response::{Response, json_failure},
 };
 use http::Method;
+use pintle_audit::Auditor;
 use pintle_machinery::{Status, codec::parse_duration};
 use std::{
     panic::resume_unwind,
@@ -22,6 +23,8 @@ use tokio::sync::watch;
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
+    /// Is told of requests that get no further.
+    pub(super) auditor: Option<Arc<Auditor>>,
 }
 
 /// When a request has to be answered; on every request that is not long-running.
@@ -31,6 +34,13 @@ pub(super) struct RequestDeadline {
     pub(super) received: Instant,
     /// How long it may take from then on.
     pub(super) limit: Duration,
+}
+
+impl RequestDeadline {
+    /// The moment.
+    pub(super) fn at(self) -> Instant {
+        self.received + self.limit
+    }
 }
 
 impl Filter for RequestTimeout {
@@ -46,10 +56,10 @@ impl Filter for RequestTimeout {
                     limit = limit.min(Duration::from_nanos(nanoseconds.unsigned_abs()));
                 }
                 Ok(_) => {}
-                Err(_) => {
-                    return json_failure(&Status::bad_request(
-                        "invalid timeout specified in the request URL",
-                    ));
+                Err(error) => {
+                    let why = format!("invalid timeout specified in the request URL - {error}");
+                    let refuse = || json_failure(&Status::bad_request(why));
+                    return audit::refused(self.auditor.as_ref(), &request, refuse).await;
                 }
             }
         }

@@ -12,7 +12,7 @@ mod unread;
 
 use crate::{
     body::Body,
-    filters::{Handler, PeerCertificates},
+    filters::{Handler, PeerCertificates, RemoteAddress},
     response::Response,
 };
 use connection::{End, Tracked};
@@ -75,9 +75,9 @@ pub async fn serve(
     // Each connection holds a receiver until it is closed.
     let (drain, draining) = watch::channel(false);
     loop {
-        let stream = tokio::select! {
+        let (stream, remote) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok((stream, remote)) => (stream, RemoteAddress(remote)),
                 Err(error) => {
                     // Out of file descriptors, or a client that went away: others are served on.
                     tracing::warn!(%error, "accept failed");
@@ -90,7 +90,7 @@ pub async fn serve(
         let acceptor = TlsAcceptor::from(config.tls.current());
         let (handler, draining) = (handler.clone(), draining.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, acceptor, handler, max_streams, draining).await {
+            if let Err(error) = connection(stream, remote, acceptor, handler, max_streams, draining).await {
                 tracing::debug!(error, "connection ended");
             }
         });
@@ -112,6 +112,7 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
 
 async fn connection(
     stream: TcpStream,
+    remote: RemoteAddress,
     acceptor: TlsAcceptor,
     handler: Handler,
     max_streams: u32,
@@ -131,7 +132,8 @@ async fn connection(
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
         let (certificates, tracked) = (certificates.clone(), tracked.clone());
-        let answer = unread::answer(handler.clone(), request, |request| {
+        let answer = unread::answer(handler.clone(), request, move |request| {
+            request.extensions_mut().insert(remote);
             if let Some(certificates) = certificates {
                 request.extensions_mut().insert(certificates);
             }

@@ -13,6 +13,7 @@ async fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.raw(Identity::Admin).await;
     // The server may have closed before all of it is sent.
     stream.write_all(bytes).await.ok();
+    stream.flush().await.ok();
     let mut answer = Vec::new();
     // Neither may it close in order: what was not read by the server breaks the connection.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();

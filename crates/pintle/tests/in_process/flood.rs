@@ -85,6 +85,9 @@ fn world(limit: u64) -> World {
     let config = ChainConfig {
         metrics: Arc::new(Metrics::new().unwrap()),
         authenticator: Arc::new(ByName),
+        request_headers: Default::default(),
+        transport: Default::default(),
+        auditor: None,
         authorizer: Arc::new(AlwaysAllow),
         request_timeout: Duration::from_secs(60),
         flow_control: Some(flow_control.clone()),

@@ -72,6 +72,11 @@ impl Server {
         Server { running: Some(running), address, kubeconfig, client, dir: None }
     }
 
+    /// The data directory of a server that [`Server::start_with`] started.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.as_ref().unwrap().path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

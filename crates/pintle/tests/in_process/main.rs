@@ -12,6 +12,7 @@ mod peers;
 
 mod api_services;
 mod apply;
+mod audit;
 mod authentication;
 mod authorization;
 mod bad_connections;

@@ -46,6 +46,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
         }
     });
     let config = ChainConfig {
+        auditor: None,
         metrics: Arc::new(Metrics::new().unwrap()),
         authenticator: Arc::new(ByName),
         request_headers: Default::default(),

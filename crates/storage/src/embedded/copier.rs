@@ -137,6 +137,8 @@ impl Copier {
         self.connection = Some(connection);
         let Copied { frames, copied } = copied.inspect_err(|_| self.later())?;
         journal.synced(self.began);
+        // How much it was is told by nobody before.
+        self.length = self.uncopied + frames * u64::from(row::PAGE_SIZE);
         // The transaction that was being written can look like a reader.
         let left = (frames - copied.min(frames)) * u64::from(row::PAGE_SIZE);
         self.uncopied += left;

@@ -4,6 +4,7 @@
 
 mod authorization;
 mod bad_input;
+mod certificates;
 mod clients;
 mod crash;
 mod custom_resources;

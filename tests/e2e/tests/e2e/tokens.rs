@@ -12,7 +12,8 @@ fn with_account() -> Result<Server> {
     let server = start()?;
     let kubectl = Cli::kubectl(&server)?;
     kubectl.run(&["create", "serviceaccount", "bot"])?;
-    kubectl.run(&["create", "rolebinding", "bot", "--clusterrole=view", "--serviceaccount=default:bot"])?;
+    kubectl.run(&["create", "role", "viewer", "--verb=get,list", "--resource=pods"])?;
+    kubectl.run(&["create", "rolebinding", "bot", "--role=viewer", "--serviceaccount=default:bot"])?;
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {serviceAccountName: bot, containers: [{name: c, \
                image: example.com/c}]}\n";
     kubectl.feed(&["apply", "-f", "-"], pod)?;

@@ -1,6 +1,7 @@
-//! The PEM blocks that requests and their answers are made of. Signatures are not checked here: a signer does, before
-//! it answers.
+//! The PEM blocks that requests and their answers are made of. Requests are signed by the key that they are for; whose the
+//! certificates of answers are, nobody asks here.
 
+use super::signature;
 use pintle_machinery::error_list::quote;
 use x509_parser::{
     certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer, prelude::X509Certificate,
@@ -9,14 +10,14 @@ use x509_parser::{
 const REQUEST: &str = "CERTIFICATE REQUEST";
 const CERTIFICATE: &str = "CERTIFICATE";
 
-/// Whether the first block is a request for a certificate.
+/// Whether the first block is a request for a certificate, and signed.
 pub(super) fn check_request(data: &[u8]) -> Result<(), String> {
     let first = Pem::iter_from_buffer(data).find_map(Result::ok).filter(|block| block.label == REQUEST);
     let Some(block) = first else {
         return Err(format!("PEM block type must be {REQUEST}"));
     };
     match X509CertificationRequest::from_der(&block.contents) {
-        Ok(([], _)) => Ok(()),
+        Ok(([], request)) => signature::check(&request),
         Ok(_) => Err("asn1: syntax error: trailing data".to_owned()),
         Err(_) => Err("x509: malformed certificate request".to_owned()),
     }

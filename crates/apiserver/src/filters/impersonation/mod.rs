@@ -11,7 +11,7 @@ mod mode_cache;
 mod modes;
 
 use super::{
-    Filter, Next,
+    Filter, Next, audit,
     authorization::{attributes_of, selectors, user_of},
     request_info::{info_of, query_of},
 };
@@ -78,8 +78,10 @@ impl Filter for Impersonation {
         let mode = outcome.as_ref().map_or("", |(_, mode)| mode.as_str());
         self.metrics.impersonation().attempted(mode, outcome.is_ok(), start.elapsed());
         match outcome {
-            Ok((user, _)) => {
-                request.extensions_mut().insert(Arc::new(user));
+            Ok((user, mode)) => {
+                let user = Arc::new(user);
+                audit::note_impersonation(&request, &user, mode.constraint());
+                request.extensions_mut().insert(user);
                 next.call(request).await
             }
             Err(status) => {

@@ -55,6 +55,14 @@ impl Mode {
         }
     }
 
+    /// The verb that lets users act so, for those who are told of it; "" where there is no other way of doing so.
+    pub(super) fn constraint(self) -> &'static str {
+        match self {
+            Mode::Legacy => "",
+            Mode::AssociatedNode | Mode::ArbitraryNode | Mode::ServiceAccount | Mode::UserInfo => self.verb(),
+        }
+    }
+
     /// The verb of who names somebody.
     fn verb(self) -> &'static str {
         match self {

@@ -1,0 +1,86 @@
+//! `CertificateSubjectRestriction`: nobody asks the signer of API clients for a certificate of `system:masters`
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificatesubjectrestriction>).
+
+use super::signers::{GROUP, REQUESTS};
+use crate::{AdmissionPlugin, AdmissionRequest, Operation};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use pintle_machinery::{Status, ValueExt, user::SYSTEM_MASTERS};
+use pintle_registry::BoxFuture;
+use std::future::ready;
+use x509_parser::{certification_request::X509CertificationRequest, pem::Pem, prelude::FromDer};
+
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
+/// The plugin.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CertificateSubjectRestriction;
+
+impl AdmissionPlugin for CertificateSubjectRestriction {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    fn handles(&self, request: &AdmissionRequest<'_>) -> bool {
+        request.operation == Operation::Create && request.is_for(GROUP, REQUESTS)
+    }
+
+    fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(ready(check(request)))
+    }
+}
+
+fn check(request: &AdmissionRequest<'_>) -> Result<(), Status> {
+    if request.object.str_at("spec.signerName") != CLIENT_SIGNER {
+        return Ok(());
+    }
+    let asks_for_masters = asks_for_masters(request.object.str_at("spec.request"));
+    match asks_for_masters.ok_or_else(|| request.forbidden("failed to parse CSR"))? {
+        false => Ok(()),
+        true => {
+            let why = format!("use of {CLIENT_SIGNER} signer with {SYSTEM_MASTERS} group is not allowed");
+            Err(request.forbidden(why))
+        }
+    }
+}
+
+/// Whether one of the organizations is that of masters; `None` when there is no telling.
+fn asks_for_masters(text: &str) -> Option<bool> {
+    let pem = STANDARD.decode(text).ok()?;
+    let block = Pem::iter_from_buffer(&pem).find_map(Result::ok)?;
+    let (_, request) = X509CertificationRequest::from_der(&block.contents).ok()?;
+    let mut organizations = request.certification_request_info.subject.iter_organization();
+    // A name in an encoding that cannot be read here may be read by others.
+    let is_masters = |name: &[u8]| name == SYSTEM_MASTERS.as_bytes();
+    Some(organizations.any(|name| match name.as_str() {
+        Ok(name) => name == SYSTEM_MASTERS,
+        Err(_) => is_masters(&name.as_slice().iter().copied().filter(|byte| *byte != 0).collect::<Vec<_>>()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Objects, admit};
+    use rcgen::{CertificateParams, DnType, KeyPair};
+    use serde_json::json;
+
+    #[test]
+    fn masters_are_made_by_other_signers_only() {
+        let ask = |signer: &str, organization: &str| {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, "jane");
+            params.distinguished_name.push(DnType::OrganizationName, organization);
+            let csr = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+            let request = STANDARD.encode(csr);
+            let object =
+                json!({"metadata": {"name": "a"}, "spec": {"signerName": signer, "request": request}});
+            let plugin = CertificateSubjectRestriction;
+            admit(&plugin, &Objects::default(), Operation::Create, REQUESTS, "", object, None).map(drop)
+        };
+        assert_eq!(ask(CLIENT_SIGNER, "devs"), Ok(()));
+        assert_eq!(ask("example.com/own", SYSTEM_MASTERS), Ok(()));
+        let refusal = "certificatesigningrequests.certificates.k8s.io \"a\" is forbidden: use of \
+                       kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
+        assert_eq!(ask(CLIENT_SIGNER, SYSTEM_MASTERS), Err(refusal.to_owned()));
+    }
+}

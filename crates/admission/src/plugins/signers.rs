@@ -1,0 +1,37 @@
+//! What users may do in the name of signers
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#authorization>).
+
+use crate::AdmissionRequest;
+use pintle_auth::authz::Attributes;
+use pintle_machinery::{Status, text::quote};
+
+pub(super) const GROUP: &str = "certificates.k8s.io";
+pub(super) const REQUESTS: &str = "certificatesigningrequests";
+
+/// Asks whether the user may do something for a signer: for this one, or for all of its domain. `what` ends the sentence that
+/// tells that they may not.
+///
+/// # Errors
+/// 403 when not.
+pub(super) async fn check(
+    request: &AdmissionRequest<'_>,
+    verb: &str,
+    signer: &str,
+    what: &str,
+) -> Result<(), Status> {
+    let domain = signer.split('/').next().unwrap_or_default();
+    let all_of_domain = format!("{domain}/*");
+    for name in [signer, &all_of_domain] {
+        let attributes = Attributes {
+            group: GROUP,
+            version: "*",
+            resource: "signers",
+            name,
+            ..Attributes::of(request.context.user, verb)
+        };
+        if request.context.authorizer.authorize(&attributes).await.is_allowed() {
+            return Ok(());
+        }
+    }
+    Err(request.forbidden(format!("user not permitted to {verb} {what} signerName {}", quote(signer))))
+}

@@ -1,0 +1,179 @@
+//! Whether a request for a certificate is signed by the key that it is for. The words are those of Go's `crypto/x509`.
+
+use p521::ecdsa::{
+    DerSignature, VerifyingKey,
+    signature::{Verifier, hazmat::PrehashVerifier},
+};
+use ring::signature::{
+    self as algorithms, ECDSA_P256_SHA256_ASN1, ECDSA_P256_SHA384_ASN1, ECDSA_P384_SHA256_ASN1,
+    ECDSA_P384_SHA384_ASN1, ED25519, UnparsedPublicKey, VerificationAlgorithm,
+};
+use sha2::{Digest, Sha256, Sha384};
+use x509_parser::{
+    certification_request::X509CertificationRequest, der_parser::Oid, signature_algorithm::SignatureAlgorithm,
+};
+
+const RSA: &str = "crypto/rsa: verification error";
+const ECDSA: &str = "x509: ECDSA verification failure";
+const EDWARDS: &str = "x509: Ed25519 verification failure";
+const UNKNOWN: &str = "x509: cannot verify signature: algorithm unimplemented";
+
+/// Checks the signature of a request.
+///
+/// # Errors
+/// Why it does not hold.
+pub(super) fn check(request: &X509CertificationRequest<'_>) -> Result<(), String> {
+    let key = &request.certification_request_info.subject_pki;
+    let key_type = key.algorithm.algorithm.to_id_string();
+    let algorithm = request.signature_algorithm.algorithm.to_id_string();
+    let signed = Signed {
+        message: request.certification_request_info.raw,
+        key: &key.subject_public_key.data,
+        signature: &request.signature_value.data,
+    };
+    let hash = match algorithm.as_str() {
+        "1.2.840.113549.1.1.10" => pss_hash(request),
+        _ => None,
+    };
+    match (algorithm.as_str(), key_type.as_str()) {
+        ("1.2.840.113549.1.1.2" | "1.2.840.113549.1.1.4", _) => {
+            let name = if algorithm.ends_with(".2") { "MD2-RSA" } else { "MD5-RSA" };
+            Err(format!("x509: cannot verify signature: insecure algorithm {name}"))
+        }
+        ("1.2.840.113549.1.1.5", RSA_KEY) => {
+            signed.verify(&algorithms::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA)
+        }
+        ("1.2.840.113549.1.1.11", RSA_KEY) => {
+            signed.verify(&algorithms::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, RSA)
+        }
+        ("1.2.840.113549.1.1.12", RSA_KEY) => signed.verify(&algorithms::RSA_PKCS1_2048_8192_SHA384, RSA),
+        ("1.2.840.113549.1.1.13", RSA_KEY) => {
+            signed.verify(&algorithms::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, RSA)
+        }
+        ("1.2.840.113549.1.1.10", RSA_KEY) => match hash {
+            Some(Hash::Sha256) => signed.verify(&algorithms::RSA_PSS_2048_8192_SHA256, RSA),
+            Some(Hash::Sha384) => signed.verify(&algorithms::RSA_PSS_2048_8192_SHA384, RSA),
+            Some(Hash::Sha512) => signed.verify(&algorithms::RSA_PSS_2048_8192_SHA512, RSA),
+            None => Err(UNKNOWN.to_owned()),
+        },
+        (algorithm, EC_KEY) if algorithm.starts_with("1.2.840.10045.4.") => {
+            let curve = key.algorithm.parameters.as_ref().and_then(|curve| curve.as_oid().ok());
+            let curve = curve.map(|curve: Oid<'_>| curve.to_id_string()).unwrap_or_default();
+            let hash = match algorithm {
+                "1.2.840.10045.4.3.2" => Hash::Sha256,
+                "1.2.840.10045.4.3.3" => Hash::Sha384,
+                "1.2.840.10045.4.3.4" => Hash::Sha512,
+                _ => return Err(UNKNOWN.to_owned()),
+            };
+            signed.verify_ecdsa(&curve, hash)
+        }
+        ("1.3.101.112", "1.3.101.112") => signed.verify(&ED25519, EDWARDS),
+        _ => Err(UNKNOWN.to_owned()),
+    }
+}
+
+const RSA_KEY: &str = "1.2.840.113549.1.1.1";
+const EC_KEY: &str = "1.2.840.10045.2.1";
+const P224: &str = "1.3.132.0.33";
+const P256: &str = "1.2.840.10045.3.1.7";
+const P384: &str = "1.3.132.0.34";
+const P521: &str = "1.3.132.0.35";
+
+#[derive(Clone, Copy)]
+enum Hash {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+fn pss_hash(request: &X509CertificationRequest<'_>) -> Option<Hash> {
+    let SignatureAlgorithm::RSASSA_PSS(parameters) =
+        SignatureAlgorithm::try_from(&request.signature_algorithm).ok()?
+    else {
+        return None;
+    };
+    match parameters.hash_algorithm_oid().to_id_string().as_str() {
+        "2.16.840.1.101.3.4.2.1" => Some(Hash::Sha256),
+        "2.16.840.1.101.3.4.2.2" => Some(Hash::Sha384),
+        "2.16.840.1.101.3.4.2.3" => Some(Hash::Sha512),
+        _ => None,
+    }
+}
+
+struct Signed<'a> {
+    message: &'a [u8],
+    key: &'a [u8],
+    signature: &'a [u8],
+}
+
+impl Signed<'_> {
+    fn verify(&self, algorithm: &'static dyn VerificationAlgorithm, failure: &str) -> Result<(), String> {
+        let key = UnparsedPublicKey::new(algorithm, self.key);
+        key.verify(self.message, self.signature).map_err(|_| failure.to_owned())
+    }
+
+    fn verify_ecdsa(&self, curve: &str, hash: Hash) -> Result<(), String> {
+        match (curve, hash) {
+            (P256, Hash::Sha256) => self.verify(&ECDSA_P256_SHA256_ASN1, ECDSA),
+            (P256, Hash::Sha384) => self.verify(&ECDSA_P256_SHA384_ASN1, ECDSA),
+            (P384, Hash::Sha256) => self.verify(&ECDSA_P384_SHA256_ASN1, ECDSA),
+            (P384, Hash::Sha384) => self.verify(&ECDSA_P384_SHA384_ASN1, ECDSA),
+            (P521, hash) => self.verify_p521(hash).ok_or_else(|| ECDSA.to_owned()),
+            (P224 | P256 | P384, _) => Err(UNKNOWN.to_owned()),
+            _ => Err("x509: unsupported elliptic curve".to_owned()),
+        }
+    }
+
+    fn verify_p521(&self, hash: Hash) -> Option<()> {
+        let key = VerifyingKey::from_sec1_bytes(self.key).ok()?;
+        let signature = DerSignature::try_from(self.signature).ok()?;
+        match hash {
+            Hash::Sha256 => key.verify_prehash(&Sha256::digest(self.message), &signature),
+            Hash::Sha384 => key.verify_prehash(&Sha384::digest(self.message), &signature),
+            Hash::Sha512 => key.verify(self.message, &signature),
+        }
+        .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pem::check_request;
+    use base64::{Engine, engine::general_purpose::STANDARD};
+
+    /// The request, and the same with one bit of its signature turned.
+    fn with_other_signature(text: &str) -> String {
+        let body: String = text.lines().filter(|line| !line.starts_with("-----")).collect();
+        let mut der = STANDARD.decode(body).unwrap();
+        // The last byte belongs to a number of the signature, or to all of it.
+        *der.last_mut().unwrap() ^= 1;
+        let mut pem = "-----BEGIN CERTIFICATE REQUEST-----\n".to_owned();
+        for line in STANDARD.encode(der).as_bytes().chunks(64) {
+            pem.push_str(std::str::from_utf8(line).unwrap());
+            pem.push('\n');
+        }
+        pem + "-----END CERTIFICATE REQUEST-----\n"
+    }
+
+    #[test]
+    fn requests_are_signed_by_their_own_keys() {
+        for (request, failure) in [
+            (include_str!("testdata/rsa-sha256.csr"), super::RSA),
+            (include_str!("testdata/rsa-sha384.csr"), super::RSA),
+            (include_str!("testdata/rsa-sha512.csr"), super::RSA),
+            (include_str!("testdata/rsa-pss.csr"), super::RSA),
+            (include_str!("testdata/p256.csr"), super::ECDSA),
+            (include_str!("testdata/p384.csr"), super::ECDSA),
+            (include_str!("testdata/p521.csr"), super::ECDSA),
+            (include_str!("testdata/ed25519.csr"), super::EDWARDS),
+        ] {
+            assert_eq!(check_request(request.as_bytes()), Ok(()));
+            assert_eq!(check_request(with_other_signature(request).as_bytes()), Err(failure.to_owned()));
+        }
+        let insecure = "x509: cannot verify signature: insecure algorithm MD5-RSA";
+        let request = include_str!("testdata/rsa-md5.csr");
+        assert_eq!(check_request(request.as_bytes()), Err(insecure.to_owned()));
+        let request = include_str!("testdata/secp256k1.csr");
+        assert_eq!(check_request(request.as_bytes()), Err("x509: unsupported elliptic curve".to_owned()));
+    }
+}

@@ -1,0 +1,317 @@
+//! Tells of requests, as the audit policy has it. Stands behind authentication, so that it knows who asks, and before
+//! everything that a user may be refused by.
+//!
+//! A request is told of when it comes in and when it is answered; the answer of a long-running one also when it begins. Where
+//! a list is sent piece by piece, it is answered when the last piece is gone. A client that leaves early ends its request,
+//! which is told of then.
+
+mod response_object;
+
+use super::{
+    Filter, Next, audit_id::Arrival, authorization::user_of, request_info::info_of, timeout::RequestDeadline,
+};
+use crate::{
+    body::Body,
+    request::Request,
+    request_info::RequestInfo,
+    response::{Answered, Response, text},
+};
+use futures_util::FutureExt;
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use pintle_audit::{
+    Attributes, AuditContext, Auditor, Level, ObjectReference, RequestMetadata, ResponseStatus, Stage,
+};
+use pintle_auth::authz::Verdict;
+use pintle_machinery::{Status, UserInfo, validation::parse_ip_sloppy};
+use std::{
+    any::Any,
+    net::{IpAddr, SocketAddr},
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::Arc,
+    time::Instant,
+};
+
+pub(super) struct Audit {
+    pub(super) auditor: Arc<Auditor>,
+}
+
+/// The address that a connection comes from; on every request of the connection.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteAddress(pub SocketAddr);
+
+impl Filter for Audit {
+    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+        let info = info_of(&request);
+        let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
+            return next.call(request).await;
+        };
+        if !context.process(Stage::RequestReceived).await {
+            self.auditor.note_rejected();
+            return internal_error(&request, "failed to store audit event");
+        }
+        let is_api = is_api(&request, &info);
+        let is_long_running = info.is_long_running();
+        request.extensions_mut().insert(context.clone());
+        let deadline = request.extensions().get::<RequestDeadline>().map(|deadline| deadline.at());
+        let mut open = Open { context: Some(context.clone()), is_long_running, is_started: false, deadline };
+        let response = match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+            Ok(response) => response,
+            Err(panic) => {
+                open.context = None;
+                context.set_response_status(&panicked(&*panic));
+                context.process_to_end(Stage::Panic).await;
+                resume_unwind(panic);
+            }
+        };
+        let response = note_response(&context, response, is_api, is_long_running).await;
+        if is_long_running {
+            context.process_to_end(Stage::ResponseStarted).await;
+            open.is_started = true;
+        }
+        if matches!(response.body(), Body::Stream(_)) {
+            return response.map(|body| body.with_end(open, Open::finish));
+        }
+        // Whether all of the answer is sent is not known; it is known that nothing is left to do for it.
+        open.finish().await;
+        response
+    }
+}
+
+/// The context of a request, if the policy has it told of.
+fn begin(
+    auditor: &Arc<Auditor>,
+    request: &Request,
+    info: &RequestInfo,
+    user: Option<Arc<UserInfo>>,
+) -> Option<Arc<AuditContext>> {
+    let attributes = Attributes {
+        user: user.as_deref(),
+        verb: &info.verb,
+        is_resource_request: info.is_resource_request,
+        api_group: &info.api_group,
+        resource: &info.resource,
+        subresource: &info.subresource,
+        namespace: &info.namespace,
+        name: &info.name,
+        path: &info.path,
+    };
+    auditor.begin(&attributes, || {
+        let headers = request.headers();
+        let arrival = request.extensions().get::<Arrival>();
+        let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let uri = request.uri();
+        RequestMetadata {
+            audit_id: arrival.map(|arrival| text(&arrival.audit_id)).unwrap_or_default(),
+            request_uri: uri.path_and_query().map_or_else(|| uri.path(), |uri| uri.as_str()).to_owned(),
+            verb: info.verb.clone(),
+            user: user.clone(),
+            source_ips: source_ips(headers, request.extensions().get::<RemoteAddress>()),
+            user_agent: headers.get(header::USER_AGENT).map(text).unwrap_or_default(),
+            object_ref: info.is_resource_request.then(|| ObjectReference {
+                resource: info.resource.clone(),
+                namespace: info.namespace.clone(),
+                name: info.name.clone(),
+                api_group: info.api_group.clone(),
+                api_version: info.api_version.clone(),
+                subresource: info.subresource.clone(),
+                ..ObjectReference::default()
+            }),
+            received: arrival.map_or_else(jiff::Timestamp::now, |arrival| arrival.received),
+        }
+    })
+}
+
+/// Tells of a request that is refused before it gets here, such as one whose sender cannot be who they say.
+pub(super) async fn refused(
+    auditor: Option<&Arc<Auditor>>,
+    request: &Request,
+    refuse: impl FnOnce() -> Response,
+) -> Response {
+    let Some(auditor) = auditor else { return refuse() };
+    let info = info_of(request);
+    let Some(context) = begin(auditor, request, &info, None) else { return refuse() };
+    let response = note_response(&context, refuse(), is_api(request, &info), false).await;
+    context.process_to_end(Stage::ResponseStarted).await;
+    response
+}
+
+/// Notes what an authorizer said of a request.
+pub(super) fn note_verdict(request: &Request, verdict: &Verdict) {
+    if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
+        let (decision, reason) = match (verdict.is_allowed(), verdict.error.is_empty()) {
+            (true, _) => (Some("allow"), verdict.reason.clone()),
+            (false, true) => (Some("forbid"), verdict.reason.clone()),
+            // Nobody has decided.
+            (false, false) => (None, "internal error".into()),
+        };
+        if let Some(decision) = decision {
+            context.annotate("authorization.k8s.io/decision", decision);
+        }
+        context.annotate("authorization.k8s.io/reason", reason);
+    }
+}
+
+/// Notes as whom a user acts, and the verb that let them with constrained impersonation, or "".
+pub(super) fn note_impersonation(request: &Request, user: &Arc<UserInfo>, constraint: &str) {
+    if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
+        context.set_impersonated_user(user.clone(), constraint);
+    }
+}
+
+/// Whether an answer can be an API object: a resource's, or discovery's.
+fn is_api(request: &Request, info: &RequestInfo) -> bool {
+    let path = request.uri().path();
+    info.is_resource_request
+        || path.starts_with("/api/")
+        || path.starts_with("/apis/")
+        || path == "/api"
+        || path == "/apis"
+}
+
+/// Notes status and object of an answer.
+async fn note_response(
+    context: &AuditContext,
+    mut response: Response,
+    is_api: bool,
+    is_long_running: bool,
+) -> Response {
+    let code = response.status().as_u16();
+    let status = response.extensions_mut().remove::<Answered>();
+    // Who cannot be answered in any form they want gets one that nobody negotiated, which is no object.
+    let is_object = is_api && code != 406;
+    if let Some(Answered(status)) = status.filter(|_| is_object) {
+        context.set_response_status(&status);
+    }
+    context.set_response_code(code);
+    let is_stream = is_long_running && matches!(response.body(), Body::Stream(_));
+    if context.level() < Level::RequestResponse || !is_object || is_stream {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let body = match body {
+        Body::Full(bytes) => bytes.unwrap_or_default(),
+        // The object has to be known as a whole to be told of.
+        stream @ Body::Stream(_) => {
+            let Ok(collected) = stream.collect().await;
+            collected.to_bytes()
+        }
+    };
+    if let Some(json) = response_object::json_of(&head.headers, &body) {
+        context.set_response_object(&json);
+    }
+    let body = if body.is_empty() { Body::empty() } else { body.into() };
+    Response::from_parts(head, body)
+}
+
+/// A request that is under way. When it is dropped before it is answered, its client is gone or its time over.
+struct Open {
+    context: Option<Arc<AuditContext>>,
+    is_long_running: bool,
+    is_started: bool,
+    deadline: Option<Instant>,
+}
+
+impl Open {
+    async fn finish(mut self) {
+        if let Some(context) = self.context.take() {
+            context.process_to_end(Stage::ResponseComplete).await;
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let Some(context) = self.context.take() else { return };
+        if !context.has_response_status() {
+            match self.deadline.filter(|deadline| Instant::now() >= *deadline) {
+                Some(_) => context.set_response_status(&Status::timeout(
+                    "request did not complete within the allotted timeout",
+                    0,
+                )),
+                None => context.set_outcome(ResponseStatus {
+                    status: "Success",
+                    message: "Connection closed early".into(),
+                    code: 200,
+                    ..ResponseStatus::default()
+                }),
+            }
+        }
+        // When the runtime ends, so do those who would be told.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        if self.is_long_running && !self.is_started {
+            drop(context.process_detached(Stage::ResponseStarted));
+        }
+        drop(context.process_detached(Stage::ResponseComplete));
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Status {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    let mut status = Status::internal_error("");
+    status.message = format!("APIServer panic'd: {text}");
+    status.details = None;
+    status
+}
+
+fn internal_error(request: &Request, why: &str) -> Response {
+    let uri = request.uri().path_and_query().map(|uri| uri.as_str()).unwrap_or_default();
+    let uri = pintle_machinery::text::quote(uri);
+    let uri = uri.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let mut response = text(500, format!("Internal Server Error: {uri}: {why}\n"));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, http::HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Where a request comes from: what proxies say, then the connection, which alone is sure.
+fn source_ips(headers: &HeaderMap, remote: Option<&RemoteAddress>) -> Vec<IpAddr> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let forwarded = text("x-forwarded-for").split(',');
+    let mut ips: Vec<IpAddr> =
+        forwarded.filter_map(|ip| parse_ip_sloppy(ip.trim())).map(|ip| ip.to_canonical()).collect();
+    if let Some(ip) = parse_ip_sloppy(text("x-real-ip")).map(|ip| ip.to_canonical())
+        && !ips.contains(&ip)
+    {
+        ips.push(ip);
+    }
+    if let Some(RemoteAddress(address)) = remote {
+        let ip = address.ip().to_canonical();
+        if ips.last() != Some(&ip) {
+            ips.push(ip);
+        }
+    }
+    ips
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_proxies_and_of_the_connection() {
+        let check = |headers: &[(&'static str, &'static str)], want: &[&str]| {
+            let headers: HeaderMap = headers
+                .iter()
+                .map(|(name, value)| {
+                    (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+                })
+                .collect();
+            let remote = RemoteAddress("[::ffff:127.0.0.1]:1234".parse().unwrap());
+            let got: Vec<String> =
+                source_ips(&headers, Some(&remote)).iter().map(ToString::to_string).collect();
+            assert_eq!(got, want);
+        };
+        check(&[], &["127.0.0.1"]);
+        check(
+            &[("x-forwarded-for", "1.2.3.4, x, 5.6.7.8"), ("x-real-ip", "9.9.9.9")],
+            &["1.2.3.4", "5.6.7.8", "9.9.9.9", "127.0.0.1"],
+        );
+        check(
+            &[("x-forwarded-for", "1.2.3.4,127.0.0.1"), ("x-real-ip", "1.2.3.4")],
+            &["1.2.3.4", "127.0.0.1"],
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! The queue of a backend that requests do not wait for.
+//!
+//! One task collects batches and hands each to a task that sends it, so that a slow receiver does not hold up the collecting
+//! at once; but so many batches may be on their way at most, and then the queue fills and events are lost. So what waits is
+//! bounded, however long the receiver is gone.
+
+use crate::{
+    AuditMetrics, BatchConfig,
+    backend::{Target, Throttle},
+};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Semaphore, mpsc, watch},
+    task::{JoinHandle, JoinSet, spawn_blocking},
+    time::{Instant, sleep_until},
+};
+
+/// How many batches may be on their way at once.
+const MAX_IN_FLIGHT: usize = 32;
+
+/// The near end of the queue.
+pub(crate) struct Batcher {
+    queue: mpsc::Sender<Bytes>,
+    stop: watch::Sender<bool>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Batcher {
+    /// Starts the task that empties the queue.
+    pub(crate) fn start(
+        target: Arc<Target>,
+        config: &BatchConfig,
+        max_bytes: Option<usize>,
+        metrics: AuditMetrics,
+    ) -> Batcher {
+        let (queue, events) = mpsc::channel(config.buffer_size.max(1));
+        let (stop, stopped) = watch::channel(false);
+        let worker = Worker {
+            events,
+            stopped,
+            config: *config,
+            max_bytes: max_bytes.unwrap_or(usize::MAX),
+            left_over: None,
+            bucket: config.throttle.map(TokenBucket::new),
+            sending: Sending {
+                target,
+                metrics,
+                in_flight: JoinSet::new(),
+                permits: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            },
+        };
+        let worker = Mutex::new(Some(tokio::spawn(worker.run())));
+        Batcher { queue, stop, worker }
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// When the queue is full or closed; the event is lost.
+    pub(crate) fn push(&self, event: Bytes) -> Result<(), &'static str> {
+        self.queue.try_send(event).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => "audit buffer queue blocked",
+            mpsc::error::TrySendError::Closed(_) => "audit backend shut down",
+        })
+    }
+
+    /// Sends what is in the queue, and takes no more.
+    pub(crate) async fn shutdown(&self) {
+        self.stop.send_replace(true);
+        let worker = self.worker.lock().take();
+        if let Some(worker) = worker
+            && let Err(error) = worker.await
+        {
+            tracing::error!(%error, "the queue of audit events ended unexpectedly");
+        }
+    }
+}
+
+struct Worker {
+    events: mpsc::Receiver<Bytes>,
+    stopped: watch::Receiver<bool>,
+    config: BatchConfig,
+    max_bytes: usize,
+    /// An event that was too much for the last batch.
+    left_over: Option<Bytes>,
+    bucket: Option<TokenBucket>,
+    sending: Sending,
+}
+
+impl Worker {
+    async fn run(mut self) {
+        loop {
+            let batch = self.collect().await;
+            let is_over = batch.is_empty() && self.events.is_closed() && self.events.is_empty();
+            if !batch.is_empty() {
+                if let Some(bucket) = &mut self.bucket {
+                    bucket.take().await;
+                }
+                self.sending.send(batch).await;
+            }
+            if is_over {
+                break;
+            }
+        }
+        self.sending.finish().await;
+    }
+
+    /// The next batch: full, or what there is when its time is over or the server stops.
+    async fn collect(&mut self) -> Vec<Bytes> {
+        let max_events = self.config.max_batch_size.max(1);
+        let mut batch: Vec<Bytes> = self.left_over.take().into_iter().collect();
+        let mut bytes: usize = batch.iter().map(Bytes::len).sum();
+        let deadline = Instant::now() + self.config.max_batch_wait;
+        while batch.len() < max_events {
+            let event = tokio::select! {
+                biased;
+                event = self.events.recv() => event,
+                () = stop(&mut self.stopped), if !self.events.is_closed() => {
+                    // What is in the queue is still given out.
+                    self.events.close();
+                    continue;
+                }
+                // Who sends events one by one waits for nothing else.
+                () = sleep_until(deadline), if max_events > 1 => break,
+            };
+            let Some(event) = event else { break };
+            bytes += event.len();
+            if bytes > self.max_bytes && !batch.is_empty() {
+                self.left_over = Some(event);
+                break;
+            }
+            batch.push(event);
+        }
+        batch
+    }
+}
+
+async fn stop(stopped: &mut watch::Receiver<bool>) {
+    // Who holds the other end tells, or is gone, which is the same.
+    drop(stopped.wait_for(|stopped| *stopped).await);
+}
+
+/// Batches on their way.
+struct Sending {
+    target: Arc<Target>,
+    metrics: AuditMetrics,
+    in_flight: JoinSet<()>,
+    permits: Arc<Semaphore>,
+}
+
+impl Sending {
+    async fn send(&mut self, batch: Vec<Bytes>) {
+        while self.in_flight.try_join_next().is_some() {}
+        let (target, metrics) = (self.target.clone(), self.metrics.clone());
+        if target.blocks_its_thread() {
+            // One after the other, as they came.
+            let sent = spawn_blocking(move || {
+                let runtime = tokio::runtime::Handle::current();
+                runtime.block_on(send(&target, &metrics, batch));
+            });
+            if let Err(error) = sent.await {
+                tracing::error!(%error, "writing audit events ended unexpectedly");
+            }
+            return;
+        }
+        // The semaphore is never closed.
+        let permit = self.permits.clone().acquire_owned().await;
+        self.in_flight.spawn(async move {
+            send(&target, &metrics, batch).await;
+            drop(permit);
+        });
+    }
+
+    async fn finish(mut self) {
+        while self.in_flight.join_next().await.is_some() {}
+    }
+}
+
+async fn send(target: &Target, metrics: &AuditMetrics, batch: Vec<Bytes>) {
+    if let Err(error) = target.send(&batch).await {
+        metrics.failed(target.plugin(), batch.len(), &error);
+    }
+}
+
+/// Lets something happen at a rate, and some times more at once after it did not happen for a while.
+struct TokenBucket {
+    interval: Duration,
+    burst: u32,
+    /// When all turns that were taken are paid for.
+    paid_until: Instant,
+}
+
+impl TokenBucket {
+    fn new(throttle: Throttle) -> TokenBucket {
+        let interval = Duration::from_secs_f64(1.0 / f64::from(throttle.qps).max(1e-6));
+        let burst = throttle.burst.max(1);
+        TokenBucket { interval, burst, paid_until: Instant::now() }
+    }
+
+    /// Waits for a turn.
+    async fn take(&mut self) {
+        let now = Instant::now();
+        // Each turn moves the point in time on by an interval; it may lie ahead by as many as the burst has.
+        self.paid_until = self.paid_until.max(now) + self.interval;
+        let ahead = self.interval * self.burst;
+        if let Some(turn) = self.paid_until.checked_sub(ahead)
+            && turn > now
+        {
+            sleep_until(turn).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

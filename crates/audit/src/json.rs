@@ -1,0 +1,199 @@
+//! JSON on its way into an event: compact, escaped as Go does, and without managed fields if they are not wanted.
+
+use bytes::Bytes;
+use pintle_machinery::codec::json::write_string;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// The same JSON on one line and with Go's escapes; `None` for what is no JSON.
+pub(crate) fn checked(json: &[u8]) -> Option<Bytes> {
+    serde_json::from_slice::<IgnoredAny>(json).ok()?;
+    Some(compact(json))
+}
+
+/// The same JSON on one line and with Go's escapes, of what is known to be JSON.
+pub(crate) fn compact(json: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(json.len());
+    let mut in_string = false;
+    let mut rest = json;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {}
+            b'"' => {
+                in_string = !in_string;
+                out.push(byte);
+            }
+            b'\\' => {
+                out.push(byte);
+                if let Some((&escaped, after)) = rest.split_first() {
+                    out.push(escaped);
+                    rest = after;
+                }
+            }
+            b'<' => out.extend_from_slice(b"\\u003c"),
+            b'>' => out.extend_from_slice(b"\\u003e"),
+            b'&' => out.extend_from_slice(b"\\u0026"),
+            0xe2 => match rest {
+                [0x80, 0xa8, after @ ..] => {
+                    out.extend_from_slice(b"\\u2028");
+                    rest = after;
+                }
+                [0x80, 0xa9, after @ ..] => {
+                    out.extend_from_slice(b"\\u2029");
+                    rest = after;
+                }
+                _ => out.push(byte),
+            },
+            _ => out.push(byte),
+        }
+    }
+    out.into()
+}
+
+/// The same compact JSON of an object, a list or a table, without `metadata.managedFields`; what has none of it, or is none
+/// of these, is as it was.
+pub(crate) fn without_managed_fields(json: &Bytes) -> Bytes {
+    let has_some = json.windows(FIELD.len()).any(|part| part == FIELD.as_bytes());
+    if !has_some {
+        return json.clone();
+    }
+    let mut out = Vec::with_capacity(json.len());
+    match write_object(&mut out, json, Members::Top) {
+        Some(()) => out.into(),
+        None => json.clone(),
+    }
+}
+
+const FIELD: &str = "managedFields";
+
+/// Whose members are written.
+#[derive(Clone, Copy)]
+enum Members {
+    /// An object that may be a list or a table.
+    Top,
+    /// An item of a list.
+    Item,
+    /// A row of a table.
+    Row,
+    /// Metadata.
+    Metadata,
+}
+
+/// The recursion is as deep as the variants of [`Members`] allow.
+fn write_object(out: &mut Vec<u8>, json: &[u8], members: Members) -> Option<()> {
+    let Ok(RawMembers(fields)) = serde_json::from_slice(json) else {
+        out.extend_from_slice(json);
+        return Some(());
+    };
+    out.push(b'{');
+    let mut is_first = true;
+    for (key, value) in fields {
+        let value = value.get().as_bytes();
+        if matches!(members, Members::Metadata) && key == FIELD {
+            continue;
+        }
+        if !is_first {
+            out.push(b',');
+        }
+        is_first = false;
+        write_string(out, &key);
+        out.push(b':');
+        match (members, key.as_ref()) {
+            (Members::Top | Members::Item, "metadata") => write_object(out, value, Members::Metadata)?,
+            (Members::Top, "items") => write_items(out, value, Members::Item)?,
+            (Members::Top, "rows") => write_items(out, value, Members::Row)?,
+            (Members::Row, "object") => write_object(out, value, Members::Item)?,
+            _ => out.extend_from_slice(value),
+        }
+    }
+    out.push(b'}');
+    Some(())
+}
+
+fn write_items(out: &mut Vec<u8>, json: &[u8], members: Members) -> Option<()> {
+    let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(json) else {
+        out.extend_from_slice(json);
+        return Some(());
+    };
+    out.push(b'[');
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_object(out, item.get().as_bytes(), members)?;
+    }
+    out.push(b']');
+    Some(())
+}
+
+/// The members of an object in their order.
+struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawMembers<'a>, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(members)
+            }
+        }
+        deserializer.deserialize_map(Read).map(RawMembers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_becomes_compact_as_go_writes_it() {
+        let check = |json: &str, want: Option<&str>| {
+            let got = checked(json.as_bytes());
+            assert_eq!(got.as_deref(), want.map(str::as_bytes), "{json}");
+        };
+        check(
+            "{ \"a\" : [ 1 , \" <b>&\\\" \" ],\n\"c\": null }\n",
+            Some(r#"{"a":[1," \u003cb\u003e\u0026\" "],"c":null}"#),
+        );
+        check("\"\u{2028}\u{2029}\u{20ac}\"", Some("\"\\u2028\\u2029\u{20ac}\""));
+        check("apiVersion: v1", None);
+        check("{\"a\":", None);
+        check("", None);
+    }
+
+    #[test]
+    fn managed_fields_go_where_they_are_metadata() {
+        let check = |json: &str, want: &str| {
+            let got = without_managed_fields(&Bytes::copy_from_slice(json.as_bytes()));
+            assert_eq!(std::str::from_utf8(&got).unwrap(), want);
+        };
+        check(
+            r#"{"kind":"A","metadata":{"name":"a","managedFields":[{"x":1}],"uid":"u"},"data":{"managedFields":"1"}}"#,
+            r#"{"kind":"A","metadata":{"name":"a","uid":"u"},"data":{"managedFields":"1"}}"#,
+        );
+        check(
+            r#"{"kind":"L","metadata":{},"items":[{"metadata":{"managedFields":[]}},{"metadata":{"name":"b"}},1]}"#,
+            r#"{"kind":"L","metadata":{},"items":[{"metadata":{}},{"metadata":{"name":"b"}},1]}"#,
+        );
+        check(
+            r#"{"rows":[{"cells":[1],"object":{"metadata":{"managedFields":[],"name":"c"}}}]}"#,
+            r#"{"rows":[{"cells":[1],"object":{"metadata":{"name":"c"}}}]}"#,
+        );
+        check(r#"["managedFields"]"#, r#"["managedFields"]"#);
+    }
+}

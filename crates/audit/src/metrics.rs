@@ -1,0 +1,89 @@
+//! Counters of audit, under Kubernetes' metric names
+//! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+
+use crate::Level;
+use prometheus::{IntCounter, IntCounterVec, Opts, core::Collector};
+
+/// All counters of audit.
+#[derive(Debug, Clone)]
+pub struct AuditMetrics {
+    events: IntCounter,
+    errors: IntCounterVec,
+    levels: IntCounterVec,
+    /// That of each level, so that counting looks nothing up.
+    by_level: [IntCounter; 4],
+    rejected: IntCounter,
+}
+
+impl AuditMetrics {
+    /// New counters.
+    ///
+    /// # Errors
+    /// Never, for names that are right; the library checks them at run time.
+    pub fn new() -> Result<AuditMetrics, prometheus::Error> {
+        let levels = IntCounterVec::new(
+            Opts::new(
+                "apiserver_audit_level_total",
+                "Requests by the level that the audit policy has for them.",
+            ),
+            &["level"],
+        )?;
+        let unset = IntCounter::new("unset", "unset")?;
+        Ok(AuditMetrics {
+            events: IntCounter::new(
+                "apiserver_audit_event_total",
+                "Audit events that were made and sent to the backends.",
+            )?,
+            errors: IntCounterVec::new(
+                Opts::new(
+                    "apiserver_audit_error_total",
+                    "Audit events that were not told as they should be, by the part that failed.",
+                ),
+                &["plugin"],
+            )?,
+            levels,
+            by_level: std::array::from_fn(|_| unset.clone()),
+            rejected: IntCounter::new(
+                "apiserver_audit_requests_rejected_total",
+                "Requests that were refused since an audit backend failed.",
+            )?,
+        })
+    }
+
+    /// What the server's metrics are to have.
+    pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
+        vec![
+            Box::new(self.events.clone()),
+            Box::new(self.errors.clone()),
+            Box::new(self.levels.clone()),
+            Box::new(self.rejected.clone()),
+        ]
+    }
+
+    /// The same counters for who is going to count levels: from now on each of them is there, with zero.
+    pub(crate) fn with_levels(mut self) -> AuditMetrics {
+        self.by_level = Level::ALL.map(|level| self.levels.with_label_values(&[level.as_str()]));
+        self
+    }
+
+    pub(crate) fn level(&self, level: Level) {
+        if let Some(counter) = self.by_level.get(level as usize) {
+            counter.inc();
+        }
+    }
+
+    pub(crate) fn event(&self) {
+        self.events.inc();
+    }
+
+    pub(crate) fn rejected(&self) {
+        self.rejected.inc();
+    }
+
+    /// Notes that events did not arrive, here and in the log. The events are not logged: what they hold is for the audit log
+    /// alone.
+    pub(crate) fn failed(&self, plugin: &str, events: usize, why: &dyn std::fmt::Display) {
+        self.errors.with_label_values(&[plugin]).inc_by(events as u64);
+        tracing::error!(plugin, events, "audit events are lost: {why}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The audit policy: which requests are told of, and how much
+//! (<https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/#audit-k8s-io-v1-Policy>).
+//!
+//! The first rule that matches a request decides; a request that none matches is not told of.
+
+mod decode;
+mod rule;
+#[cfg(test)]
+mod tests;
+mod validation;
+
+use crate::{Level, StageSet};
+use pintle_machinery::{ErrorList, UserInfo, status::aggregate};
+use rule::Rule;
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+/// A valid policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    /// Stages that are told of in no rule.
+    omit_stages: StageSet,
+    omit_managed_fields: bool,
+}
+
+/// What a policy looks at in a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Attributes<'a> {
+    /// Who asks; `None` when that is not known.
+    pub user: Option<&'a UserInfo>,
+    /// The verb, or the method in lower case.
+    pub verb: &'a str,
+    /// Whether it is for a resource.
+    pub is_resource_request: bool,
+    /// The group.
+    pub api_group: &'a str,
+    /// The resource.
+    pub resource: &'a str,
+    /// The subresource, or "".
+    pub subresource: &'a str,
+    /// The namespace, or "".
+    pub namespace: &'a str,
+    /// The name, or "".
+    pub name: &'a str,
+    /// The path.
+    pub path: &'a str,
+}
+
+/// What a policy says of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestAuditConfig {
+    /// How much is told.
+    pub level: Level,
+    /// At which stages nothing is told.
+    pub omit_stages: StageSet,
+    /// Whether managed fields are left out of objects.
+    pub omit_managed_fields: bool,
+}
+
+impl Policy {
+    /// Reads a policy from a file. What is unknown in it is told in the log, as the reference does.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or what is in it is no policy or not valid.
+    pub fn read(path: &Path) -> Result<Policy, PolicyError> {
+        let failed = |problem| PolicyError { path: path.to_owned(), problem };
+        let text = std::fs::read(path).map_err(|error| failed(PolicyProblem::Read(error)))?;
+        let (policy, warnings) = Policy::parse(&text).map_err(failed)?;
+        if !warnings.is_empty() {
+            tracing::warn!(
+                path = %path.display(),
+                "audit policy contains errors, which are ignored: {}",
+                warnings.join(", ")
+            );
+        }
+        Ok(policy)
+    }
+
+    /// Reads a policy from YAML or JSON, and tells what is unknown in it or stands there twice.
+    ///
+    /// # Errors
+    /// When it is no policy or not valid.
+    pub fn parse(text: &[u8]) -> Result<(Policy, Vec<String>), PolicyProblem> {
+        let (tree, warnings) = decode::decode(text).map_err(PolicyProblem::Decode)?;
+        let policy = validation::validate(&tree).map_err(PolicyProblem::Invalid)?;
+        match policy.rules.is_empty() {
+            true => Err(PolicyProblem::Empty),
+            false => Ok((policy, warnings)),
+        }
+    }
+
+    /// What is to be told of a request.
+    pub fn evaluate(&self, attributes: &Attributes<'_>) -> RequestAuditConfig {
+        match self.rules.iter().find(|rule| rule.matches(attributes)) {
+            Some(rule) => RequestAuditConfig {
+                level: rule.level,
+                omit_stages: self.omit_stages.union(rule.omit_stages),
+                omit_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
+            },
+            None => RequestAuditConfig {
+                level: Level::None,
+                omit_stages: self.omit_stages,
+                omit_managed_fields: self.omit_managed_fields,
+            },
+        }
+    }
+}
+
+/// Why a policy file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("loading audit policy file: {problem}: from file {}", path.display())]
+pub struct PolicyError {
+    path: PathBuf,
+    #[source]
+    problem: PolicyProblem,
+}
+
+/// What is wrong with a policy.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PolicyProblem {
+    /// The file cannot be read.
+    Read(io::Error),
+    /// It is no policy.
+    Decode(String),
+    /// Fields of it are wrong.
+    Invalid(ErrorList),
+    /// It has no rules.
+    Empty,
+}
+
+impl fmt::Display for PolicyProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PolicyProblem::Read(error) => write!(f, "failed to read: {error}"),
+            PolicyProblem::Decode(reason) => write!(f, "failed decoding: {reason}"),
+            PolicyProblem::Invalid(errors) => f.write_str(&aggregate(errors.iter().map(ToString::to_string))),
+            PolicyProblem::Empty => f.write_str("loaded illegal policy with 0 rules"),
+        }
+    }
+}
+
+impl std::error::Error for PolicyProblem {}

@@ -1,0 +1,213 @@
+//! A log file that is begun anew when it is too large.
+//!
+//! The full file is renamed, with the time in its name: `audit.log` becomes `audit-2026-01-02T03-04-05.678.log`. Names are
+//! all there is to know of old files, so that other programs may delete them, and a server that starts goes on with those it
+//! finds. Old files that are too many or too old are deleted, and others compressed if that is wanted, by a thread of its own
+//! that nobody waits for.
+
+use flate2::{Compression, write::GzEncoder};
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+};
+
+/// When a file is begun anew, and what becomes of the old ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RotationConfig {
+    /// The most bytes of a file.
+    pub max_size: u64,
+    /// The most days that an old file is kept; 0 is for ever.
+    pub max_age_days: u32,
+    /// The most old files that are kept; 0 is all.
+    pub max_backups: u32,
+    /// Whether old files are compressed with gzip.
+    pub compress: bool,
+}
+
+/// How the time is written in the name of an old file.
+const TIME: &str = "%Y-%m-%dT%H-%M-%S.%3f";
+const COMPRESSED: &str = ".gz";
+
+/// A file that is written.
+pub(crate) struct RotatingFile {
+    path: PathBuf,
+    config: RotationConfig,
+    open: Option<OpenFile>,
+    /// Wakes the thread that looks after old files, which ends with this.
+    mill: Option<mpsc::SyncSender<()>>,
+}
+
+struct OpenFile {
+    file: File,
+    size: u64,
+}
+
+impl RotatingFile {
+    /// The file is opened by the first write.
+    pub(crate) fn new(path: PathBuf, config: RotationConfig) -> RotatingFile {
+        RotatingFile { path, config, open: None, mill: None }
+    }
+
+    /// Appends a line.
+    pub(crate) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let length = line.len() as u64;
+        let max_size = self.config.max_size;
+        if length > max_size {
+            let why = format!("write length {length} exceeds maximum file size {max_size}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                self.wake_mill();
+                let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
+                OpenFile { size: file.metadata()?.len(), file }
+            }
+        };
+        let mut open = if open.size + length > max_size { self.rotate(open)? } else { open };
+        let written = open.file.write_all(line);
+        open.size += length;
+        self.open = Some(open);
+        written
+    }
+
+    /// Puts the file aside and begins another.
+    fn rotate(&mut self, full: OpenFile) -> io::Result<OpenFile> {
+        let permissions = full.file.metadata()?.permissions();
+        drop(full);
+        fs::rename(&self.path, self.backup_name(Timestamp::now()))?;
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.path)?;
+        file.set_permissions(permissions)?;
+        self.wake_mill();
+        Ok(OpenFile { file, size: 0 })
+    }
+
+    /// A name that no file has yet: two files of one millisecond are told apart by the next one.
+    fn backup_name(&self, mut now: Timestamp) -> PathBuf {
+        loop {
+            let (prefix, suffix) = affixes(&self.path);
+            let time = now.to_zoned(TimeZone::UTC).strftime(TIME);
+            let name = self.path.with_file_name(format!("{prefix}{time}{suffix}"));
+            let compressed = with_suffix(&name, COMPRESSED);
+            match name.exists() || compressed.exists() {
+                false => return name,
+                true => now += jiff::SignedDuration::from_millis(1),
+            }
+        }
+    }
+
+    fn wake_mill(&mut self) {
+        let RotationConfig { max_age_days, max_backups, compress, .. } = self.config;
+        if max_age_days == 0 && max_backups == 0 && !compress {
+            return;
+        }
+        let mill = self.mill.get_or_insert_with(|| {
+            let (mill, wakes) = mpsc::sync_channel(1);
+            let (path, config) = (self.path.clone(), self.config);
+            let spawned = thread::Builder::new().name("audit-log-files".to_owned()).spawn(move || {
+                for () in wakes {
+                    if let Err(error) = look_after_old_files(&path, &config, Timestamp::now()) {
+                        tracing::error!(%error, path = %path.display(), "old audit logs cannot be looked after");
+                    }
+                }
+            });
+            if let Err(error) = spawned {
+                tracing::error!(%error, "old audit logs cannot be looked after");
+            }
+            mill
+        });
+        // A wake that is waiting is enough for both.
+        let _ = mill.try_send(());
+    }
+}
+
+/// What stands before and after the time in the name of an old file.
+fn affixes(path: &Path) -> (String, String) {
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let suffix = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    (format!("{}-", text(path.file_stem())), suffix.unwrap_or_default())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// An old file.
+struct OldFile {
+    path: PathBuf,
+    time: Timestamp,
+    is_compressed: bool,
+}
+
+/// The old files of a log, the newest first.
+fn old_files(path: &Path) -> io::Result<Vec<OldFile>> {
+    let (prefix, suffix) = affixes(path);
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let (name, is_compressed) = match name.strip_suffix(COMPRESSED) {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let time = name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(&suffix));
+        let time = time.and_then(|time| DateTime::strptime(TIME, time).ok());
+        let Some(time) = time.and_then(|time| time.to_zoned(TimeZone::UTC).ok()) else { continue };
+        found.push(OldFile { path: entry.path(), time: time.timestamp(), is_compressed });
+    }
+    found.sort_by_key(|file| std::cmp::Reverse(file.time));
+    Ok(found)
+}
+
+/// Deletes old files that are too many or too old, and compresses the others.
+fn look_after_old_files(path: &Path, config: &RotationConfig, now: Timestamp) -> io::Result<()> {
+    let max_backups = if config.max_backups == 0 { usize::MAX } else { config.max_backups as usize };
+    let mut kept = Vec::new();
+    for file in old_files(path)? {
+        let age = now.duration_since(file.time).as_hours() / 24;
+        let is_too_old = config.max_age_days > 0 && age >= i64::from(config.max_age_days);
+        // One that was being compressed when the server ended is there twice.
+        let is_known = kept.iter().any(|kept: &OldFile| kept.time == file.time);
+        if is_too_old || kept.len() >= max_backups && !is_known {
+            fs::remove_file(&file.path)?;
+        } else {
+            kept.push(file);
+        }
+    }
+    if config.compress {
+        for file in kept.iter().filter(|file| !file.is_compressed) {
+            compress(&file.path)?;
+        }
+    }
+    Ok(())
+}
+
+fn compress(path: &Path) -> io::Result<()> {
+    let mut source = File::open(path)?;
+    let target = with_suffix(path, COMPRESSED);
+    let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&target)?;
+    file.set_permissions(source.metadata()?.permissions())?;
+    let mut encoder = GzEncoder::new(file, Compression::default());
+    let written =
+        io::copy(&mut source, &mut encoder).and_then(|_| encoder.finish()).and_then(|mut file| file.flush());
+    match written {
+        Ok(()) => fs::remove_file(path),
+        Err(error) => {
+            // Half of it is worth nothing, and the whole is still there.
+            fs::remove_file(&target)?;
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

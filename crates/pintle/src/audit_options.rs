@@ -1,0 +1,474 @@
+//! Audit: flags, what must hold of them, and what is made of them. Names, defaults and messages are kube-apiserver's
+//! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
+
+use crate::run::RunError;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use pintle_audit::{
+    AuditMetrics, Auditor, Backend, BatchConfig, Log, LogConfig, LogFormat, Mode, Policy, RotationConfig,
+    Throttle, TruncateConfig, Webhook,
+};
+use pintle_machinery::{codec::parse_duration, text::quote};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// What is told of requests, and to whom.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditOptions {
+    /// The policy; `None` is that nothing is told.
+    pub policy_file: Option<PathBuf>,
+    /// The log.
+    pub log: AuditLogOptions,
+    /// The webhook.
+    pub webhook: AuditWebhookOptions,
+}
+
+/// The log of events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditLogOptions {
+    /// The file; `-` is the standard output, `None` is no log.
+    pub path: Option<PathBuf>,
+    /// The most days that an old file is kept.
+    pub max_age: i64,
+    /// The most old files that are kept.
+    pub max_backups: i64,
+    /// The most megabytes of a file; 0 is that there is only one.
+    pub max_size: i64,
+    /// How events are written.
+    pub format: String,
+    /// Whether old files are compressed.
+    pub compress: bool,
+    /// How events get there.
+    pub delivery: AuditDeliveryOptions,
+}
+
+/// The server that events are posted to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditWebhookOptions {
+    /// The kubeconfig file; `None` is no webhook.
+    pub config_file: Option<PathBuf>,
+    /// How long is waited after the first failed attempt.
+    pub initial_backoff: Duration,
+    /// How events get there.
+    pub delivery: AuditDeliveryOptions,
+}
+
+/// How events get to a backend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditDeliveryOptions {
+    /// Whether requests wait for it.
+    pub mode: String,
+    /// How many events may wait.
+    pub batch_buffer_size: i64,
+    /// How many events are sent together.
+    pub batch_max_size: i64,
+    /// How long a batch waits to be full.
+    pub batch_max_wait: Duration,
+    /// Whether there is a limit of batches in a second.
+    pub batch_throttle_enable: bool,
+    /// The limit.
+    pub batch_throttle_qps: f32,
+    /// How many batches may follow each other at once.
+    pub batch_throttle_burst: i64,
+    /// Whether events and batches are truncated.
+    pub truncate_enabled: bool,
+    /// The most bytes of a batch.
+    pub truncate_max_batch_size: i64,
+    /// The most bytes of an event.
+    pub truncate_max_event_size: i64,
+    /// Group and version of the events.
+    pub version: String,
+}
+
+impl Default for AuditOptions {
+    fn default() -> AuditOptions {
+        let log = AuditDeliveryOptions {
+            mode: "blocking".to_owned(),
+            batch_buffer_size: 10_000,
+            batch_max_size: 1,
+            batch_max_wait: Duration::ZERO,
+            batch_throttle_enable: false,
+            batch_throttle_qps: 0.0,
+            batch_throttle_burst: 0,
+            truncate_enabled: false,
+            truncate_max_batch_size: 10 << 20,
+            truncate_max_event_size: 100 << 10,
+            version: VERSION.to_owned(),
+        };
+        let webhook = AuditDeliveryOptions {
+            mode: "batch".to_owned(),
+            batch_max_size: 400,
+            batch_max_wait: Duration::from_secs(30),
+            batch_throttle_enable: true,
+            batch_throttle_qps: 10.0,
+            batch_throttle_burst: 15,
+            ..log.clone()
+        };
+        AuditOptions {
+            policy_file: None,
+            log: AuditLogOptions {
+                path: None,
+                max_age: 366,
+                max_backups: 100,
+                max_size: 100,
+                format: "json".to_owned(),
+                compress: false,
+                delivery: log,
+            },
+            webhook: AuditWebhookOptions {
+                config_file: None,
+                initial_backoff: Duration::from_secs(10),
+                delivery: webhook,
+            },
+        }
+    }
+}
+
+const VERSION: &str = "audit.k8s.io/v1";
+
+/// The flags of a backend, each with what it sets.
+macro_rules! delivery_flags {
+    ($plugin:literal) => {
+        [
+            text(concat!("audit-", $plugin, "-mode"), "MODE", "batch, blocking or blocking-strict"),
+            number(
+                concat!("audit-", $plugin, "-batch-buffer-size"),
+                "how many events may wait, in the mode batch",
+            ),
+            number(
+                concat!("audit-", $plugin, "-batch-max-size"),
+                "how many events are sent together, in the mode batch",
+            ),
+            time(
+                concat!("audit-", $plugin, "-batch-max-wait"),
+                "how long a batch waits to be full, in the mode batch",
+            ),
+            switch(
+                concat!("audit-", $plugin, "-batch-throttle-enable"),
+                "whether there is a limit of batches in a second, in the mode batch",
+            ),
+            Arg::new(concat!("audit-", $plugin, "-batch-throttle-qps"))
+                .long(concat!("audit-", $plugin, "-batch-throttle-qps"))
+                .value_name("N")
+                .value_parser(value_parser!(f32))
+                .help("how many batches are sent in a second, in the mode batch"),
+            number(
+                concat!("audit-", $plugin, "-batch-throttle-burst"),
+                "how many batches may follow each other at once, in the mode batch",
+            ),
+            switch(
+                concat!("audit-", $plugin, "-truncate-enabled"),
+                "whether events and batches that are too large are truncated",
+            ),
+            number(concat!("audit-", $plugin, "-truncate-max-batch-size"), "the most bytes of a batch"),
+            number(concat!("audit-", $plugin, "-truncate-max-event-size"), "the most bytes of an event"),
+            text(concat!("audit-", $plugin, "-version"), "GROUP/VERSION", "group and version of the events"),
+        ]
+    };
+}
+
+impl AuditOptions {
+    /// The flags.
+    pub fn args() -> Vec<Arg> {
+        let mut args = vec![
+            path("audit-policy-file", "which requests are told of, and how much"),
+            path("audit-log-path", "where events are logged; - is the standard output"),
+            number("audit-log-maxage", "the most days that old audit logs are kept; 0 is for ever"),
+            number("audit-log-maxbackup", "the most old audit logs that are kept; 0 is all"),
+            number("audit-log-maxsize", "the most megabytes of an audit log; 0 is without limit"),
+            text("audit-log-format", "FORMAT", "json or legacy"),
+            switch("audit-log-compress", "whether old audit logs are compressed"),
+            path("audit-webhook-config-file", "the kubeconfig file of the server that events are posted to"),
+            time(
+                "audit-webhook-initial-backoff",
+                "how long is waited after the first failed attempt to post events",
+            ),
+            time("audit-webhook-batch-initial-backoff", "deprecated: use --audit-webhook-initial-backoff"),
+        ];
+        args.extend(delivery_flags!("log"));
+        args.extend(delivery_flags!("webhook"));
+        args
+    }
+
+    /// Reads the flags.
+    pub fn read(matches: &ArgMatches) -> AuditOptions {
+        let policy_file = matches.get_one("audit-policy-file").cloned();
+        let mut options = AuditOptions { policy_file, ..AuditOptions::default() };
+        let log = &mut options.log;
+        log.path = matches.get_one("audit-log-path").cloned();
+        set(matches, "audit-log-maxage", &mut log.max_age);
+        set(matches, "audit-log-maxbackup", &mut log.max_backups);
+        set(matches, "audit-log-maxsize", &mut log.max_size);
+        set(matches, "audit-log-format", &mut log.format);
+        set(matches, "audit-log-compress", &mut log.compress);
+        log.delivery.read(matches, "log");
+        let webhook = &mut options.webhook;
+        webhook.config_file = matches.get_one("audit-webhook-config-file").cloned();
+        set(matches, "audit-webhook-batch-initial-backoff", &mut webhook.initial_backoff);
+        set(matches, "audit-webhook-initial-backoff", &mut webhook.initial_backoff);
+        webhook.delivery.read(matches, "webhook");
+        options
+    }
+
+    /// Who is told of requests, if anybody. To be called on the runtime.
+    pub(crate) fn auditor(&self, metrics: &AuditMetrics) -> Result<Option<Arc<Auditor>>, RunError> {
+        let has_log = self.log.path.is_some();
+        let has_webhook = self.webhook.config_file.is_some();
+        if has_log {
+            self.log.validate().map_err(RunError::Options)?;
+        }
+        if has_webhook {
+            self.webhook.delivery.validate("webhook").map_err(RunError::Options)?;
+        }
+        let options = |error: &dyn std::fmt::Display| RunError::Options(error.to_string());
+        let policy = match &self.policy_file {
+            Some(path) => Policy::read(path).map_err(|error| options(&error))?,
+            None => {
+                if has_log || has_webhook {
+                    tracing::warn!("no --audit-policy-file is given, so that no audit events are recorded");
+                }
+                return Ok(None);
+            }
+        };
+        let mut backends = Vec::new();
+        if let Some(path) = &self.log.path {
+            let log = Log::open(&self.log.config(path.clone())).map_err(|error| options(&error))?;
+            let delivery = &self.log.delivery;
+            let (mode, batch) = (delivery.mode(), delivery.batch());
+            backends.push(Backend::log(log, mode, &batch, delivery.truncate(), metrics));
+        }
+        if let Some(path) = &self.webhook.config_file {
+            let webhook =
+                Webhook::new(path, self.webhook.initial_backoff).map_err(|error| options(&error))?;
+            let delivery = &self.webhook.delivery;
+            let (mode, batch) = (delivery.mode(), delivery.batch());
+            backends.push(Backend::webhook(webhook, mode, &batch, delivery.truncate(), metrics));
+        }
+        Ok((!backends.is_empty()).then(|| Auditor::new(policy, backends, metrics.clone())))
+    }
+}
+
+impl AuditLogOptions {
+    fn validate(&self) -> Result<(), String> {
+        self.delivery.validate("log")?;
+        if !LogFormat::ALL.iter().any(|(name, _)| *name == self.format) {
+            let formats = LogFormat::ALL.map(|(name, _)| name).join(",");
+            return Err(format!(
+                "invalid audit log format {}, allowed formats are {}",
+                self.format,
+                quote(&formats)
+            ));
+        }
+        let sizes = [("maxage", self.max_age), ("maxbackup", self.max_backups), ("maxsize", self.max_size)];
+        match sizes.into_iter().find(|(_, size)| *size < 0) {
+            Some((name, size)) => Err(format!("--audit-log-{name} {size} can't be a negative number")),
+            None => Ok(()),
+        }
+    }
+
+    fn config(&self, path: PathBuf) -> LogConfig {
+        let format = LogFormat::ALL.iter().find(|(name, _)| *name == self.format);
+        let rotation = RotationConfig {
+            max_size: self.max_size.unsigned_abs().saturating_mul(1 << 20),
+            max_age_days: u32::try_from(self.max_age).unwrap_or(u32::MAX),
+            max_backups: u32::try_from(self.max_backups).unwrap_or(u32::MAX),
+            compress: self.compress,
+        };
+        LogConfig {
+            path,
+            format: format.map_or(LogFormat::Json, |(_, format)| *format),
+            rotation: (self.max_size > 0).then_some(rotation),
+        }
+    }
+}
+
+impl AuditDeliveryOptions {
+    fn read(&mut self, matches: &ArgMatches, plugin: &str) {
+        let name = |flag: &str| format!("audit-{plugin}-{flag}");
+        set(matches, &name("mode"), &mut self.mode);
+        set(matches, &name("batch-buffer-size"), &mut self.batch_buffer_size);
+        set(matches, &name("batch-max-size"), &mut self.batch_max_size);
+        set(matches, &name("batch-max-wait"), &mut self.batch_max_wait);
+        set(matches, &name("batch-throttle-enable"), &mut self.batch_throttle_enable);
+        set(matches, &name("batch-throttle-qps"), &mut self.batch_throttle_qps);
+        set(matches, &name("batch-throttle-burst"), &mut self.batch_throttle_burst);
+        set(matches, &name("truncate-enabled"), &mut self.truncate_enabled);
+        set(matches, &name("truncate-max-batch-size"), &mut self.truncate_max_batch_size);
+        set(matches, &name("truncate-max-event-size"), &mut self.truncate_max_event_size);
+        set(matches, &name("version"), &mut self.version);
+    }
+
+    fn validate(&self, plugin: &str) -> Result<(), String> {
+        let Some((_, mode)) = Mode::ALL.iter().find(|(name, _)| *name == self.mode) else {
+            let modes = Mode::ALL.map(|(name, _)| name).join(",");
+            return Err(format!(
+                "invalid audit {plugin} mode {}, allowed modes are {}",
+                self.mode,
+                quote(&modes)
+            ));
+        };
+        let positive = |what: &str, value: f64| match value > 0.0 {
+            true => Ok(()),
+            false => Err(format!("invalid audit batch {plugin} {what} {value}, must be a positive number")),
+        };
+        if *mode == Mode::Batch {
+            positive("buffer size", self.batch_buffer_size as f64)?;
+            positive("max batch size", self.batch_max_size as f64)?;
+            if self.batch_throttle_enable {
+                positive("throttle QPS", self.batch_throttle_qps.into())?;
+                positive("throttle burst", self.batch_throttle_burst as f64)?;
+            }
+        }
+        let (batch, event) = (self.truncate_max_batch_size, self.truncate_max_event_size);
+        if event <= 0 {
+            return Err(format!(
+                "invalid audit truncate {plugin} max event size {event}, must be a positive number"
+            ));
+        }
+        if batch < event {
+            return Err(format!(
+                "invalid audit truncate {plugin} max batch size {batch}, must be greater than max event size ({event})"
+            ));
+        }
+        match self.version == VERSION {
+            true => Ok(()),
+            false => Err(format!("invalid group version, allowed versions are [{}]", quote(VERSION))),
+        }
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::ALL.iter().find(|(name, _)| *name == self.mode).map_or(Mode::Blocking, |(_, mode)| *mode)
+    }
+
+    fn batch(&self) -> BatchConfig {
+        let size = |size: i64| usize::try_from(size).unwrap_or(1);
+        let throttle = Throttle {
+            qps: self.batch_throttle_qps,
+            burst: u32::try_from(self.batch_throttle_burst).unwrap_or(u32::MAX),
+        };
+        BatchConfig {
+            buffer_size: size(self.batch_buffer_size),
+            max_batch_size: size(self.batch_max_size),
+            max_batch_wait: self.batch_max_wait,
+            throttle: self.batch_throttle_enable.then_some(throttle),
+        }
+    }
+
+    fn truncate(&self) -> Option<TruncateConfig> {
+        let size = |size: i64| usize::try_from(size).unwrap_or(usize::MAX);
+        self.truncate_enabled.then(|| TruncateConfig {
+            max_event_size: size(self.truncate_max_event_size),
+            max_batch_size: size(self.truncate_max_batch_size),
+        })
+    }
+}
+
+fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str, option: &mut T) {
+    if let Some(value) = matches.get_one::<T>(name) {
+        *option = value.clone();
+    }
+}
+
+fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Set)
+}
+
+fn path(name: &'static str, help: &'static str) -> Arg {
+    text(name, "FILE", help).value_parser(value_parser!(PathBuf))
+}
+
+fn number(name: &'static str, help: &'static str) -> Arg {
+    text(name, "N", help).value_parser(value_parser!(i64)).allow_negative_numbers(true)
+}
+
+fn time(name: &'static str, help: &'static str) -> Arg {
+    text(name, "DURATION", help).value_parser(|text: &str| {
+        let nanoseconds = parse_duration(text)?;
+        u64::try_from(nanoseconds)
+            .map(Duration::from_nanos)
+            .map_err(|_| "a duration is not negative".to_owned())
+    })
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    text(name, "BOOL", help)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("true")
+        .value_parser(value_parser!(bool))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    fn read(flags: &[&str]) -> AuditOptions {
+        let command = Command::new("pintle").args(AuditOptions::args());
+        AuditOptions::read(&command.get_matches_from([&["pintle"], flags].concat()))
+    }
+
+    #[test]
+    fn flags_and_defaults_are_those_of_kube_apiserver() {
+        let options = read(&[]);
+        assert_eq!(options, AuditOptions::default());
+        let options = read(&[
+            "--audit-policy-file=/p",
+            "--audit-log-path=-",
+            "--audit-log-maxage=1",
+            "--audit-log-compress",
+            "--audit-log-mode=batch",
+            "--audit-log-batch-max-size=7",
+            "--audit-webhook-config-file=/w",
+            "--audit-webhook-initial-backoff=1s",
+            "--audit-webhook-batch-throttle-qps=2.5",
+            "--audit-webhook-truncate-enabled",
+        ]);
+        assert_eq!(options.policy_file, Some("/p".into()));
+        assert_eq!(options.log.path, Some("-".into()));
+        assert!(options.log.compress && options.log.max_age == 1);
+        assert_eq!(
+            (options.log.delivery.mode(), options.log.delivery.batch().max_batch_size),
+            (Mode::Batch, 7)
+        );
+        assert_eq!(options.webhook.initial_backoff, Duration::from_secs(1));
+        let throttle = options.webhook.delivery.batch().throttle;
+        assert_eq!(throttle, Some(Throttle { qps: 2.5, burst: 15 }));
+        let truncate = TruncateConfig { max_event_size: 102_400, max_batch_size: 10_485_760 };
+        assert_eq!(options.webhook.delivery.truncate(), Some(truncate));
+    }
+
+    #[tokio::test]
+    async fn mistakes_are_told_in_the_reference_s_words() {
+        let check = |flags: &[&str], want: &str| {
+            let flags = [&["--audit-log-path=/nowhere/audit.log"], flags].concat();
+            let error = read(&flags).auditor(&AuditMetrics::new().unwrap()).err().unwrap().to_string();
+            assert!(error.contains(want), "{error}");
+        };
+        check(
+            &["--audit-log-mode=fast"],
+            "invalid audit log mode fast, allowed modes are \"batch,blocking,blocking-strict\"",
+        );
+        check(
+            &["--audit-log-format=xml"],
+            "invalid audit log format xml, allowed formats are \"legacy,json\"",
+        );
+        check(&["--audit-log-maxsize=-1"], "--audit-log-maxsize -1 can't be a negative number");
+        check(
+            &["--audit-log-mode=batch", "--audit-log-batch-buffer-size=0"],
+            "invalid audit batch log buffer size 0, must be a positive number",
+        );
+        check(
+            &["--audit-log-mode=batch", "--audit-log-batch-throttle-enable"],
+            "invalid audit batch log throttle QPS 0, must be a positive number",
+        );
+        check(
+            &["--audit-log-truncate-max-event-size=20000000"],
+            "invalid audit truncate log max batch size 10485760, must be greater than max event size (20000000)",
+        );
+        check(
+            &["--audit-log-version=audit.k8s.io/v1beta1"],
+            "invalid group version, allowed versions are [\"audit.k8s.io/v1\"]",
+        );
+        check(&["--audit-policy-file=/nowhere/policy"], "loading audit policy file: failed to read: ");
+        check(&["--audit-webhook-config-file=/w", "--audit-webhook-mode=x"], "invalid audit webhook mode x");
+    }
+}

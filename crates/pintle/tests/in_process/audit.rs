@@ -1,0 +1,170 @@
+//! Audit: what is written of which requests, when a backend fails, and when it is a webhook.
+
+mod webhook;
+
+use crate::harness::{Identity, PATIENCE, Server, plain_user};
+use pintle::Options;
+use serde_json::{Value, json};
+use std::{fs, path::Path, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Options with this policy and a log beside the data.
+fn audited(rules: &str) -> impl FnOnce(&mut Options) {
+    let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
+    move |options| {
+        plain_user(options);
+        let path = options.data_dir.join("policy.yaml");
+        fs::write(&path, policy).unwrap();
+        options.audit.policy_file = Some(path);
+        options.audit.log.path = Some(options.data_dir.join("audit.log"));
+    }
+}
+
+fn events(options: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(options.join("audit.log")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The events of a request, once there are so many.
+async fn events_of(dir: &Path, id: &str, count: usize) -> Vec<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found: Vec<_> = events(dir).into_iter().filter(|event| event["auditID"] == id).collect();
+        if found.len() >= count || Instant::now() > deadline {
+            assert_eq!(found.len(), count, "{found:?}");
+            return found;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn stages(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["stage"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_level_tells_what_it_should() {
+    let server = Server::start_with(audited(
+        "omitManagedFields: true\nrules:\n- {level: None, nonResourceURLs: ['/healthz*']}\n- {level: RequestResponse, \
+         resources: [{group: '', resources: [configmaps]}]}\n- {level: Metadata, omitStages: [RequestReceived]}",
+    ))
+    .await;
+    let dir = server.dir().to_owned();
+    let body = "{\"metadata\":{\"name\":\"a\"},\"data\":{\"k\":\"<v>\"}}";
+    let answer = server.send(&format!("POST {MAPS}\nAudit-ID: create\n\n{body}")).await;
+    assert_eq!((answer.status, answer.header("audit-id")), (201, "create"));
+    let events = events_of(&dir, "create", 2).await;
+    assert_eq!(stages(&events), ["RequestReceived", "ResponseComplete"]);
+    let event = &events[1];
+    assert_eq!(event["requestObject"]["data"], json!({"k": "<v>"}));
+    assert_eq!(event["responseObject"]["metadata"]["name"], "a");
+    assert!(event["responseObject"]["metadata"].get("managedFields").is_none(), "{event}");
+    assert_eq!(event["objectRef"]["name"], "a");
+    assert_eq!(event["responseStatus"], json!({"metadata": {}, "code": 201}));
+    assert_eq!(event["sourceIPs"], json!(["127.0.0.1"]));
+    assert_eq!(event["annotations"]["authorization.k8s.io/decision"], "allow");
+
+    // The same object in a form that is not JSON.
+    let protobuf = "Accept: application/vnd.kubernetes.protobuf";
+    for (path, id) in [(format!("{MAPS}/a"), "get"), (MAPS.to_owned(), "list")] {
+        server.send(&format!("GET {path}\nAudit-ID: {id}\n{protobuf}")).await;
+        let events = events_of(&dir, id, 2).await;
+        let object = &events[1]["responseObject"];
+        let object = if id == "list" { &object["items"][0] } else { object };
+        assert_eq!(object["data"], json!({"k": "<v>"}), "{:?}", events[1]);
+        assert!(object["metadata"].get("managedFields").is_none());
+    }
+
+    // At the metadata level nothing of the object is told.
+    server
+        .send("POST /api/v1/namespaces/default/secrets\nAudit-ID: secret\n\n{\"metadata\":{\"name\":\"s\"}}")
+        .await;
+    let events = events_of(&dir, "secret", 1).await;
+    assert_eq!(stages(&events), ["ResponseComplete"]);
+    assert!(events[0].get("requestObject").is_none() && events[0].get("responseObject").is_none());
+
+    server.send("GET /healthz/ping\nAudit-ID: health").await;
+    let answer = server.send(&format!("GET {MAPS}/none\nAudit-ID: none")).await;
+    assert_eq!(answer.status, 404);
+    let events = events_of(&dir, "none", 2).await;
+    assert_eq!(events[1]["responseStatus"]["reason"], "NotFound");
+    assert_eq!(events_of(&dir, "health", 0).await, Vec::<Value>::new());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_are_told_of_three_times_and_refusals_too() {
+    let server = Server::start_with(audited("rules: [{level: Metadata}]")).await;
+    let dir = server.dir().to_owned();
+    let watch = server.watch(&format!("{MAPS}?watch=1"), &[("audit-id", "watch")]).await;
+    assert_eq!(stages(&events_of(&dir, "watch", 2).await), ["RequestReceived", "ResponseStarted"]);
+    drop(watch);
+    let events = events_of(&dir, "watch", 3).await;
+    assert_eq!(stages(&events), ["RequestReceived", "ResponseStarted", "ResponseComplete"]);
+    assert_eq!(events[2]["responseStatus"]["code"], 200);
+
+    let nobody = server.client(Identity::Nobody).await;
+    let answer = nobody.send(&format!("GET {MAPS}\nAudit-ID: wrong\nAuthorization: Bearer wrong")).await;
+    assert_eq!(answer.status, 401);
+    let events = events_of(&dir, "wrong", 1).await;
+    assert_eq!((stages(&events), &events[0]["user"]), (vec!["ResponseStarted"], &json!({})));
+    assert_eq!(events[0]["responseStatus"]["reason"], "Unauthorized");
+    assert!(!fs::read_to_string(dir.join("audit.log")).unwrap().contains("Bearer"));
+
+    let answer = nobody.send(&format!("GET {MAPS}\nAudit-ID: plain\nAuthorization: Bearer plain")).await;
+    assert_eq!(answer.status, 403);
+    let events = events_of(&dir, "plain", 2).await;
+    assert_eq!(events[1]["user"]["username"], "jane");
+    assert_eq!(events[1]["annotations"]["authorization.k8s.io/decision"], "forbid");
+
+    server.send(&format!("GET {MAPS}\nAudit-ID: as\nImpersonate-User: joe")).await;
+    let events = events_of(&dir, "as", 2).await;
+    assert_eq!(events[1]["impersonatedUser"], json!({"username": "joe", "groups": ["system:authenticated"]}));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_strict_log_that_fails_stops_requests_and_another_does_not() {
+    for (mode, expected) in [("blocking-strict", 500), ("blocking", 200)] {
+        let server = Server::start_with(|options| {
+            audited("rules: [{level: Metadata}]")(options);
+            // Every write to it fails.
+            options.audit.log.path = Some("/dev/full".into());
+            options.audit.log.max_size = 0;
+            options.audit.log.delivery.mode = mode.to_owned();
+        })
+        .await;
+        let answer = server.send(&format!("GET {MAPS}")).await;
+        assert_eq!(answer.status, expected, "{}", answer.text());
+        if mode == "blocking-strict" {
+            let text = "Internal Server Error: \"/api/v1/namespaces/default/configmaps\": failed to store audit event\n";
+            assert_eq!(answer.text(), text);
+        } else {
+            let metrics = server.send("GET /metrics").await.text().to_owned();
+            assert!(metrics.contains("apiserver_audit_error_total{plugin=\"log\"} "), "{metrics}");
+            assert!(metrics.contains("apiserver_audit_requests_rejected_total 0"));
+            assert!(metrics.contains("apiserver_audit_level_total{level=\"Metadata\"} "));
+        }
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_events_are_sent_before_the_server_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("audit.log");
+    let server = Server::start_with(|options| {
+        audited("rules: [{level: Metadata}]")(options);
+        options.audit.log.path = Some(log.clone());
+        options.audit.log.delivery.mode = "batch".to_owned();
+        options.audit.log.delivery.batch_max_size = 1000;
+        options.audit.log.delivery.batch_max_wait = Duration::from_secs(3600);
+    })
+    .await;
+    server.send(&format!("GET {MAPS}\nAudit-ID: late")).await;
+    assert_eq!(fs::read_to_string(&log).unwrap(), "");
+    timeout(PATIENCE, server.stop()).await.unwrap();
+    assert_eq!(events_of(dir.path(), "late", 2).await.len(), 2);
+}
