@@ -72,6 +72,7 @@ mod tests {
             "cel/tests/fuzz_smoke.rs",
             "machinery/tests/fuzz_smoke.rs",
             "machinery/tests/properties/smoke.rs",
+            "service-account/tests/tokens/smoke.rs",
             "storage/tests/fuzz_smoke.rs",
         ]
         .map(|file| read(&format!("crates/{file}")))

@@ -102,7 +102,7 @@ pub struct Running {
     stop: watch::Sender<bool>,
     serving: JoinHandle<io::Result<()>>,
     background: Vec<JoinHandle<()>>,
-    engines: Engines,
+    engines: Arc<Engines>,
     auditor: Option<Arc<Auditor>>,
     shutdown_grace_period: Duration,
     stores: Vec<Arc<pintle_apiserver::registry::Stores>>,
@@ -170,6 +170,31 @@ impl Running {
 pub async fn start(options: Options) -> Result<Running, RunError> {
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
+    let engine_metrics =
+        Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
+    let engines = Arc::new(Engines::open(&options, &engine_metrics).await?);
+    let (stop, _) = watch::channel(false);
+    match start_on(&engines, &engine_metrics, &stop, options).await {
+        Ok(running) => Ok(running),
+        Err(error) => {
+            // What has begun lets go of the store, which whoever tries again is to find free.
+            stop.send_replace(true);
+            if let Err(error) = engines.close().await {
+                tracing::warn!(%error, "the store of a server that did not start is not closed in order");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Starts a server on engines that are open. When it fails, what it has begun goes on until `stop` says so.
+async fn start_on(
+    engines: &Arc<Engines>,
+    engine_metrics: &Arc<EngineMetrics>,
+    stop: &watch::Sender<bool>,
+    options: Options,
+) -> Result<Running, RunError> {
+    let stopping = stop.subscribe();
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
     let auditor = options.audit.auditor(&audit_metrics)?;
@@ -179,15 +204,11 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     let transport = options.serving.transport_filters().map_err(RunError::Options)?;
     let authorization = Authorization::load(&options)?;
     let encryption = EncryptionAtRest::load(&options).await?;
-    let engine_metrics =
-        Arc::new(EngineMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
-    let engines = Engines::open(&options, &engine_metrics).await?;
     let address = SocketAddr::new(options.bind_address, options.secure_port);
     let listen = |source| RunError::Listen { address, source };
     let listener = options.serving.listen(address).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let (stop, stopping) = watch::channel(false);
-    let factory = storage_factory(&options, &engines).encryption(encryption.resources());
+    let factory = storage_factory(&options, engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
     let chain =
         chain::build(&options, address.port(), network, &factory, &authorization, &tokens, &stopping)?;
@@ -278,10 +299,10 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
         kubeconfig,
         kubeconfig_text,
         handler,
-        stop,
+        stop: stop.clone(),
         serving,
         background,
-        engines,
+        engines: engines.clone(),
         auditor,
         shutdown_grace_period: options.shutdown_grace_period,
         stores: chain.all_stores,

@@ -13,7 +13,7 @@ mod unread;
 use crate::{
     body::Body,
     filters::{Handler, PeerCertificates, RemoteAddress},
-    response::Response,
+    response::{Response, text},
 };
 use connection::{End, Tracked};
 use http::{HeaderValue, Method, header};
@@ -132,15 +132,21 @@ async fn connection(
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
         let (certificates, tracked) = (certificates.clone(), tracked.clone());
-        let answer = unread::answer(handler.clone(), request, move |request| {
-            request.extensions_mut().insert(remote);
-            if let Some(certificates) = certificates {
-                request.extensions_mut().insert(certificates);
-            }
-            request.extensions_mut().insert(tracked);
+        let answer = is_within_limits(&request).then(|| {
+            unread::answer(handler.clone(), request, move |request| {
+                request.extensions_mut().insert(remote);
+                if let Some(certificates) = certificates {
+                    request.extensions_mut().insert(certificates);
+                }
+                request.extensions_mut().insert(tracked);
+            })
         });
         async move {
-            answer.await.map(|response| {
+            let answer = match answer {
+                Some(answer) => answer.await,
+                None => Ok(headers_too_large()),
+            };
+            answer.map(|response| {
                 let active = active.answered();
                 let response = if is_head { without_body(response) } else { response };
                 response.map(|body| Tracked::new(body, active))
@@ -179,6 +185,19 @@ async fn connection(
         }
     }
     Err("the client gave up too many requests".to_owned())
+}
+
+/// Whether a request's headers are no longer than they may be: what the HTTP library read in one piece it takes even so.
+fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    headers.sum::<usize>() <= MAX_HEADERS + 4096
+}
+
+/// In the words of Go's server, which closes the connection, too.
+fn headers_too_large() -> Response {
+    let mut response = text(431, "431 Request Header Fields Too Large");
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// The answer to a HEAD: all of the answer but its body, which HTTP/2 takes for a broken stream.

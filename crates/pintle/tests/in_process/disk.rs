@@ -48,7 +48,7 @@ async fn a_failed_sync_ends_writing_until_the_restart() {
     let disk = FaultDisk::new(&dir.path().join("store"));
     let server = start(dir.path()).await;
     assert_eq!(create(&server, "acknowledged").await.0, 201);
-    disk.fail(Fault { call: Call::Sync, file: "-wal", after: 0, times: 1, effect: Effect::IoError });
+    disk.fail(Fault { call: Call::Sync, file: ".journal", after: 0, times: 1, effect: Effect::IoError });
     // The server's own writes may meet it first; what comes after that is refused all the same.
     let (status, text) = create(&server, "doubtful").await;
     assert_eq!(status, 500, "{text}");

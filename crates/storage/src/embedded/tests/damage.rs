@@ -276,6 +276,7 @@ async fn damage_everywhere(with_log: bool, file: &str) {
         image.files.remove("pintle.db-wal");
     }
     assert!(image.files["pintle.db"].len() > 1 << 20, "trees of several levels");
+    let written = image.files[file].iter().rposition(|byte| *byte != 0).unwrap_or_default() as u64;
     let factory = Embedded::fast();
     let count = std::env::var("PINTLE_DAMAGES").map_or(400, |count| count.parse().unwrap());
     let (mut refused, mut told, mut harmless) = (0, 0, 0);
@@ -313,6 +314,8 @@ async fn damage_everywhere(with_log: bool, file: &str) {
                 match file {
                     // Where it ends is told by what is in it.
                     JOURNAL if damage == "cut" => {}
+                    // Nor can be told what was under a page that covers the end: several batches may have been.
+                    JOURNAL if damage == "a page of another place" && (at / 8192 + 1) * 8192 >= written => {}
                     // The last batch may have been cut off.
                     JOURNAL => assert!(newest.0 + 1 >= history.newest().0, "{what}: {newest}"),
                     // Nothing that a log loses is lost.
