@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-#[cfg(test)]
+#[cfg(any(test, feature = "faults"))]
 use pintle_fault_vfs::beside as calls;
 
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "faults")))]
 mod calls {
     use std::{io, path::Path};
 
