@@ -60,7 +60,7 @@ pub(super) async fn serve(
     } else {
         object.remove_at("metadata.namespace");
     }
-    if !creater.keeps_system_metadata() {
+    if exchange.info.subresource.is_empty() || !creater.keeps_system_metadata() {
         for field in SYSTEM_METADATA {
             object.remove_at(field);
         }

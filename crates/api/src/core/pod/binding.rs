@@ -20,6 +20,11 @@ impl NamedCreater for BindingCreater {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(bind(context, body))
     }
+
+    /// The uid is a condition: the pod is to be that one.
+    fn keeps_system_metadata(&self) -> bool {
+        true
+    }
 }
 
 async fn bind(context: &RequestContext<'_>, mut binding: Value) -> Result<Value, Status> {
