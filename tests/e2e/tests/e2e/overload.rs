@@ -14,6 +14,10 @@ use std::{
 /// One of the largest answers that every user may have.
 const LARGE: &str = "/openapi/v2";
 
+/// How often the flood's cost is looked at, and the answers it gets in between.
+const ROUNDS: u64 = 4;
+const ROUND: u64 = 300;
+
 #[test]
 fn requests_above_the_limit_are_told_to_come_again_and_masters_are_not() -> Result {
     let config = config()?.flag("--max-requests-inflight=1").flag("--enable-priority-and-fairness=false");
@@ -84,9 +88,9 @@ fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
     let mut ask = |path: &str| quiet.request("GET", path, &[], b"").map(|response| response.status);
     let mut others = Vec::new();
     let mut memory = Vec::new();
-    for round in 1..=3 {
+    for round in 1..=ROUNDS {
         // Others are served all the time that the flood lasts.
-        while answered.load(Ordering::Relaxed) < round * 300 {
+        while answered.load(Ordering::Relaxed) < round * ROUND {
             others.extend([ask("/version")?, ask("/readyz")?, ask("/healthz")?]);
         }
         memory.push(server.memory_kb("VmRSS")?);
@@ -98,8 +102,11 @@ fn a_flood_by_one_user_leaves_room_for_others_and_costs_no_memory() -> Result {
         flooding.join().map_err(|_| "a request of the flood was answered with something else")?;
     }
     assert!(others.len() > 30 && others.iter().all(|status| *status == 200), "{others:?}");
-    // What the flood needs it needs at once; it grows no further.
-    assert!(memory[2] < memory[0] + 16 * 1024, "{memory:?}");
+    // What the flood needs it needs at once. The rest of it may not cost a twentieth of the answers that it got: where
+    // the allocator keeps what is free is not the server's, what each request leaves behind is.
+    let (first, last) = (memory[0], memory[memory.len() - 1]);
+    let answers = master.get(LARGE)?.body.len() as u64 / 1024 * ROUND * (ROUNDS - 1);
+    assert!(last < first + answers / 20, "{memory:?} kB with {answers} kB of answers");
     assert_eq!(master.get("/version")?.status, 200);
     Ok(())
 }
