@@ -3,6 +3,7 @@
 use pintle_cacher::CachedObject;
 use pintle_machinery::Value;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// A definition as of one revision. Its schemas stay in the JSON that the cache holds until somebody needs them.
@@ -123,6 +124,19 @@ impl Definition {
     /// The cached object that this was read from.
     pub(crate) fn object(&self) -> &Arc<CachedObject> {
         &self.object
+    }
+
+    /// Whether another one, perhaps of another generation, has the same specification.
+    pub(crate) fn has_spec_of(&self, other: &Definition) -> bool {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            spec: &'a RawValue,
+        }
+        fn spec(definition: &Definition) -> Option<&str> {
+            Some(serde_json::from_slice::<Whole<'_>>(definition.object.json()).ok()?.spec.get())
+        }
+        self.metadata.generation == other.metadata.generation || spec(self) == spec(other)
     }
 
     /// Of each version, what it shows and can be selected by.

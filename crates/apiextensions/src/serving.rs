@@ -2,7 +2,7 @@
 
 use crate::{
     conversion::Webhooks,
-    definition_view::{Definition, Names},
+    definition_view::Definition,
     informer::{Change, Handler},
     resource::{Source, declare},
 };
@@ -23,19 +23,20 @@ pub(crate) struct Serving {
 
 /// What is served of one definition, and by what of it.
 struct Served {
-    uid: String,
-    generation: i64,
-    names: Names,
+    definition: Arc<Definition>,
     resource: GroupResource,
     source: Source,
 }
 
 impl Served {
     /// Whether the definition still says what it said when this began.
+    ///
+    /// Being deleted is another generation of it, in which its objects go as their watches see.
     fn is_current(&self, definition: &Definition) -> bool {
-        self.uid == definition.metadata.uid
-            && self.generation == definition.metadata.generation
-            && self.names == definition.status.accepted_names
+        let own = &self.definition;
+        own.metadata.uid == definition.metadata.uid
+            && own.status.accepted_names == definition.status.accepted_names
+            && own.has_spec_of(definition)
     }
 }
 
@@ -52,7 +53,8 @@ impl Serving {
     fn serve(&self, definition: &Arc<Definition>) {
         let mut all = self.served.lock();
         let name = &definition.metadata.name;
-        if let Some(served) = all.get(name).filter(|served| served.is_current(definition)) {
+        if let Some(served) = all.get_mut(name).filter(|served| served.is_current(definition)) {
+            served.definition = definition.clone();
             self.stores.set_terminating(&served.resource, definition.is_true("Terminating"));
             served.source.store(definition.object().clone());
             return;
@@ -75,13 +77,8 @@ impl Serving {
             }
         };
         let resource = custom.store().group_resource().clone();
-        let served = Served {
-            uid: definition.metadata.uid.clone(),
-            generation: definition.metadata.generation,
-            names: definition.status.accepted_names.clone(),
-            resource: resource.clone(),
-            source: declared.source,
-        };
+        let served =
+            Served { definition: definition.clone(), resource: resource.clone(), source: declared.source };
         let before = all.insert(name.clone(), served);
         if let Some(before) = before.filter(|before| before.resource != resource) {
             self.stores.remove_custom(&before.resource);

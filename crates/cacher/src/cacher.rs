@@ -62,13 +62,18 @@ impl Cacher {
         }
     }
 
-    /// Ends the tasks and every watch, after what is queued for it. Reads fail from now on with
+    /// Ends the tasks and every watch, after what happened so far. Reads fail from now on with
     /// [`CacherError::Stopped`].
     pub fn stop(&self) {
         for task in &self.tasks {
             task.abort();
         }
         self.shared.stop();
+    }
+
+    /// Ends every watch after what happened so far, now and from now on; reads go on.
+    pub fn end_watches(&self) {
+        self.shared.end_watches();
     }
 
     /// Starts a watch.
@@ -157,8 +162,17 @@ impl Cacher {
             let (from, after) = start(&state).filter(|_| !state.stopped)?;
             let target =
                 Arc::new(WatchTarget::new(filter, bucket, after, from, deadline, config.queue_capacity));
-            state.watchers.insert(target.clone());
-            let first_bookmark = bookmarks && state.bookmarks.insert(&target, now);
+            let first_bookmark = match state.watches_ended {
+                true => {
+                    // Nobody waits on it yet.
+                    drop(self.shared.finish(&state.log, &target));
+                    false
+                }
+                false => {
+                    state.watchers.insert(target.clone());
+                    bookmarks && state.bookmarks.insert(&target, now)
+                }
+            };
             (target, first_bookmark)
         };
         self.shared.metrics.watchers.fetch_add(1, Ordering::Relaxed);

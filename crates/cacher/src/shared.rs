@@ -7,7 +7,7 @@
 //! readers and each watcher with something new, once. So whoever has seen an event finds its state in the snapshot.
 
 use crate::{
-    CachedObject, CacherConfig, CacherMetrics, Snapshot, UnreadableObject,
+    CachedObject, CacherConfig, CacherMetrics, Snapshot, UnreadableObject, WatchItem,
     bookmarks::BookmarkBuckets,
     event::{Change, WatchEvent},
     event_log::EventLog,
@@ -70,6 +70,8 @@ pub(crate) struct State {
     pub(crate) log: EventLog,
     pub(crate) watchers: WatcherIndex,
     pub(crate) bookmarks: BookmarkBuckets,
+    /// Watches that begin end at once.
+    pub(crate) watches_ended: bool,
     pub(crate) stopped: bool,
 }
 
@@ -81,6 +83,7 @@ impl Shared {
             log,
             watchers: WatcherIndex::new(&config.triggers),
             bookmarks: BookmarkBuckets::new(now, config.bookmark_period),
+            watches_ended: false,
             stopped: false,
         };
         Shared {
@@ -201,25 +204,51 @@ impl Shared {
         }
     }
 
-    /// Ends every watch and every wait.
+    /// Ends every watch after what happened so far.
+    pub(crate) fn end_watches(&self) {
+        let wakers = self.finish_watchers(&mut self.state.lock());
+        self.wake_watchers(wakers);
+    }
+
+    /// Ends every watch after what happened so far, and every wait.
     pub(crate) fn stop(&self) {
-        let mut wakers = Vec::new();
-        {
+        let wakers = {
             let mut state = self.state.lock();
+            let wakers = self.finish_watchers(&mut state);
             state.stopped = true;
             state.snapshot = Snapshot::default();
             state.log.reset(Revision(0));
-            wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
             self.snapshot.store(None);
-        }
+            wakers
+        };
         self.progress.send_modify(|progress| progress.phase = Phase::Stopped);
         self.wake_watchers(wakers);
+    }
+
+    fn finish_watchers(&self, state: &mut State) -> Vec<Waker> {
+        state.watches_ended = true;
+        let State { log, watchers, .. } = state;
+        watchers.drain().filter_map(|target| self.finish(log, &target)).collect()
+    }
+
+    /// Leaves a watcher what it has not seen yet, and no more.
+    pub(crate) fn finish(&self, log: &EventLog, target: &WatchTarget) -> Option<Waker> {
+        target.finish(|position| {
+            let (rest, _) = log.read(position, usize::MAX).unwrap_or((Vec::new(), position));
+            rest.into_iter().filter_map(|change| self.item(target, change)).collect()
+        })
     }
 
     /// Takes a watcher that is gone out of the index.
     pub(crate) fn forget(&self, target: &Arc<WatchTarget>) {
         self.state.lock().watchers.remove(target);
         self.metrics.watchers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// What a watcher gets of a change.
+    pub(crate) fn item(&self, target: &WatchTarget, change: Change) -> Option<WatchItem> {
+        let event_type = target.event_type(&change)?;
+        Some(WatchItem::Event { event_type, event: Arc::new(self.event(change)) })
     }
 
     pub(crate) fn event(&self, change: Change) -> WatchEvent {

@@ -6,7 +6,7 @@
 
 use crate::{
     CachedObject, Predicate, WatchItem, WatchScope,
-    event::{Change, WatchEvent},
+    event::{Change, EventType, WatchEvent},
     event_log::Position,
     watcher_index::{Bucket, Requirement},
 };
@@ -85,6 +85,11 @@ impl WatchTarget {
         WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
+    /// What a change is to the watcher, if anything.
+    pub(crate) fn event_type(&self, change: &Change) -> Option<EventType> {
+        (change.revision > self.after).then(|| change.event_type(|object| self.filter.matches(object)))?
+    }
+
     /// Queues a change if the watcher wants it. `event` is what is shared with the other watchers, made by `make` for
     /// the first. Returns whom to wake.
     pub(crate) fn offer(
@@ -95,10 +100,10 @@ impl WatchTarget {
         make: impl FnOnce() -> WatchEvent,
     ) -> Option<Waker> {
         let mut queue = self.queue.lock();
-        if queue.behind.is_some() || queue.ended || change.revision <= self.after {
+        if queue.behind.is_some() || queue.ended {
             return None;
         }
-        let event_type = change.event_type(|object| self.filter.matches(object))?;
+        let event_type = self.event_type(change)?;
         if queue.items.len() >= self.capacity {
             queue.behind = Some(at);
             return None;
@@ -122,6 +127,18 @@ impl WatchTarget {
         match queue.items.back_mut() {
             Some(last @ WatchItem::Bookmark { .. }) => *last = bookmark,
             _ => queue.items.push_back(bookmark),
+        }
+        queue.waker.take()
+    }
+
+    /// Nothing follows what happened so far. A watcher that is behind gets `rest`, from its position on, as a whole:
+    /// there will be no log to read it from.
+    pub(crate) fn finish(&self, rest: impl FnOnce(Position) -> Vec<WatchItem>) -> Option<Waker> {
+        let mut queue = self.queue.lock();
+        let behind = queue.behind.take();
+        let was_ended = std::mem::replace(&mut queue.ended, true);
+        if let Some(position) = behind.filter(|_| !was_ended) {
+            queue.items.extend(rest(position));
         }
         queue.waker.take()
     }

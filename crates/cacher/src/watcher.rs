@@ -59,7 +59,7 @@ impl Watcher {
     }
 
     /// The next item; `None` when the watch is over because the watcher was too slow, the store's history had a gap,
-    /// or the cacher was stopped. The client then starts again from the last revision it has seen.
+    /// or the cacher ends its watches. The client then starts again from the last revision it has seen.
     ///
     /// Cancel safe: a dropped call loses nothing.
     pub async fn next(&mut self) -> Option<WatchItem> {
@@ -135,6 +135,10 @@ impl Watcher {
     fn read_log(&mut self, from: Position) {
         let changes = {
             let state = self.shared.state.lock();
+            if state.watches_ended {
+                // What the log has for this one is queued.
+                return;
+            }
             let Some((changes, next)) = state.log.read(from, LOG_CHUNK) else {
                 drop(state);
                 self.cut_off();
@@ -144,16 +148,9 @@ impl Watcher {
             self.target.set_behind((next != state.log.end()).then_some(next));
             changes
         };
-        self.from_log = changes.into_iter().filter_map(|change| self.item(change)).collect();
+        self.from_log =
+            changes.into_iter().filter_map(|change| self.shared.item(&self.target, change)).collect();
         metrics::add(&self.shared.metrics.init_events, self.from_log.len());
-    }
-
-    fn item(&self, change: Change) -> Option<WatchItem> {
-        if change.revision <= self.target.after {
-            return None;
-        }
-        let event_type = change.event_type(|object| self.target.filter.matches(object))?;
-        Some(WatchItem::Event { event_type, event: Arc::new(self.shared.event(change)) })
     }
 
     fn cut_off(&self) {

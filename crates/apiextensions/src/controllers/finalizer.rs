@@ -2,11 +2,11 @@
 
 use super::{Context, Controller, condition};
 use crate::{definition_view::Definition, informer::Change};
-use pintle_apiserver::registry::Store;
+use pintle_apiserver::registry::Stores;
 use pintle_cacher::{Freshness, WatchOptions, WatchScope, WatchStart};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// Keeps a definition until its objects are gone.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -112,7 +112,7 @@ impl Finalizer {
         if let Some(status) = failure {
             return Outcome::failed("InstanceDeletionFailed", "could not issue all deletes", status);
         }
-        match tokio::time::timeout(PATIENCE, wait_until_empty(&store)).await {
+        match tokio::time::timeout(PATIENCE, wait_until_empty(&self.0.stores, resource)).await {
             Ok(Ok(())) => Outcome::done("InstanceDeletionCompleted", "removed all instances"),
             Ok(Err(status)) => Outcome::failed(
                 "InstanceDeletionCheck",
@@ -129,8 +129,7 @@ impl Finalizer {
 }
 
 /// Waits for the end of objects that something still holds.
-async fn wait_until_empty(store: &Arc<Store>) -> Result<(), Status> {
-    let cacher = store.cacher();
+async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(), Status> {
     let options = WatchOptions {
         start: WatchStart::Now(Freshness::Any),
         scope: WatchScope::All,
@@ -140,6 +139,9 @@ async fn wait_until_empty(store: &Arc<Store>) -> Result<(), Status> {
         deadline: None,
     };
     loop {
+        // Another one each time that the definition has changed, which ends the watches of the one before.
+        let store = stores.store(resource)?;
+        let cacher = store.cacher();
         let mut watcher = cacher.watch(options.clone()).await.map_err(Status::internal_error)?;
         loop {
             let snapshot = cacher.list(&store.key_prefix(""), Freshness::Consistent).await;

@@ -21,7 +21,7 @@ use pintle_machinery::{Status, ValueExt, options::ListOptions};
 use pintle_storage::Revision;
 use rand::Rng;
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// The shortest time after which the server ends a watch that names none; up to twice as long, so that not all clients
@@ -86,9 +86,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         include_object,
         items: Vec::new(),
         columns_sent: false,
-        shutdown: exchange.server.shutdown.clone(),
-        retired: store.retired(),
-        deadline,
+        over: Box::pin(over(deadline, exchange.server.shutdown.clone())),
         watcher: None,
         failed: None,
         ticket: exchange.watch_ticket.clone(),
@@ -125,6 +123,14 @@ fn start(options: &ListOptions) -> Result<WatchStart, Status> {
     })
 }
 
+/// Waits until a watch's time is over, or the server's.
+async fn over(deadline: Instant, mut shutdown: tokio::sync::watch::Receiver<bool>) {
+    tokio::select! {
+        () = tokio::time::sleep_until(deadline) => {}
+        () = crate::serving::stopped(&mut shutdown) => {}
+    }
+}
+
 /// One client's stream.
 struct WatchStream {
     resource: Arc<VersionedResource>,
@@ -132,9 +138,8 @@ struct WatchStream {
     include_object: IncludeObject,
     items: Vec<WatchItem>,
     columns_sent: bool,
-    shutdown: tokio::sync::watch::Receiver<bool>,
-    retired: tokio::sync::watch::Receiver<bool>,
-    deadline: Instant,
+    /// Ready when the watch has to end whatever comes. Made once: there are many watches, and many events.
+    over: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     watcher: Option<Watcher>,
     failed: Option<Status>,
     /// Says to flow control that the watch goes on, and when it has begun.
@@ -151,10 +156,9 @@ impl WatchStream {
             let watcher = self.watcher.as_mut()?;
             self.items.clear();
             let more = tokio::select! {
+                biased;
+                () = &mut self.over => false,
                 more = watcher.next_batch(BATCH, &mut self.items) => more,
-                () = tokio::time::sleep_until(self.deadline) => false,
-                () = crate::serving::stopped(&mut self.shutdown) => false,
-                () = crate::serving::stopped(&mut self.retired) => false,
             };
             if !more && self.items.is_empty() {
                 return None;

@@ -19,7 +19,7 @@ use pintle_registry::{Resource, StorageEncoding};
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, ReadError, Revision, Storage};
 use std::sync::Arc;
-use tokio::{runtime::Handle, sync::watch};
+use tokio::runtime::Handle;
 
 /// What a store is made of.
 pub struct StoreConfig {
@@ -50,8 +50,6 @@ pub struct Store {
     versions: Option<Arc<Versions>>,
     stored: Arc<Resource>,
     stored_schema: TypeSchema,
-    /// Turns true when the resource is not served any more as it is here.
-    retired: Arc<watch::Sender<bool>>,
 }
 
 /// An object on its way to the engine.
@@ -124,7 +122,6 @@ impl Store {
             stored_schema: schema.clone(),
             schema,
             resource,
-            retired: Arc::new(watch::Sender::new(false)),
         }))
     }
 
@@ -147,19 +144,13 @@ impl Store {
             versions: Some(self.versions.clone()?),
             stored: self.stored.clone(),
             stored_schema: self.stored_schema.clone(),
-            retired: self.retired.clone(),
         }))
     }
 
     /// Ends the watches of a store that another one has replaced, or whose resource is gone. Requests that are under way
     /// end as they would; the cache goes with the last of them.
     pub fn retire(&self) {
-        self.retired.send_replace(true);
-    }
-
-    /// Tells when [`Store::retire`] was called.
-    pub(crate) fn retired(&self) -> watch::Receiver<bool> {
-        self.retired.subscribe()
+        self.cacher.end_watches();
     }
 
     /// The declaration.

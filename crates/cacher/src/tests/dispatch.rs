@@ -164,6 +164,24 @@ async fn stop_ends_watches_after_what_is_queued() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn stop_ends_watches_that_are_behind_after_all_that_happened() {
+    let storage = TestStorage::new();
+    storage.put("/p/a/w", "").await;
+    let cacher = start(&storage, small()).await;
+    let mut beginning = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
+    let mut slow = watch(&cacher, now()).await;
+    // More than a queue holds.
+    burst(&storage, &cacher, 15).await;
+    cacher.stop();
+    let mut changes = vec!["ADDED /p/a/x @3".to_owned()];
+    changes.extend((4..18).map(|revision| format!("MODIFIED /p/a/x @{revision}")));
+    changes.push("END".to_owned());
+    assert_eq!(ready(&mut slow), changes);
+    let seen = ready(&mut beginning);
+    assert_eq!((&*seen[0], &seen[1..]), ("ADDED /p/a/w @2", &*changes));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_wait_loses_nothing() {
     let storage = TestStorage::new();
     let cacher = start(&storage, config()).await;
