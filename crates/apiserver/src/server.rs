@@ -15,8 +15,7 @@ use crate::{
 use http::Method;
 use pintle_machinery::{Status, Value};
 use serde_json::json;
-use std::{convert::Infallible, sync::Arc};
-use tower::{service_fn, util::BoxCloneSyncService};
+use std::sync::Arc;
 
 /// Documents that a server may have beside its resources, such as OpenAPI.
 pub trait PlainEndpoints: Send + Sync {
@@ -59,11 +58,11 @@ pub struct Front {
 impl GenericApiServer {
     /// The handler of the whole chain of servers, behind the filters.
     pub fn into_handler(self: Arc<Self>, config: ChainConfig) -> Handler {
-        let director = service_fn(move |request: Request| {
+        let director = Handler::new(move |request| {
             let server = self.clone();
-            async move { Ok::<_, Infallible>(server.direct(request).await) }
+            async move { server.direct(request).await }
         });
-        chain(config, BoxCloneSyncService::new(director))
+        chain(config, director)
     }
 
     /// Answers a request, or hands it to the delegate.

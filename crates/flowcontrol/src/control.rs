@@ -139,7 +139,11 @@ impl FlowControl {
         }
         let hash = flow.hash(&*request);
         let arrival = Arrival { schema: flow.schema.clone(), request, estimate, hash };
-        let decision = flow.level.queue_set.lock().arrive(self.clock.now(), arrival);
+        let (decision, next_release) = {
+            let mut queue_set = flow.level.queue_set.lock();
+            (queue_set.arrive(self.clock.now(), arrival), queue_set.next_release())
+        };
+        self.wake_by(next_release);
         let seat = |id, is_waiting| Seat { control: self.clone(), level: flow.level.clone(), id, is_waiting };
         let seat = match decision {
             Decision::Execute(id) => Ok(seat(id, false)),
@@ -217,6 +221,13 @@ impl FlowControl {
         next.min()
     }
 
+    /// Has the work in the background done by a time, if there is any then.
+    fn wake_by(&self, next: Option<Duration>) {
+        if next.is_some_and(|next| nanoseconds(next) < self.wakes_at.load(Ordering::SeqCst)) {
+            self.wake.notify_one();
+        }
+    }
+
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
@@ -253,8 +264,8 @@ impl Drop for Seat {
         if is_idle && self.level.is_quiescing.load(Ordering::Relaxed) {
             self.control.has_emptied.store(true, Ordering::Relaxed);
             self.control.wake.notify_one();
-        } else if next.is_some_and(|next| nanoseconds(next) < self.control.wakes_at.load(Ordering::SeqCst)) {
-            self.control.wake.notify_one();
+        } else {
+            self.control.wake_by(next);
         }
     }
 }

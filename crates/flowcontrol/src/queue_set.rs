@@ -303,9 +303,11 @@ impl QueueSet {
         self.metrics.current_r.set(self.current_r.as_f64());
     }
 
-    /// When seats are free again that are lingered on now.
+    /// When seats are free again that are lingered on now, if somebody waits for them. If not, it is enough to find them free
+    /// when somebody comes: most writes are lingered on, and few have to wait.
     pub(crate) fn next_release(&self) -> Option<Duration> {
-        self.lingering.first_key_value().map(|((when, _), _)| *when)
+        let ((when, _), _) = self.lingering.first_key_value().filter(|_| self.waiting > 0)?;
+        Some(*when)
     }
 
     /// Whether nobody waits and nobody is served.

@@ -17,7 +17,6 @@ use std::{
     net::{IpAddr, Ipv4Addr},
 };
 use tokio::runtime::Runtime;
-use tower::Service;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// How many pods a list has.
@@ -67,9 +66,9 @@ impl Bench {
             .header("Accept", "application/json")
             .body(RequestBody::Bytes(body.into()))
             .unwrap();
-        let mut handler = self.handler.clone();
+        let handler = self.handler.clone();
         self.runtime.block_on(async move {
-            let response = handler.call(request).await.unwrap();
+            let response = handler.call(request).await;
             let code = response.status();
             let body = response.into_body().collect().await.unwrap().to_bytes();
             assert!(code.is_success(), "{method} {path}: {code} {body:?}");

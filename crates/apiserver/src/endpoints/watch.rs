@@ -90,6 +90,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         watcher: None,
         failed: None,
         ticket: exchange.watch_ticket.clone(),
+        has_begun: false,
     };
     match store.cacher().watch(watch_options).await {
         Ok(watcher) => stream.watcher = Some(watcher),
@@ -144,6 +145,7 @@ struct WatchStream {
     failed: Option<Status>,
     /// Says to flow control that the watch goes on, and when it has begun.
     ticket: Option<Arc<WatchTicket>>,
+    has_begun: bool,
 }
 
 impl WatchStream {
@@ -185,9 +187,12 @@ impl WatchStream {
     }
 
     /// Tells flow control when the state is delivered that the watch begins with: from then on it costs next to nothing.
-    fn note_progress(&self) {
+    fn note_progress(&mut self) {
         let is_beginning = self.watcher.as_ref().is_some_and(Watcher::is_delivering_state);
-        if let Some(ticket) = self.ticket.as_ref().filter(|_| !is_beginning) {
+        if !is_beginning
+            && !std::mem::replace(&mut self.has_begun, true)
+            && let Some(ticket) = &self.ticket
+        {
             ticket.initialized();
         }
     }

@@ -41,7 +41,7 @@ pub(super) struct Audit {
 pub struct RemoteAddress(pub SocketAddr);
 
 impl Filter for Audit {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let info = info_of(&request);
         let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
             return next.call(request).await;

@@ -19,7 +19,7 @@ pub(super) struct Arrival {
 }
 
 impl Filter for AuditId {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let own = request.headers().get(&AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         let audit_id = own.unwrap_or_else(new_id);
         let arrival = Arrival { audit_id: audit_id.clone(), received: Timestamp::now() };

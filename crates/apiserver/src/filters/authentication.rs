@@ -50,7 +50,7 @@ const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
 impl Filter for Authentication {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let bearer = Bearer::read(request.headers());
         // A token in both places is a matter of the header alone.
         let protocol = match bearer {

@@ -23,7 +23,7 @@ pub(super) struct Authorization {
 }
 
 impl Filter for Authorization {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let info = info_of(&request);
         let user = user_of(&request);
         let query = query_of(&request);

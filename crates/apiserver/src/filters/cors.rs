@@ -29,7 +29,7 @@ const ALLOWED: [(HeaderName, HeaderValue); 4] = [
 ];
 
 impl Filter for Cors {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let Some(origin) = self.allowed(request.headers()) else { return next.call(request).await };
         let mut response = match *request.method() {
             // A question before the request; it needs no credentials, and gets nothing.

@@ -13,7 +13,7 @@ pub(super) struct ProbabilisticGoaway {
 }
 
 impl Filter for ProbabilisticGoaway {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         if request.version() == Version::HTTP_2
             && rand::rng().random::<f64>() < self.chance
             && let Some(connection) = request.extensions().get::<ConnectionHandle>()

@@ -10,7 +10,7 @@ pub(super) struct Hsts {
 }
 
 impl Filter for Hsts {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let mut response = next.call(request).await;
         let headers = response.headers_mut();
         headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| self.directives.clone());

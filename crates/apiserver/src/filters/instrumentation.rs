@@ -33,7 +33,7 @@ impl Drop for InFlight {
 }
 
 impl Filter for Instrumentation {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let started = Instant::now();
         let info = info_of(&request);
         let dry_run = query_of(&request).first("dryRun").is_some();

@@ -25,7 +25,7 @@ impl MaxInFlight {
 }
 
 impl Filter for MaxInFlight {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let info = info_of(&request);
         if info.is_long_running() || user_of(&request).is_member_of(SYSTEM_MASTERS) {
             return next.call(request).await;

@@ -24,20 +24,32 @@ use pintle_audit::Auditor;
 use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
 use regex::Regex;
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
-use tower::{
-    Layer, Service, ServiceBuilder,
-    util::{BoxCloneSyncService, option_layer},
-};
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
 pub(crate) use priority_and_fairness::WatchTicket;
 
-/// A handler of requests that cannot fail: failures are responses.
-pub type Handler = BoxCloneSyncService<Request, Response, Infallible>;
+/// A handler of requests that cannot fail: failures are responses. Clones are the same one.
+#[derive(Clone)]
+pub struct Handler(Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>);
 
-type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+impl Handler {
+    /// A handler that is a function.
+    pub fn new<F>(handle: impl Fn(Request) -> F + Send + Sync + 'static) -> Handler
+    where
+        F: Future<Output = Response> + Send + 'static,
+    {
+        Handler(Arc::new(move |request| Box::pin(handle(request))))
+    }
+
+    /// Answers a request.
+    pub fn call(&self, request: Request) -> impl Future<Output = Response> + Send + 'static {
+        (self.0)(request)
+    }
+}
 
 /// What the chain is made of.
 #[derive(Clone)]
@@ -75,18 +87,17 @@ pub struct TransportFilters {
     pub goaway_chance: f64,
 }
 
-/// Puts the filters in front of a handler. Read it top to bottom: the first is the outermost.
+/// Puts the filters in front of a handler. Read it bottom to top: the last is the outermost.
 pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let limits = (config.max_requests_in_flight, config.max_mutating_requests_in_flight);
     let auditor = config.auditor;
-    let audit = auditor.clone().map(|auditor| FilterLayer::new(audit::Audit { auditor }));
+    let audit = auditor.clone().map(|auditor| audit::Audit { auditor });
     let TransportFilters { strict_transport_security, cors_allowed_origins, goaway_chance } =
         config.transport;
-    let hsts = strict_transport_security.map(|directives| FilterLayer::new(hsts::Hsts { directives }));
-    let goaway = (goaway_chance > 0.0)
-        .then(|| FilterLayer::new(goaway::ProbabilisticGoaway { chance: goaway_chance }));
-    let cors = (!cors_allowed_origins.is_empty())
-        .then(|| FilterLayer::new(cors::Cors { allowed_origins: cors_allowed_origins }));
+    let hsts = strict_transport_security.map(|directives| hsts::Hsts { directives });
+    let goaway = (goaway_chance > 0.0).then_some(goaway::ProbabilisticGoaway { chance: goaway_chance });
+    let cors =
+        (!cors_allowed_origins.is_empty()).then(|| cors::Cors { allowed_origins: cors_allowed_origins });
     let authentication =
         authentication::Authentication::new(config.authenticator, config.request_headers, auditor.clone());
     let max_in_flight =
@@ -94,100 +105,75 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let priority_and_fairness = config.flow_control.map(|flow_control| {
         priority_and_fairness::PriorityAndFairness { flow_control, request_timeout: config.request_timeout }
     });
-    let service = ServiceBuilder::new()
-        .layer(FilterLayer::new(audit_id::AuditId))
-        .layer(FilterLayer::new(panic_recovery::PanicRecovery))
-        .layer(FilterLayer::new(request_info::ReadRequestInfo))
-        .layer(FilterLayer::new(instrumentation::Instrumentation { metrics: config.metrics.clone() }))
-        .layer(option_layer(hsts))
-        .layer(option_layer(goaway))
-        .layer(FilterLayer::new(timeout::RequestTimeout { limit: config.request_timeout, auditor }))
-        .layer(option_layer(cors))
-        .layer(FilterLayer::new(authentication))
-        .layer(option_layer(audit))
-        .layer(FilterLayer::new(impersonation::Impersonation::new(
-            config.authorizer.clone(),
-            config.metrics.clone(),
-        )))
-        .layer(option_layer(priority_and_fairness.map(FilterLayer::new)))
-        .layer(option_layer(max_in_flight.map(FilterLayer::new)))
-        .layer(FilterLayer::new(authorization::Authorization {
-            authorizer: config.authorizer,
-            metrics: config.metrics,
-        }))
-        .service(handler);
-    BoxCloneSyncService::new(service)
+    let authorization = authorization::Authorization {
+        authorizer: config.authorizer.clone(),
+        metrics: config.metrics.clone(),
+    };
+    let impersonation = impersonation::Impersonation::new(config.authorizer, config.metrics.clone());
+    let timeout = timeout::RequestTimeout { limit: config.request_timeout, auditor };
+    let instrumentation = instrumentation::Instrumentation { metrics: config.metrics };
+    let rest = authorization.before(handler);
+    let rest = max_in_flight.before(rest);
+    let rest = priority_and_fairness.before(rest);
+    let rest = impersonation.before(rest);
+    let rest = audit.before(rest);
+    let rest = authentication.before(rest);
+    let rest = cors.before(rest);
+    let rest = timeout.before(rest);
+    let rest = goaway.before(rest);
+    let rest = hsts.before(rest);
+    let rest = instrumentation.before(rest);
+    let rest = request_info::ReadRequestInfo.before(rest);
+    let rest = panic_recovery::PanicRecovery.before(rest);
+    let all = Arc::new(audit_id::AuditId.before(rest));
+    Handler::new(move |request| {
+        let all = all.clone();
+        async move { all.call(request).await }
+    })
 }
 
 /// One filter: looks at a request and answers it, or hands it on.
 trait Filter: Send + Sync + 'static {
-    fn handle(self: Arc<Self>, request: Request, next: impl Next) -> impl Future<Output = Response> + Send;
-}
+    fn handle(&self, request: Request, next: &Arc<impl Next>) -> impl Future<Output = Response> + Send;
 
-/// The rest of the chain.
-trait Next: Send + 'static {
-    fn call(self, request: Request) -> impl Future<Output = Response> + Send;
-}
-
-struct Rest<S>(S);
-
-impl<S> Next for Rest<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Send + 'static,
-    S::Future: Send,
-{
-    async fn call(mut self, request: Request) -> Response {
-        let Ok(response) = self.0.call(request).await;
-        response
+    /// This filter in front of the rest of the chain.
+    fn before<N>(self, next: N) -> Link<Self, N>
+    where
+        Self: Sized,
+    {
+        Link { filter: self, next: Arc::new(next) }
     }
 }
 
-struct FilterLayer<F>(Arc<F>);
-
-impl<F> FilterLayer<F> {
-    fn new(filter: F) -> FilterLayer<F> {
-        FilterLayer(Arc::new(filter))
+/// A filter that most servers do without.
+impl<F: Filter> Filter for Option<F> {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+        match self {
+            Some(filter) => filter.handle(request, next).await,
+            None => next.call(request).await,
+        }
     }
 }
 
-impl<F, S> Layer<S> for FilterLayer<F> {
-    type Service = FilterService<F, S>;
+/// The rest of the chain. All of it is one future, but for what is behind it and what outlives its client.
+trait Next: Send + Sync + 'static {
+    fn call(&self, request: Request) -> impl Future<Output = Response> + Send;
+}
 
-    fn layer(&self, inner: S) -> FilterService<F, S> {
-        FilterService { filter: self.0.clone(), inner }
+struct Link<F, N> {
+    filter: F,
+    next: Arc<N>,
+}
+
+impl<F: Filter, N: Next> Next for Link<F, N> {
+    fn call(&self, request: Request) -> impl Future<Output = Response> + Send {
+        self.filter.handle(request, &self.next)
     }
 }
 
-struct FilterService<F, S> {
-    filter: Arc<F>,
-    inner: S,
-}
-
-impl<F, S: Clone> Clone for FilterService<F, S> {
-    fn clone(&self) -> Self {
-        FilterService { filter: self.filter.clone(), inner: self.inner.clone() }
-    }
-}
-
-impl<F, S> Service<Request> for FilterService<F, S>
-where
-    F: Filter,
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Every service of the chain is ready always; what limits requests answers them with 429.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> ResponseFuture {
-        let filter = self.filter.clone();
-        let next = Rest(self.inner.clone());
-        Box::pin(async move { Ok(filter.handle(request, next).await) })
+impl Next for Handler {
+    fn call(&self, request: Request) -> impl Future<Output = Response> + Send {
+        Handler::call(self, request)
     }
 }
 

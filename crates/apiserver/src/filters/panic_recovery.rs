@@ -11,7 +11,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 pub(super) struct PanicRecovery;
 
 impl Filter for PanicRecovery {
-    async fn handle(self: Arc<Self>, request: Request, next: impl Next) -> Response {
+    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(response) => response,

@@ -42,7 +42,7 @@ const WAIT_PART: u32 = 4;
 const MAX_SENDING: Duration = Duration::from_secs(1);
 
 impl Filter for PriorityAndFairness {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let info = info_of(&request);
         let is_watch = info.verb == "watch";
         if info.is_long_running() && !is_watch {

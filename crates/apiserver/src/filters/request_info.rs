@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) struct ReadRequestInfo;
 
 impl Filter for ReadRequestInfo {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let info = RequestInfo::parse(request.method(), &path, &query);

@@ -44,7 +44,7 @@ impl RequestDeadline {
 }
 
 impl Filter for RequestTimeout {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let info = info_of(&request);
         if info.is_long_running() {
             return next.call(request).await;
@@ -65,8 +65,9 @@ impl Filter for RequestTimeout {
         }
         request.extensions_mut().insert(RequestDeadline { received: Instant::now(), limit });
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-        let answer =
-            async move { if is_read { next.call(request).await } else { finish(next, request).await } };
+        let answer = async move {
+            if is_read { next.call(request).await } else { finish(next.clone(), request).await }
+        };
         match tokio::time::timeout(limit, answer).await {
             Ok(response) => response,
             Err(_) => {
@@ -89,7 +90,7 @@ impl Client {
 }
 
 /// Answers a request on a task of its own, which goes on when nobody waits for the answer.
-async fn finish(next: impl Next, mut request: Request) -> Response {
+async fn finish(next: Arc<impl Next>, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));
     match tokio::spawn(async move { next.call(request).await }).await {

@@ -142,15 +142,13 @@ async fn connection(
             })
         });
         async move {
-            let answer = match answer {
+            let response = match answer {
                 Some(answer) => answer.await,
-                None => Ok(headers_too_large()),
+                None => headers_too_large(),
             };
-            answer.map(|response| {
-                let active = active.answered();
-                let response = if is_head { without_body(response) } else { response };
-                response.map(|body| Tracked::new(body, active))
-            })
+            let active = active.answered();
+            let response = if is_head { without_body(response) } else { response };
+            Ok::<_, std::convert::Infallible>(response.map(|body| Tracked::new(body, active)))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

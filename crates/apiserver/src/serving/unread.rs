@@ -13,12 +13,11 @@ use http::{Request, header};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout, timeout_at},
 };
-use tower::Service;
 
 /// How much of a body is thrown away.
 const MAX_DROPPED_BYTES: usize = 4 * MAX_REQUEST_BYTES;
@@ -64,10 +63,10 @@ impl Drop for LentBody {
 
 /// Answers a request, and reads what the handler did not want of its body.
 pub(super) async fn answer(
-    mut handler: Handler,
+    handler: Handler,
     request: Request<Incoming>,
     prepare: impl FnOnce(&mut Request<RequestBody>),
-) -> Result<Response, Infallible> {
+) -> Response {
     let expects = request.headers().contains_key(header::EXPECT);
     let (rest, left) = oneshot::channel();
     let lend = |incoming| LentBody { incoming: Some(incoming), is_wanted: false, rest: Some(rest) };

@@ -67,7 +67,7 @@ impl Impersonation {
 }
 
 impl Filter for Impersonation {
-    async fn handle(self: Arc<Self>, mut request: Request, next: impl Next) -> Response {
+    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
         let wanted = match headers::take(request.headers_mut()) {
             Ok(None) => return next.call(request).await,
             Ok(Some(wanted)) => wanted,
