@@ -156,6 +156,12 @@ impl WatchTarget {
         self.queue.lock().behind = behind;
     }
 
+    /// Whether the watcher has to read the log.
+    pub(crate) fn is_behind(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.behind.is_some() && !queue.ended
+    }
+
     /// Moves at most `limit` queued items to `items`. Pending, with the waker kept, when there are none and more may
     /// come.
     pub(crate) fn poll(&self, cx: &mut Context<'_>, limit: usize, items: &mut Vec<WatchItem>) -> Poll<Next> {

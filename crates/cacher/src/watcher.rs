@@ -127,6 +127,12 @@ impl Watcher {
         self.initial.is_some()
     }
 
+    /// Whether it has still to read what happened while it was busy: [`Watcher::poll_batch`] may give others their turn
+    /// before all that is ready was delivered.
+    pub fn is_behind(&self) -> bool {
+        self.target.is_behind()
+    }
+
     #[cfg(test)]
     pub(crate) fn target(&self) -> &Arc<WatchTarget> {
         &self.target

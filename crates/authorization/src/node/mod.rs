@@ -17,19 +17,19 @@ use pintle_auth::{
 };
 use pintle_machinery::{UserInfo, selectors::FieldOperator};
 pub use populator::NodeSources;
+use populator::Populator;
 use references::Kind;
 use std::{
     borrow::Cow,
     future::ready,
     sync::{Arc, OnceLock},
 };
-use tokio::sync::watch;
 
 /// Decides for nodes.
 pub struct NodeAuthorizer {
-    graph: Graph,
+    graph: Arc<Graph>,
     metrics: Arc<NodeMetrics>,
-    synced: OnceLock<Vec<watch::Receiver<bool>>>,
+    populators: OnceLock<Vec<Arc<Populator>>>,
 }
 
 /// The name of the group of all nodes.
@@ -41,16 +41,26 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 impl NodeAuthorizer {
     /// An authorizer that has heard of nothing yet, and so refuses nodes whatever is not the same for all of them.
     pub fn new(metrics: Arc<NodeMetrics>) -> Arc<NodeAuthorizer> {
-        Arc::new(NodeAuthorizer { graph: Graph::default(), metrics, synced: OnceLock::new() })
+        Arc::new(NodeAuthorizer { graph: Arc::default(), metrics, populators: OnceLock::new() })
     }
 
     /// Waits until it has heard of all that was there when it began to follow its sources. Returns at once when it follows
     /// none, or when the server ends.
     pub async fn wait_synced(&self) {
-        for synced in self.synced.get().into_iter().flatten() {
+        for populator in self.populators() {
             // An error is that nobody is left who could say so.
-            drop(synced.clone().wait_for(|synced| *synced).await);
+            drop(populator.synced().wait_for(|synced| *synced).await);
         }
+    }
+
+    fn populators(&self) -> impl Iterator<Item = &Arc<Populator>> {
+        self.populators.get().into_iter().flatten()
+    }
+
+    /// Whether a node is connected with something, after all that any watch may have told of by now.
+    fn has_path(&self, from: Vertex<'_>, node: &str) -> bool {
+        self.populators().for_each(|populator| populator.catch_up());
+        self.graph.has_path(from, node)
     }
 
     fn decide(&self, attributes: &Attributes<'_>) -> Opinion {
@@ -61,7 +71,7 @@ impl NodeAuthorizer {
         if !attributes.is_resource_request {
             return NOTHING_TO_SAY;
         }
-        let asked = Asked { graph: &self.graph, node, attributes };
+        let asked = Asked { authorizer: self, node, attributes };
         match (attributes.group, attributes.resource) {
             ("", "secrets") => asked.read_namespaced(Kind::Secret),
             ("", "configmaps") => asked.read_namespaced(Kind::ConfigMap),
@@ -127,7 +137,7 @@ fn quote(text: &str) -> String {
 
 /// A question of a node.
 struct Asked<'a> {
-    graph: &'a Graph,
+    authorizer: &'a NodeAuthorizer,
     node: &'a str,
     attributes: &'a Attributes<'a>,
 }
@@ -146,7 +156,7 @@ impl<'a> Asked<'a> {
     }
 
     fn related(&self, with: Vertex<'_>) -> Opinion {
-        match self.graph.has_path(with, self.node) {
+        match self.authorizer.has_path(with, self.node) {
             true => ALLOW,
             false => refuse(format!("no relationship found between node '{}' and this object", self.node)),
         }

@@ -2,11 +2,21 @@
 
 use super::{
     NodeAuthorizer,
-    graph::Owned,
+    graph::{Graph, Owned},
     references::{OfNode, PersistentVolume, Pod},
 };
-use pintle_cacher::{CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart};
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use crate::metrics::NodeMetrics;
+use parking_lot::Mutex;
+use pintle_cacher::{
+    CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart, Watcher,
+};
+use std::{
+    collections::HashSet,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 /// What the graph is made of. A resource that is not served has no part in it.
@@ -34,6 +44,8 @@ enum Source {
 const BATCH: usize = 64;
 /// How long is waited before watching again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often events are taken while there are some and nobody asks.
+const PERIOD: Duration = Duration::from_millis(100);
 
 impl NodeAuthorizer {
     /// Follows pods, volumes, attachments and slices until `stopping` turns true. Call it once.
@@ -49,31 +61,61 @@ impl NodeAuthorizer {
             (sources.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
             (sources.resource_slices, Source::Owned(Owned::ResourceSlice)),
         ];
-        let (mut tasks, mut all_synced) = (Vec::new(), Vec::new());
-        for (cacher, source) in sources {
-            let Some(cacher) = cacher else { continue };
-            let (synced, receiver) = watch::channel(false);
-            all_synced.push(receiver);
-            let populator = Populator { cacher, source, authorizer: self.clone(), synced };
-            tasks.push(runtime.spawn(populator.run(stopping.clone())));
-        }
-        if self.synced.set(all_synced).is_err() {
+        let populators = sources.into_iter().filter_map(|(cacher, source)| {
+            let (graph, metrics) = (self.graph.clone(), self.metrics.clone());
+            let (synced, following) = (watch::Sender::new(false), Mutex::default());
+            Some(Arc::new(Populator { cacher: cacher?, source, graph, metrics, synced, following }))
+        });
+        let populators: Vec<_> = populators.collect();
+        let run = |populator: &Arc<Populator>| runtime.spawn(populator.clone().run(stopping.clone()));
+        let tasks = populators.iter().map(run).collect();
+        if self.populators.set(populators).is_err() {
             tracing::error!("the node authorizer follows its sources already");
         }
         tasks
     }
 }
 
-struct Populator {
+/// Feeds the graph from one source. Events are taken many at a time, and whoever asks the graph takes those first that are
+/// there: there are many writes, few of them matter to the graph, and few questions.
+pub(super) struct Populator {
     cacher: Arc<Cacher>,
     source: Source,
-    authorizer: Arc<NodeAuthorizer>,
+    graph: Arc<Graph>,
+    metrics: Arc<NodeMetrics>,
     synced: watch::Sender<bool>,
+    following: Mutex<Following>,
+}
+
+#[derive(Default)]
+struct Following {
+    /// `None` between two watches.
+    watcher: Option<Watcher>,
+    /// What was heard of while the initial events come.
+    initial: Option<HashSet<(String, String)>>,
+    items: Vec<WatchItem>,
+    /// Whom events wake, if anybody waits for them.
+    waker: Option<Waker>,
 }
 
 impl Populator {
+    /// Whether what was there at the start is in the graph.
+    pub(super) fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Takes all events that are there.
+    pub(super) fn catch_up(&self) {
+        let mut following = self.following.lock();
+        let waker = following.waker.clone();
+        self.take_ready(&mut following, waker.as_ref().unwrap_or(Waker::noop()));
+        if let (None, Some(waker)) = (&following.watcher, waker) {
+            waker.wake();
+        }
+    }
+
     /// Runs until the server stops.
-    async fn run(self, mut stopping: watch::Receiver<bool>) {
+    async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
         let forever = async {
             loop {
                 self.watch_once().await;
@@ -86,37 +128,80 @@ impl Populator {
             // An error is that nobody is left who could say so.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
+        // What the watch holds goes with the server.
+        *self.following.lock() = Following::default();
     }
 
     async fn watch_once(&self) {
         let start = WatchStart::InitialEvents(Freshness::Any);
         let options = WatchOptions { bookmarks: true, ..WatchOptions::new(start) };
-        let Ok(mut watcher) = self.cacher.watch(options).await else { return };
-        let mut initial = Some(HashSet::new());
-        let mut items = Vec::new();
-        while watcher.next_batch(BATCH, &mut items).await {
-            for item in items.drain(..) {
-                match &item {
-                    WatchItem::Event { event_type, event } => {
-                        let Some(object) = event.object(*event_type) else { continue };
-                        if let Some(seen) = &mut initial {
-                            seen.insert((object.namespace().to_owned(), object.name().to_owned()));
-                        }
-                        match event_type {
-                            EventType::Deleted => self.remove(object.namespace(), object.name()),
-                            _ => self.set(object),
-                        }
-                    }
-                    WatchItem::Bookmark { initial_events_end: true, .. } => {
-                        // What went while nobody was looking.
-                        if let Some(seen) = initial.take() {
-                            self.keep(&seen);
-                            self.synced.send_replace(true);
-                        }
-                    }
-                    WatchItem::Bookmark { .. } => {}
+        let Ok(watcher) = self.cacher.watch(options).await else { return };
+        {
+            let mut following = self.following.lock();
+            following.initial = Some(HashSet::new());
+            following.watcher = Some(watcher);
+        }
+        while poll_fn(|context| self.poll(context)).await {
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+
+    /// Takes events, and waits for one if there is none. `false` when the watch is over.
+    fn poll(&self, context: &mut Context<'_>) -> Poll<bool> {
+        let mut following = self.following.lock();
+        let has_some = self.take_ready(&mut following, context.waker());
+        let goes_on = following.watcher.is_some();
+        match has_some || !goes_on {
+            true => {
+                following.waker = None;
+                Poll::Ready(goes_on)
+            }
+            false => {
+                following.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Takes all events that are there, and says whether there were any. The next one wakes the waker.
+    fn take_ready(&self, following: &mut Following, waker: &Waker) -> bool {
+        let mut has_some = false;
+        let mut context = Context::from_waker(waker);
+        let Following { watcher, initial, items, .. } = following;
+        while let Some(watching) = watcher {
+            match watching.poll_batch(&mut context, BATCH, items) {
+                Poll::Ready(0) => *watcher = None,
+                Poll::Ready(_) => {
+                    has_some = true;
+                    items.drain(..).for_each(|item| self.take(&item, initial));
+                }
+                Poll::Pending if watching.is_behind() => {}
+                Poll::Pending => break,
+            }
+        }
+        has_some
+    }
+
+    fn take(&self, item: &WatchItem, initial: &mut Option<HashSet<(String, String)>>) {
+        match item {
+            WatchItem::Event { event_type, event } => {
+                let Some(object) = event.object(*event_type) else { return };
+                if let Some(seen) = initial {
+                    seen.insert((object.namespace().to_owned(), object.name().to_owned()));
+                }
+                match event_type {
+                    EventType::Deleted => self.remove(object.namespace(), object.name()),
+                    _ => self.set(object),
                 }
             }
+            WatchItem::Bookmark { initial_events_end: true, .. } => {
+                // What went while nobody was looking.
+                if let Some(seen) = initial.take() {
+                    self.keep(&seen);
+                    self.synced.send_replace(true);
+                }
+            }
+            WatchItem::Bookmark { .. } => {}
         }
     }
 
@@ -126,19 +211,15 @@ impl Populator {
             Source::Pods => Pod::read(object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
             Source::PersistentVolumes => {
                 PersistentVolume::read(object.json()).map(|volume| match volume.claim() {
-                    Some(claim) => self
-                        .authorizer
-                        .metrics
-                        .timed("AddPV", || self.authorizer.graph.set_volume(name, claim, &volume.secrets())),
+                    Some(claim) => {
+                        self.metrics.timed("AddPV", || self.graph.set_volume(name, claim, &volume.secrets()))
+                    }
                     None => self.remove(namespace, name),
                 })
             }
             Source::Owned(owned) => OfNode::read(object.json()).map(|object| match object.node_name() {
                 "" => self.remove(namespace, name),
-                node => self
-                    .authorizer
-                    .metrics
-                    .timed(owned.adding(), || self.authorizer.graph.set_of_node(owned, name, node)),
+                node => self.metrics.timed(owned.adding(), || self.graph.set_of_node(owned, name, node)),
             }),
         };
         if let Err(error) = outcome {
@@ -151,38 +232,30 @@ impl Populator {
     fn set_pod(&self, namespace: &str, name: &str, pod: &Pod<'_>) {
         if pod.node_name().is_empty() {
             // It may have the name of one that went while nobody was looking.
-            self.authorizer.graph.remove_pod(namespace, name);
+            self.graph.remove_pod(namespace, name);
             return;
         }
         let references = pod.references();
         let references = references.iter().map(|(kind, name)| (*kind, &**name));
-        self.authorizer
-            .metrics
-            .timed("AddPod", || self.authorizer.graph.set_pod(namespace, name, pod.node_name(), references));
+        self.metrics.timed("AddPod", || self.graph.set_pod(namespace, name, pod.node_name(), references));
     }
 
     fn remove(&self, namespace: &str, name: &str) {
         match self.source {
-            Source::Pods => self
-                .authorizer
-                .metrics
-                .timed("DeletePod", || self.authorizer.graph.remove_pod(namespace, name)),
-            Source::PersistentVolumes => {
-                self.authorizer.metrics.timed("DeletePV", || self.authorizer.graph.remove_volume(name))
+            Source::Pods => self.metrics.timed("DeletePod", || self.graph.remove_pod(namespace, name)),
+            Source::PersistentVolumes => self.metrics.timed("DeletePV", || self.graph.remove_volume(name)),
+            Source::Owned(owned) => {
+                self.metrics.timed(owned.deleting(), || self.graph.remove_of_node(owned, name))
             }
-            Source::Owned(owned) => self
-                .authorizer
-                .metrics
-                .timed(owned.deleting(), || self.authorizer.graph.remove_of_node(owned, name)),
         };
     }
 
     /// Removes all but these.
     fn keep(&self, seen: &HashSet<(String, String)>) {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
-            Source::Pods => self.authorizer.graph.pods(),
-            Source::PersistentVolumes => without_namespace(self.authorizer.graph.volumes()),
-            Source::Owned(owned) => without_namespace(self.authorizer.graph.of_node(owned)),
+            Source::Pods => self.graph.pods(),
+            Source::PersistentVolumes => without_namespace(self.graph.volumes()),
+            Source::Owned(owned) => without_namespace(self.graph.of_node(owned)),
         };
         for (namespace, name) in known {
             if !seen.contains(&(namespace.to_string(), name.to_string())) {
