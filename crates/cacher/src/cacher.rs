@@ -71,6 +71,12 @@ impl Cacher {
         self.shared.stop();
     }
 
+    /// The place in [`CachedObject::fields`] of a selectable field by which watchers are indexed.
+    pub fn trigger_index(&self, field: &str) -> Option<usize> {
+        let triggers = &self.shared.config.triggers;
+        triggers.iter().find(|trigger| &*trigger.name == field).map(|trigger| trigger.index)
+    }
+
     /// Ends every watch after what happened so far, now and from now on; reads go on.
     pub fn end_watches(&self) {
         self.shared.end_watches();

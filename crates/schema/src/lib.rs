@@ -17,6 +17,7 @@ mod builder;
 mod builtin;
 mod cursor;
 mod defaults;
+mod emptiness;
 mod field;
 mod node;
 mod schema;

@@ -8,7 +8,7 @@
 mod response_object;
 
 use super::{
-    Filter, Next, audit_id::Arrival, authorization::user_of, request_info::info_of, timeout::RequestDeadline,
+    Filter, Rest, audit_id::Arrival, authorization::user_of, request_info::info_of, timeout::RequestDeadline,
 };
 use crate::{
     body::Body,
@@ -41,7 +41,7 @@ pub(super) struct Audit {
 pub struct RemoteAddress(pub SocketAddr);
 
 impl Filter for Audit {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         let Some(context) = begin(&self.auditor, &request, &info, Some(user_of(&request))) else {
             return next.call(request).await;

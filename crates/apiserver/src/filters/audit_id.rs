@@ -1,11 +1,10 @@
 //! Gives each request an audit id, which its answer has too, whoever answers
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
-use super::{Filter, Next};
+use super::{Filter, Rest};
 use crate::{request::Request, response::Response};
 use http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
-use std::sync::Arc;
 
 pub(super) struct AuditId;
 
@@ -19,7 +18,7 @@ pub(super) struct Arrival {
 }
 
 impl Filter for AuditId {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let own = request.headers().get(&AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         let audit_id = own.unwrap_or_else(new_id);
         let arrival = Arrival { audit_id: audit_id.clone(), received: Timestamp::now() };

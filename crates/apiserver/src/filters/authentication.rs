@@ -1,6 +1,6 @@
 //! Finds out who asks.
 
-use super::{Filter, Next, audit, request_info::query_of};
+use super::{Filter, Rest, audit, request_info::query_of};
 use crate::{
     negotiation::{self, Accepted, Offers},
     request::Request,
@@ -50,7 +50,7 @@ const EXTRA_SPACE: &str =
     "the provided Authorization header contains extra space before the bearer token, and is ignored";
 
 impl Filter for Authentication {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let bearer = Bearer::read(request.headers());
         // A token in both places is a matter of the header alone.
         let protocol = match bearer {

@@ -1,7 +1,7 @@
 //! Finds out whether they may.
 
 use super::{
-    Filter, Next, audit,
+    Filter, Rest, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -23,7 +23,7 @@ pub(super) struct Authorization {
 }
 
 impl Filter for Authorization {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         let user = user_of(&request);
         let query = query_of(&request);

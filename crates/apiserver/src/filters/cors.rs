@@ -1,10 +1,9 @@
 //! Lets pages of other origins read answers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
 
-use super::{Filter, Next};
+use super::{Filter, Rest};
 use crate::{body::Body, request::Request, response::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use regex::Regex;
-use std::sync::Arc;
 
 pub(super) struct Cors {
     /// What an origin has to match, one of them.
@@ -29,7 +28,7 @@ const ALLOWED: [(HeaderName, HeaderValue); 4] = [
 ];
 
 impl Filter for Cors {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let Some(origin) = self.allowed(request.headers()) else { return next.call(request).await };
         let mut response = match *request.method() {
             // A question before the request; it needs no credentials, and gets nothing.

@@ -1,16 +1,15 @@
 //! Tells browsers to come by TLS only (<https://www.rfc-editor.org/rfc/rfc6797>).
 
-use super::{Filter, Next};
+use super::{Filter, Rest};
 use crate::{request::Request, response::Response};
 use http::{HeaderValue, header};
-use std::sync::Arc;
 
 pub(super) struct Hsts {
     pub(super) directives: HeaderValue,
 }
 
 impl Filter for Hsts {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let mut response = next.call(request).await;
         let headers = response.headers_mut();
         headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert_with(|| self.directives.clone());

@@ -1,7 +1,7 @@
 //! Counts and times requests.
 
 use super::{
-    Filter, Next,
+    Filter, Rest,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -33,7 +33,7 @@ impl Drop for InFlight {
 }
 
 impl Filter for Instrumentation {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let started = Instant::now();
         let info = info_of(&request);
         let dry_run = query_of(&request).first("dryRun").is_some();

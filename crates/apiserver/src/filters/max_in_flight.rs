@@ -1,14 +1,13 @@
 //! Bounds how many requests are served at once; over the bound the answer is 429. Long-running requests do not count,
 //! and neither do those of `system:masters`.
 
-use super::{Filter, Next, authorization::user_of, request_info::info_of};
+use super::{Filter, Rest, authorization::user_of, request_info::info_of};
 use crate::{
     request::Request,
     response::{Response, text},
 };
 use http::{HeaderValue, header};
 use pintle_machinery::user::SYSTEM_MASTERS;
-use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 pub(super) struct MaxInFlight {
@@ -25,7 +24,7 @@ impl MaxInFlight {
 }
 
 impl Filter for MaxInFlight {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         if info.is_long_running() || user_of(&request).is_member_of(SYSTEM_MASTERS) {
             return next.call(request).await;

@@ -21,10 +21,10 @@ pub(crate) use authorization::authorize;
 pub use authorization::forbidden;
 use http::HeaderValue;
 use pintle_audit::Auditor;
-use pintle_auth::{RequestHeaders, authn::Authenticator, authz::Authorizer};
+use pintle_auth::{BoxFuture, RequestHeaders, authn::Authenticator, authz::Authorizer};
 use pintle_flowcontrol::FlowControl;
 use regex::Regex;
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
@@ -32,9 +32,7 @@ pub(crate) use priority_and_fairness::WatchTicket;
 
 /// A handler of requests that cannot fail: failures are responses. Clones are the same one.
 #[derive(Clone)]
-pub struct Handler(Arc<dyn Fn(Request) -> ResponseFuture + Send + Sync>);
-
-type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub struct Handler(Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>);
 
 impl Handler {
     /// A handler that is a function.
@@ -112,20 +110,20 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     let impersonation = impersonation::Impersonation::new(config.authorizer, config.metrics.clone());
     let timeout = timeout::RequestTimeout { limit: config.request_timeout, auditor };
     let instrumentation = instrumentation::Instrumentation { metrics: config.metrics };
-    let rest = authorization.before(handler);
-    let rest = max_in_flight.before(rest);
-    let rest = priority_and_fairness.before(rest);
+    let rest = authorization.before(Arc::new(handler));
+    let rest = before(max_in_flight, rest);
+    let rest = before(priority_and_fairness, rest);
     let rest = impersonation.before(rest);
-    let rest = audit.before(rest);
+    let rest = before(audit, rest);
     let rest = authentication.before(rest);
-    let rest = cors.before(rest);
+    let rest = before(cors, rest);
     let rest = timeout.before(rest);
-    let rest = goaway.before(rest);
-    let rest = hsts.before(rest);
+    let rest = before(goaway, rest);
+    let rest = before(hsts, rest);
     let rest = instrumentation.before(rest);
     let rest = request_info::ReadRequestInfo.before(rest);
     let rest = panic_recovery::PanicRecovery.before(rest);
-    let all = Arc::new(audit_id::AuditId.before(rest));
+    let all = audit_id::AuditId.before(rest);
     Handler::new(move |request| {
         let all = all.clone();
         async move { all.call(request).await }
@@ -133,47 +131,45 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
 }
 
 /// One filter: looks at a request and answers it, or hands it on.
-trait Filter: Send + Sync + 'static {
-    fn handle(&self, request: Request, next: &Arc<impl Next>) -> impl Future<Output = Response> + Send;
+trait Filter: Send + Sync + Sized + 'static {
+    fn handle(&self, request: Request, next: &Rest) -> impl Future<Output = Response> + Send;
 
     /// This filter in front of the rest of the chain.
-    fn before<N>(self, next: N) -> Link<Self, N>
-    where
-        Self: Sized,
-    {
-        Link { filter: self, next: Arc::new(next) }
+    fn before(self, next: Rest) -> Rest {
+        Arc::new(Link { filter: self, next })
     }
 }
 
-/// A filter that most servers do without.
-impl<F: Filter> Filter for Option<F> {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
-        match self {
-            Some(filter) => filter.handle(request, next).await,
-            None => next.call(request).await,
-        }
-    }
+/// The rest of the chain. Each filter's future is a box of its own: one future of all would be larger than all of them,
+/// and be moved more than once.
+type Rest = Arc<dyn Next>;
+
+trait Next: Send + Sync {
+    fn call(&self, request: Request) -> BoxFuture<'_, Response>;
 }
 
-/// The rest of the chain. All of it is one future, but for what is behind it and what outlives its client.
-trait Next: Send + Sync + 'static {
-    fn call(&self, request: Request) -> impl Future<Output = Response> + Send;
-}
-
-struct Link<F, N> {
+struct Link<F> {
     filter: F,
-    next: Arc<N>,
+    next: Rest,
 }
 
-impl<F: Filter, N: Next> Next for Link<F, N> {
-    fn call(&self, request: Request) -> impl Future<Output = Response> + Send {
-        self.filter.handle(request, &self.next)
+impl<F: Filter> Next for Link<F> {
+    fn call(&self, request: Request) -> BoxFuture<'_, Response> {
+        Box::pin(self.filter.handle(request, &self.next))
     }
 }
 
 impl Next for Handler {
-    fn call(&self, request: Request) -> impl Future<Output = Response> + Send {
-        Handler::call(self, request)
+    fn call(&self, request: Request) -> BoxFuture<'_, Response> {
+        (self.0)(request)
+    }
+}
+
+/// A filter that most servers do without.
+fn before(filter: Option<impl Filter>, next: Rest) -> Rest {
+    match filter {
+        Some(filter) => filter.before(next),
+        None => next,
     }
 }
 

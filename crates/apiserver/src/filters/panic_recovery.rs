@@ -1,17 +1,17 @@
 //! A panic in a handler is a defect of the server; its client gets a 500, and everybody else is served on.
 
-use super::{Filter, Next};
+use super::{Filter, Rest};
 use crate::{
     request::Request,
     response::{Response, text},
 };
 use futures_util::FutureExt;
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::panic::AssertUnwindSafe;
 
 pub(super) struct PanicRecovery;
 
 impl Filter for PanicRecovery {
-    async fn handle(&self, request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, request: Request, next: &Rest) -> Response {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         match AssertUnwindSafe(next.call(request)).catch_unwind().await {
             Ok(response) => response,

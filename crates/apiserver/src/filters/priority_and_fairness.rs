@@ -5,7 +5,7 @@
 //! the state it begins with; both for a moment at most if the client does not read. Streams to nodes and pods are not limited: they cost the server next to nothing, and last.
 
 use super::{
-    Filter, Next,
+    Filter, Rest,
     authorization::user_of,
     max_in_flight::too_many_requests,
     request_info::{info_of, query_of},
@@ -42,7 +42,7 @@ const WAIT_PART: u32 = 4;
 const MAX_SENDING: Duration = Duration::from_secs(1);
 
 impl Filter for PriorityAndFairness {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         let is_watch = info.verb == "watch";
         if info.is_long_running() && !is_watch {

@@ -1,6 +1,6 @@
 //! Reads what a request is about, for all filters and handlers behind.
 
-use super::{Filter, Next};
+use super::{Filter, Rest};
 use crate::{query::Query, request::Request, request_info::RequestInfo, response::Response};
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) struct ReadRequestInfo;
 
 impl Filter for ReadRequestInfo {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let query = Query::parse(request.uri().query().unwrap_or_default());
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let info = RequestInfo::parse(request.method(), &path, &query);

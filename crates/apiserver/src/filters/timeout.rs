@@ -4,7 +4,7 @@
 //! object that is not stored yet, such as an address, and has to keep them or give them back.
 
 use super::{
-    Filter, Next, audit,
+    Filter, Rest, audit,
     request_info::{info_of, query_of},
 };
 use crate::{
@@ -44,7 +44,7 @@ impl RequestDeadline {
 }
 
 impl Filter for RequestTimeout {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let info = info_of(&request);
         if info.is_long_running() {
             return next.call(request).await;
@@ -90,7 +90,7 @@ impl Client {
 }
 
 /// Answers a request on a task of its own, which goes on when nobody waits for the answer.
-async fn finish(next: Arc<impl Next>, mut request: Request) -> Response {
+async fn finish(next: Rest, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));
     match tokio::spawn(async move { next.call(request).await }).await {

@@ -120,6 +120,13 @@ impl Graph {
         true
     }
 
+    /// Whether a pod is assigned to another node than this one.
+    pub(super) fn is_elsewhere(&self, namespace: &str, name: &str, node: &str) -> bool {
+        let edges = self.0.read();
+        let known = edges.pods.get(namespace).and_then(|names| names.get(name));
+        known.is_some_and(|pod| *pod.node != *node)
+    }
+
     /// A pod is gone, or not assigned.
     pub(super) fn remove_pod(&self, namespace: &str, name: &str) -> bool {
         // Most pods that come are not assigned yet.

@@ -59,7 +59,7 @@ impl NodeAuthorizer {
 
     /// Whether a node is connected with something, after all that any watch may have told of by now.
     fn has_path(&self, from: Vertex<'_>, node: &str) -> bool {
-        self.populators().for_each(|populator| populator.catch_up());
+        self.populators().for_each(|populator| populator.catch_up(node));
         self.graph.has_path(from, node)
     }
 

@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use pintle_cacher::{
     CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart, Watcher,
 };
+use pintle_storage::Key;
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     future::poll_fn,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -35,7 +36,10 @@ pub struct NodeSources {
 /// One of the resources.
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    Pods,
+    Pods {
+        /// The place of `spec.nodeName` among the selectable fields.
+        node_name: usize,
+    },
     PersistentVolumes,
     Owned(Owned),
 }
@@ -55,8 +59,15 @@ impl NodeAuthorizer {
         runtime: &Handle,
         stopping: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
+        let node_name = sources.pods.as_ref().and_then(|pods| pods.trigger_index("spec.nodeName"));
+        if sources.pods.is_some() && node_name.is_none() {
+            tracing::error!("the node authorizer cannot tell pods by their nodes");
+        }
         let sources = [
-            (sources.pods, Source::Pods),
+            (
+                sources.pods.filter(|_| node_name.is_some()),
+                Source::Pods { node_name: node_name.unwrap_or(0) },
+            ),
             (sources.persistent_volumes, Source::PersistentVolumes),
             (sources.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
             (sources.resource_slices, Source::Owned(Owned::ResourceSlice)),
@@ -94,6 +105,8 @@ struct Following {
     /// What was heard of while the initial events come.
     initial: Option<HashSet<(String, String)>>,
     items: Vec<WatchItem>,
+    /// Assigned pods that have changed since they were last read, by their node: they are read when it asks for something.
+    unread: HashMap<Arc<str>, HashMap<Key, Arc<CachedObject>>>,
     /// Whom events wake, if anybody waits for them.
     waker: Option<Waker>,
 }
@@ -104,13 +117,16 @@ impl Populator {
         self.synced.subscribe()
     }
 
-    /// Takes all events that are there.
-    pub(super) fn catch_up(&self) {
+    /// Takes all events that are there, as far as they matter to a node.
+    pub(super) fn catch_up(&self, node: &str) {
         let mut following = self.following.lock();
         let waker = following.waker.clone();
         self.take_ready(&mut following, waker.as_ref().unwrap_or(Waker::noop()));
         if let (None, Some(waker)) = (&following.watcher, waker) {
             waker.wake();
+        }
+        for pod in following.unread.remove(node).unwrap_or_default().values() {
+            self.read(pod);
         }
     }
 
@@ -139,6 +155,7 @@ impl Populator {
         {
             let mut following = self.following.lock();
             following.initial = Some(HashSet::new());
+            following.unread.clear();
             following.watcher = Some(watcher);
         }
         while poll_fn(|context| self.poll(context)).await {
@@ -167,13 +184,14 @@ impl Populator {
     fn take_ready(&self, following: &mut Following, waker: &Waker) -> bool {
         let mut has_some = false;
         let mut context = Context::from_waker(waker);
-        let Following { watcher, initial, items, .. } = following;
-        while let Some(watching) = watcher {
-            match watching.poll_batch(&mut context, BATCH, items) {
-                Poll::Ready(0) => *watcher = None,
+        while let Some(watching) = &mut following.watcher {
+            match watching.poll_batch(&mut context, BATCH, &mut following.items) {
+                Poll::Ready(0) => following.watcher = None,
                 Poll::Ready(_) => {
                     has_some = true;
-                    items.drain(..).for_each(|item| self.take(&item, initial));
+                    let mut items = std::mem::take(&mut following.items);
+                    items.drain(..).for_each(|item| self.take(&item, following));
+                    following.items = items;
                 }
                 Poll::Pending if watching.is_behind() => {}
                 Poll::Pending => break,
@@ -182,21 +200,23 @@ impl Populator {
         has_some
     }
 
-    fn take(&self, item: &WatchItem, initial: &mut Option<HashSet<(String, String)>>) {
+    fn take(&self, item: &WatchItem, following: &mut Following) {
         match item {
             WatchItem::Event { event_type, event } => {
-                let Some(object) = event.object(*event_type) else { return };
-                if let Some(seen) = initial {
+                let Some(object) = event.current().or(event.previous()) else { return };
+                if let Some(seen) = &mut following.initial {
                     seen.insert((object.namespace().to_owned(), object.name().to_owned()));
                 }
-                match event_type {
-                    EventType::Deleted => self.remove(object.namespace(), object.name()),
-                    _ => self.set(object),
+                let is_there = *event_type != EventType::Deleted;
+                match self.source {
+                    Source::Pods { node_name } => self.take_pod(object, is_there, node_name, following),
+                    _ if is_there => self.read(object),
+                    _ => self.remove(object.namespace(), object.name()),
                 }
             }
             WatchItem::Bookmark { initial_events_end: true, .. } => {
                 // What went while nobody was looking.
-                if let Some(seen) = initial.take() {
+                if let Some(seen) = following.initial.take() {
                     self.keep(&seen);
                     self.synced.send_replace(true);
                 }
@@ -205,10 +225,36 @@ impl Populator {
         }
     }
 
-    fn set(&self, object: &CachedObject) {
+    /// Keeps a pod that is assigned until its node asks. It may have the name of another one, on another node, that went
+    /// while nobody was looking.
+    fn take_pod(&self, pod: &Arc<CachedObject>, is_there: bool, node_name: usize, following: &mut Following) {
+        let Some(node) = pod.fields().get(node_name).filter(|node| !node.is_empty()) else {
+            return self.remove(pod.namespace(), pod.name());
+        };
+        match is_there {
+            true => {
+                if self.graph.is_elsewhere(pod.namespace(), pod.name(), node) {
+                    self.remove(pod.namespace(), pod.name());
+                }
+                following.unread.entry(node.clone()).or_default().insert(pod.key().clone(), pod.clone());
+            }
+            false => {
+                if let Some(of_node) = following.unread.get_mut(node) {
+                    of_node.remove(pod.key());
+                    if of_node.is_empty() {
+                        following.unread.remove(node);
+                    }
+                }
+                self.remove(pod.namespace(), pod.name());
+            }
+        }
+    }
+
+    /// Makes an object part of the graph, as it is now.
+    fn read(&self, object: &CachedObject) {
         let (namespace, name) = (object.namespace(), object.name());
         let outcome = match self.source {
-            Source::Pods => Pod::read(object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
+            Source::Pods { .. } => Pod::read(object.json()).map(|pod| self.set_pod(namespace, name, &pod)),
             Source::PersistentVolumes => {
                 PersistentVolume::read(object.json()).map(|volume| match volume.claim() {
                     Some(claim) => {
@@ -242,7 +288,7 @@ impl Populator {
 
     fn remove(&self, namespace: &str, name: &str) {
         match self.source {
-            Source::Pods => self.metrics.timed("DeletePod", || self.graph.remove_pod(namespace, name)),
+            Source::Pods { .. } => self.metrics.timed("DeletePod", || self.graph.remove_pod(namespace, name)),
             Source::PersistentVolumes => self.metrics.timed("DeletePV", || self.graph.remove_volume(name)),
             Source::Owned(owned) => {
                 self.metrics.timed(owned.deleting(), || self.graph.remove_of_node(owned, name))
@@ -253,7 +299,7 @@ impl Populator {
     /// Removes all but these.
     fn keep(&self, seen: &HashSet<(String, String)>) {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
-            Source::Pods => self.graph.pods(),
+            Source::Pods { .. } => self.graph.pods(),
             Source::PersistentVolumes => without_namespace(self.graph.volumes()),
             Source::Owned(owned) => without_namespace(self.graph.of_node(owned)),
         };

@@ -11,7 +11,7 @@ mod mode_cache;
 mod modes;
 
 use super::{
-    Filter, Next, audit,
+    Filter, Rest, audit,
     authorization::{attributes_of, selectors, user_of},
     request_info::{info_of, query_of},
 };
@@ -67,7 +67,7 @@ impl Impersonation {
 }
 
 impl Filter for Impersonation {
-    async fn handle(&self, mut request: Request, next: &Arc<impl Next>) -> Response {
+    async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let wanted = match headers::take(request.headers_mut()) {
             Ok(None) => return next.call(request).await,
             Ok(Some(wanted)) => wanted,

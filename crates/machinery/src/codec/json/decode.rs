@@ -339,7 +339,7 @@ impl<'d, 's> Decoder<'d, 's> {
                         && (!declared
                             || field.is_pointer()
                             || !is_zero(&value, field.ty())
-                            || is_empty_not_absent(&value, field))
+                            || (field.tells_empty_from_none() && !value.is_null()))
                     {
                         object.insert(field.name().to_owned(), value);
                     }
@@ -697,16 +697,6 @@ fn zero(schema: SchemaRef<'_>) -> Value {
         | Type::Map
         | Type::Union(_) => Value::Null,
     }
-}
-
-/// Whether a value is an empty list or map where Go's encoder tells that from none: `[]` and not `null`.
-fn is_empty_not_absent(value: &Value, field: FieldRef<'_>) -> bool {
-    let is_collection = match field.ty().ty() {
-        Type::List => value.is_array(),
-        Type::Map => value.is_object(),
-        _ => false,
-    };
-    is_collection && field.is_always_written()
 }
 
 /// Whether a value is the zero value of its type, which a canonical tree does not have in a field that is no pointer.

@@ -3,56 +3,44 @@
 //! JSON tells `[]` from `null` where a field is never left out, and so do the sets of owned fields: who writes
 //! `rules: []` owns the rules. Once stored as a message and read again, such a list is `null`.
 
-use crate::{Map, Value};
+use crate::Value;
 use pintle_schema::{SchemaRef, Type};
 
-/// Makes of a tree what its message would be read as: empty lists and maps of declared fields are gone.
+/// Makes of a tree, as a decoder leaves it, what its message would be read as: empty lists and maps of declared fields are
+/// gone. Looks only where there can be one.
 pub fn drop_empty(tree: &mut Value, schema: SchemaRef<'_>) {
-    if has_empty(tree) {
-        drop_below(tree, schema);
+    if !schema.tells_empty_from_none() {
+        return;
     }
-}
-
-/// Whether a tree has anything that is empty, which few have. Sets of owned fields are full of empty maps and have
-/// nothing else.
-fn has_empty(tree: &Value) -> bool {
-    match tree {
-        Value::Array(items) => items.is_empty() || items.iter().any(has_empty),
-        Value::Object(members) => {
-            members.is_empty()
-                || members.iter().any(|(name, value)| name != "managedFields" && has_empty(value))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-/// Goes as deep as a decoded tree is.
-fn drop_below(tree: &mut Value, schema: SchemaRef<'_>) {
     match (schema.ty(), tree) {
-        (Type::Struct, Value::Object(members)) if schema.is_declared() => {
-            members.retain(|name, value| {
-                let Some(field) = schema.field(name) else { return true };
-                let is_empty = match field.ty().ty() {
-                    Type::List => value.as_array().is_some_and(Vec::is_empty),
-                    Type::Map => value.as_object().is_some_and(Map::is_empty),
-                    _ => false,
-                };
-                let kept = field.is_pointer() || !is_empty;
-                if kept {
-                    drop_below(value, field.ty());
+        (Type::Struct, Value::Object(members)) => {
+            for field in schema.fields() {
+                if field.tells_empty_from_none() && members.get(field.name()).is_some_and(is_empty) {
+                    members.remove(field.name());
+                } else if field.ty().tells_empty_from_none()
+                    && let Some(value) = members.get_mut(field.name())
+                {
+                    drop_empty(value, field.ty());
                 }
-                kept
-            });
+            }
         }
         (Type::List, Value::Array(items)) => {
             let item = schema.item();
-            items.iter_mut().for_each(|value| drop_below(value, item));
+            items.iter_mut().for_each(|value| drop_empty(value, item));
         }
         (Type::Map, Value::Object(members)) => {
             let value = schema.value();
-            members.values_mut().for_each(|member| drop_below(member, value));
+            members.values_mut().for_each(|member| drop_empty(member, value));
         }
         _ => {}
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
     }
 }
 
