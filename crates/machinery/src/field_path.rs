@@ -17,20 +17,32 @@ impl FieldPath {
     pub fn child(&self, name: &str) -> FieldPath {
         match self.0.is_empty() {
             true => FieldPath(name.to_owned()),
-            false => FieldPath(format!("{}.{name}", self.0)),
+            false => self.with([".", name, ""]),
         }
     }
 
     /// An item of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> FieldPath {
-        FieldPath(format!("{}[{index}]", self.0))
+        match index {
+            0 => self.with(["[", "0", "]"]),
+            _ => self.with(["[", &index.to_string(), "]"]),
+        }
     }
 
     /// A value of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
-        FieldPath(format!("{}[{key}]", self.0))
+        self.with(["[", key, "]"])
+    }
+
+    /// Paths are made for every field that is looked at, and few of them are ever shown.
+    fn with(&self, parts: [&str; 3]) -> FieldPath {
+        let length = self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut path = String::with_capacity(length);
+        path.push_str(&self.0);
+        parts.iter().for_each(|part| path.push_str(part));
+        FieldPath(path)
     }
 
     /// The text.

@@ -46,7 +46,7 @@ impl ValueExt for Value {
 
     fn at(&self, path: &str) -> Option<&Value> {
         let mut value = self;
-        for name in path.split('.') {
+        for name in Names(Some(path)) {
             value = value.field(name)?;
         }
         Some(value)
@@ -75,7 +75,7 @@ impl ValueExt for Value {
 
     fn at_mut(&mut self, path: &str) -> Option<&mut Value> {
         let mut value = self;
-        for name in path.split('.') {
+        for name in Names(Some(path)) {
             value = value.as_object_mut()?.get_mut(name)?;
         }
         Some(value).filter(|value| !value.is_null())
@@ -87,7 +87,7 @@ impl ValueExt for Value {
 
     fn object_at_mut(&mut self, path: &str) -> &mut Map {
         let mut value = self;
-        for name in path.split('.') {
+        for name in Names(Some(path)) {
             value = as_object(value).entry(name).or_insert(Value::Null);
         }
         as_object(value)
@@ -110,6 +110,24 @@ impl ValueExt for Value {
         match path.rsplit_once('.') {
             Some((parent, name)) => self.at_mut(parent)?.as_object_mut()?.remove(name),
             None => self.as_object_mut()?.remove(path),
+        }
+    }
+}
+
+/// The names in a dotted path. They are short, and looked at byte by byte faster than by what searches long texts.
+struct Names<'a>(Option<&'a str>);
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let path = self.0.take()?;
+        match path.bytes().position(|byte| byte == b'.') {
+            Some(at) => {
+                self.0 = path.get(at + 1..);
+                path.get(..at)
+            }
+            None => Some(path),
         }
     }
 }

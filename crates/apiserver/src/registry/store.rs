@@ -187,8 +187,8 @@ impl Store {
     /// The key of an object.
     pub fn key(&self, namespace: &str, name: &str) -> Key {
         match self.resource.is_namespaced() {
-            true => Key::new(format!("{}{namespace}/{name}", self.prefix)),
-            false => Key::new(format!("{}{name}", self.prefix)),
+            true => Key::new([&self.prefix, namespace, "/", name].concat()),
+            false => Key::new([&self.prefix, name].concat()),
         }
     }
 
@@ -211,7 +211,7 @@ impl Store {
     /// The prefix of the keys of a namespace; "" is all of them.
     pub fn key_prefix(&self, namespace: &str) -> String {
         match self.resource.is_namespaced() && !namespace.is_empty() {
-            true => format!("{}{namespace}/", self.prefix),
+            true => [&self.prefix, namespace, "/"].concat(),
             false => self.prefix.to_string(),
         }
     }

@@ -3,7 +3,7 @@
 use super::amount::Amount;
 use super::{Format, Quantity};
 use num_bigint::BigInt;
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
 
 /// Why a text is no quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,10 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         Format::DecimalExponent | Format::DecimalSi => exponent - fraction_digits,
     };
     if fits && scale >= NANO {
-        let shifted = format!("{numerator}{denominator}");
+        let shifted = match denominator {
+            "" => Cow::Borrowed(numerator),
+            _ => Cow::Owned([numerator, denominator].concat()),
+        };
         let value: i64 = shifted.parse().map_err(|_| QuantityError::Numeric)?;
         let factor = if format == Format::BinarySi { 1_i64 << exponent } else { 1 };
         if let Some(result) = value.checked_mul(factor) {
