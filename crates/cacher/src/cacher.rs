@@ -71,7 +71,7 @@ impl Cacher {
         self.shared.stop();
     }
 
-    /// The place in [`CachedObject::fields`] of a selectable field by which watchers are indexed.
+    /// The place in [`crate::CachedObject::fields`] of a selectable field by which watchers are indexed.
     pub fn trigger_index(&self, field: &str) -> Option<usize> {
         let triggers = &self.shared.config.triggers;
         triggers.iter().find(|trigger| &*trigger.name == field).map(|trigger| trigger.index)

@@ -9,12 +9,14 @@ const MAX_SKIPPED_DEPTH: usize = 10_000;
 
 pub(crate) struct Parser<'d> {
     data: &'d [u8],
+    /// The same, if all of it is UTF-8: looked at once, which is cheaper than string by string.
+    text: Option<&'d str>,
     pos: usize,
 }
 
 impl<'d> Parser<'d> {
     pub(crate) fn new(data: &'d [u8]) -> Self {
-        Self { data, pos: 0 }
+        Self { data, text: std::str::from_utf8(data).ok(), pos: 0 }
     }
 
     /// The first byte of the next token.
@@ -99,13 +101,12 @@ impl<'d> Parser<'d> {
     pub(crate) fn string(&mut self) -> Fallible<Cow<'d, str>> {
         let start = self.pos + 1;
         let rest = self.data.get(start..).unwrap_or_default();
-        let len =
-            rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ').unwrap_or(rest.len());
+        let len = plain_length(rest);
         if rest.get(len) == Some(&b'"')
-            && let Some(Ok(text)) = rest.get(..len).map(std::str::from_utf8)
+            && let Some(string) = self.text.and_then(|text| text.get(start..start + len))
         {
             self.pos = start + len + 1;
-            return Ok(Cow::Borrowed(text));
+            return Ok(Cow::Borrowed(string));
         }
         self.unescape().map(Cow::Owned)
     }
@@ -114,6 +115,10 @@ impl<'d> Parser<'d> {
         self.bump();
         let mut out = Vec::new();
         loop {
+            let rest = self.data.get(self.pos..).unwrap_or_default();
+            let plain = rest.get(..plain_length(rest)).unwrap_or_default();
+            out.extend_from_slice(plain);
+            self.pos += plain.len();
             let Some(&byte) = self.data.get(self.pos) else { return Err(self.unexpected("")) };
             match byte {
                 b'"' => {
@@ -124,11 +129,7 @@ impl<'d> Parser<'d> {
                     self.bump();
                     self.escape(&mut out)?;
                 }
-                ..b' ' => return Err(self.unexpected("in string literal")),
-                _ => {
-                    out.push(byte);
-                    self.bump();
-                }
+                _ => return Err(self.unexpected("in string literal")),
             }
         }
         Ok(match String::from_utf8(out) {
@@ -314,10 +315,7 @@ impl<'d> Parser<'d> {
         self.bump();
         loop {
             let rest = self.data.get(self.pos..).unwrap_or_default();
-            let len = rest
-                .iter()
-                .position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ')
-                .unwrap_or(rest.len());
+            let len = plain_length(rest);
             self.pos += len;
             match rest.get(len) {
                 Some(b'"') => {
@@ -357,6 +355,26 @@ impl<'d> Parser<'d> {
     }
 }
 
+/// How many bytes there are before one that means something in a string: a quote, a backslash or a control character. Eight
+/// are looked at as one number (<https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord>).
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    // The lowest byte that is marked is smaller than the limit; those above it may be marked for its sake.
+    let smaller = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
+    let same = |word: u64, byte: u8| smaller(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let marks = same(word, b'"') | same(word, b'\\') | smaller(word, b' ');
+        if marks != 0 {
+            return index * 8 + marks.trailing_zeros() as usize / 8;
+        }
+    }
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    words.len() * 8 + rest.iter().position(special).unwrap_or(rest.len())
+}
+
 /// A byte as Go shows it in messages.
 fn quote_byte(byte: u8) -> String {
     match byte {
@@ -377,4 +395,20 @@ fn replace_invalid(bytes: &[u8]) -> String {
         out.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_length;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plain_bytes_are_counted_as_one_by_one(bytes in prop::collection::vec(any::<u8>(), 0..40), common in "[a-z\u{80}-\u{ff}]{0,30}[\"\\\\\u{1f}]?.{0,9}") {
+            for bytes in [&bytes[..], common.as_bytes()] {
+                let one_by_one = bytes.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < b' ');
+                prop_assert_eq!(plain_length(bytes), one_by_one.unwrap_or(bytes.len()));
+            }
+        }
+    }
 }
