@@ -23,7 +23,15 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
     let service = async {
         // The service takes its address from the block.
         unless_off(service_cidr::reconcile(registry, config, now)).await?;
-        kubernetes_service::reconcile(registry, config).await
+        match kubernetes_service::reconcile(registry, config).await {
+            // What another server has left behind may be in the way. The others serve the cluster meanwhile, and this one
+            // tries again and again.
+            Err(status) if !config.exclusive && status != Status::no_such_resource() => {
+                tracing::warn!(error = %status, "the kubernetes service is not there yet");
+                Ok(())
+            }
+            result => result,
+        }
     };
     tokio::try_join!(
         unless_off(service),

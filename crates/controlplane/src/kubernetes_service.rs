@@ -10,10 +10,14 @@ use crate::objects::{core, create_if_missing, create_or_change};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
+
+/// How often the service is tried to be made while its address is taken, and how long is waited in between.
+const ATTEMPTS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How a server comes to know which servers are behind the service (`--endpoint-reconciler-type`).
 #[derive(Debug, Clone)]
@@ -80,13 +84,27 @@ async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(
     });
     if !config.exclusive {
         // Another server may have other ports, and each would set its own again and again.
-        return create_if_missing(registry, &core("services"), NAMESPACE, object).await.map(drop);
+        return create_unless_begun(registry, object).await;
     }
     create_or_change(registry, &core("services"), NAMESPACE, object, |service| {
         service.set("spec.type", "ClusterIP");
         service.set("spec.ports", ports.clone());
     })
     .await
+}
+
+/// Creates the service unless another server has, or is about to: its address is taken then, before the service is there.
+async fn create_unless_begun(registry: &dyn Registry, object: Value) -> Result<(), Status> {
+    let mut attempt = 1;
+    loop {
+        match create_if_missing(registry, &core("services"), NAMESPACE, object.clone()).await {
+            Err(status) if status.reason == StatusReason::Invalid && attempt < ATTEMPTS => {
+                attempt += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            result => return result.map(drop),
+        }
+    }
 }
 
 async fn reconcile_endpoints(registry: &dyn Registry, config: &Config) -> Result<(), Status> {

@@ -38,7 +38,8 @@ impl Cluster {
         };
         let (one, two) = thread::scope(|scope| {
             let one = scope.spawn(|| start(ADDRESSES[0]));
-            (one.join().unwrap(), start(ADDRESSES[1]))
+            let two = start(ADDRESSES[1]);
+            (one.join().unwrap(), two)
         });
         Ok(Cluster { one: one?, two: two?, _etcd: etcd })
     }
