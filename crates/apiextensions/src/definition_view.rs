@@ -136,7 +136,8 @@ impl Definition {
         fn spec(definition: &Definition) -> Option<&str> {
             Some(serde_json::from_slice::<Whole<'_>>(definition.object.json()).ok()?.spec.get())
         }
-        self.metadata.generation == other.metadata.generation || spec(self) == spec(other)
+        self.metadata.generation == other.metadata.generation
+            || spec(self).is_some_and(|own| spec(other) == Some(own))
     }
 
     /// Of each version, what it shows and can be selected by.

@@ -2,8 +2,12 @@
 
 #![allow(clippy::indexing_slicing, reason = "tests")]
 
+#[path = "../../../fuzz/src/random.rs"]
+mod random;
 #[path = "../../../fuzz/src/request_infos.rs"]
 mod request_infos;
+
+use random::Random;
 
 const ROUNDS: u32 = 100_000;
 
@@ -40,21 +44,9 @@ const PIECES: [&str; 28] = [
     "+",
 ];
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 #[test]
 fn request_infos_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     for _ in 0..ROUNDS {
         let mut request = format!("{} ", METHODS[random.below(METHODS.len())]);
         if random.below(4) > 0 {

@@ -4,6 +4,10 @@
 
 #[path = "../../../fuzz/src/audit_policies.rs"]
 mod audit_policies;
+#[path = "../../../fuzz/src/random.rs"]
+mod random;
+
+use random::Random;
 
 const ROUNDS: u32 = 5_000;
 
@@ -28,21 +32,9 @@ rules:
 - {level: Request}
 ";
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 #[test]
 fn policies_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     audit_policies::audit_policy(POLICY.as_bytes());
     for _ in 0..ROUNDS {
         let mut data = POLICY.as_bytes().to_vec();

@@ -4,6 +4,10 @@
 
 #[path = "../../../fuzz/src/authorization.rs"]
 mod authorization;
+#[path = "../../../fuzz/src/random.rs"]
+mod random;
+
+use random::Random;
 
 const ROUNDS: u32 = 4_000;
 
@@ -33,20 +37,8 @@ const POLICIES: &[u8] = br#"# who may do what
 {"group": "*", "nonResourcePath": "/logs*"}
 "#;
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 fn run(whole: &[u8], target: fn(&[u8])) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     target(whole);
     for _ in 0..ROUNDS {
         let mut data = whole.to_vec();

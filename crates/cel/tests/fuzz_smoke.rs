@@ -4,6 +4,10 @@
 
 #[path = "../../../fuzz/src/expressions.rs"]
 mod expressions;
+#[path = "../../../fuzz/src/random.rs"]
+mod random;
+
+use random::Random;
 
 const ROUNDS: usize = 20_000;
 
@@ -24,21 +28,9 @@ const SEEDS: &[&str] = &[
     "format.named('uuid').value().validate(\"\\u00e9\\n\\377\").value()[0]",
 ];
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 #[test]
 fn expressions_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     for seed in SEEDS {
         expressions::expression(seed.as_bytes());
     }

@@ -2,26 +2,18 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[path = "../../../fuzz/src/random.rs"]
+mod random;
 #[path = "../../../fuzz/src/snapshots.rs"]
 mod snapshots;
 
+use random::Random;
+
 const ROUNDS: u32 = 20_000;
-
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
 
 #[test]
 fn snapshots_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     let whole = snapshots::whole();
     snapshots::snapshot_read(&whole);
     for _ in 0..ROUNDS {

@@ -2,8 +2,12 @@
 
 #[path = "../../../../fuzz/src/definition.rs"]
 mod definition;
+#[path = "../../../../fuzz/src/random.rs"]
+mod random;
 #[path = "../../../../fuzz/src/structural.rs"]
 pub(crate) mod structural;
+
+use random::Random;
 
 const ROUNDS: u32 = 3_000;
 
@@ -61,18 +65,6 @@ const DEFINITIONS: [&str; 3] = [
         "default":{"x":1},"properties":{"x":{"type":"integer","minimum":1}}}}}}}]}}"#,
 ];
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 /// Where values and members begin, so that most splices are JSON again.
 fn cuts(text: &str) -> Vec<usize> {
     text.match_indices(['{', '[', ',', ':', '"']).map(|(at, _)| at).collect()
@@ -93,7 +85,7 @@ fn smoke(corpus: &[&str], target: fn(&[u8])) {
         "{\"a\":{}}",
         "99999999999999999999",
     ];
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     for seed in corpus {
         target(seed.as_bytes());
     }

@@ -2,33 +2,19 @@
 
 use pintle_machinery::{
     Value,
-    codec::{StrictProblem, json, yaml},
-    text::{go_json_type, quote},
+    codec::{ConfigKind, StrictProblem, json, yaml},
+    text::go_json_type,
 };
 use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Structural, Type};
 use std::sync::LazyLock;
 
-const API_VERSION: &str = "audit.k8s.io/v1";
-const KIND: &str = "Policy";
+const KIND: ConfigKind = ConfigKind { kind: "Policy", group: "audit.k8s.io", versions: &["v1"] };
 
 /// The tree of a policy and what is unknown in it, or why there is none.
 pub(super) fn decode(text: &[u8]) -> Result<(Value, Vec<String>), String> {
     // Every JSON text is YAML, so that this reads both.
     let converted = yaml::to_json(text).map_err(|error| error.to_string())?;
-    let meta = json::type_meta(&converted.json);
-    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
-    if meta.kind.is_empty() {
-        return Err("Object 'Kind' is missing".to_owned());
-    }
-    if meta.api_version.is_empty() {
-        return Err("Object 'apiVersion' is missing".to_owned());
-    }
-    if (meta.api_version.as_str(), meta.kind.as_str()) != (API_VERSION, KIND) {
-        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
-        return Err(format!(
-            "no kind {kind} is registered for version {version}; {KIND} of {API_VERSION} is wanted"
-        ));
-    }
+    KIND.check(&converted.json)?;
     let decoded = json::decode(&converted.json, SCHEMA.root()).map_err(|error| error.to_string())?;
     check_types(&decoded.value, POLICY, "")?;
     let problems = converted.problems.iter().chain(&decoded.problems);

@@ -2,15 +2,16 @@
 
 use pintle_machinery::{
     Value,
-    codec::{StrictProblem, json, yaml},
-    text::quote,
+    codec::{ConfigKind, StrictProblem, json, yaml},
 };
 use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Type};
 use std::sync::LazyLock;
 
-const GROUP: &str = "apiserver.config.k8s.io";
-const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-const KIND: &str = "AuthorizationConfiguration";
+const KIND: ConfigKind = ConfigKind {
+    kind: "AuthorizationConfiguration",
+    group: "apiserver.config.k8s.io",
+    versions: &["v1", "v1beta1", "v1alpha1"],
+};
 
 /// The tree of a configuration, or why there is none. Unknown and repeated fields are errors. Nothing at all is a
 /// configuration without authorizers.
@@ -19,21 +20,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
         return Ok(Value::Object(Default::default()));
     }
     let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
-    let meta = json::type_meta(&converted.json);
-    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
-    if meta.kind.is_empty() {
-        return Err("Object 'Kind' is missing".to_owned());
-    }
-    if meta.api_version.is_empty() {
-        return Err("Object 'apiVersion' is missing".to_owned());
-    }
-    let version = meta.api_version.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('/'));
-    if meta.kind != KIND || !version.is_some_and(|version| VERSIONS.contains(&version)) {
-        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
-        return Err(format!(
-            "no kind {kind} is registered for version {version}; {KIND} of {GROUP}/v1 is wanted"
-        ));
-    }
+    KIND.check(&converted.json)?;
     let decoded = json::decode(&converted.json, SCHEMA.root()).map_err(|error| error.to_string())?;
     let mut problems = converted.problems;
     problems.extend(decoded.problems);

@@ -59,23 +59,23 @@ impl NodeAuthorizer {
         runtime: &Handle,
         stopping: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
-        let node_name = sources.pods.as_ref().and_then(|pods| pods.trigger_index("spec.nodeName"));
-        if sources.pods.is_some() && node_name.is_none() {
-            tracing::error!("the node authorizer cannot tell pods by their nodes");
-        }
-        let sources = [
-            (
-                sources.pods.filter(|_| node_name.is_some()),
-                Source::Pods { node_name: node_name.unwrap_or(0) },
-            ),
+        let pods = sources.pods.and_then(|pods| {
+            let node_name = pods.trigger_index("spec.nodeName");
+            if node_name.is_none() {
+                tracing::error!("the node authorizer cannot tell pods by their nodes");
+            }
+            Some((pods, Source::Pods { node_name: node_name? }))
+        });
+        let others = [
             (sources.persistent_volumes, Source::PersistentVolumes),
             (sources.volume_attachments, Source::Owned(Owned::VolumeAttachment)),
             (sources.resource_slices, Source::Owned(Owned::ResourceSlice)),
         ];
-        let populators = sources.into_iter().filter_map(|(cacher, source)| {
+        let others = others.into_iter().filter_map(|(cacher, source)| Some((cacher?, source)));
+        let populators = pods.into_iter().chain(others).map(|(cacher, source)| {
             let (graph, metrics) = (self.graph.clone(), self.metrics.clone());
             let (synced, following) = (watch::Sender::new(false), Mutex::default());
-            Some(Arc::new(Populator { cacher: cacher?, source, graph, metrics, synced, following }))
+            Arc::new(Populator { cacher, source, graph, metrics, synced, following })
         });
         let populators: Vec<_> = populators.collect();
         let run = |populator: &Arc<Populator>| runtime.spawn(populator.clone().run(stopping.clone()));
@@ -112,7 +112,7 @@ struct Following {
 }
 
 impl Populator {
-    /// Whether what was there at the start is in the graph.
+    /// Whether what was there at the start is known.
     pub(super) fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
     }

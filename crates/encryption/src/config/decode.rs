@@ -2,36 +2,22 @@
 
 use pintle_machinery::{
     Value,
-    codec::{StrictProblem, json, yaml},
-    text::quote,
+    codec::{ConfigKind, StrictProblem, json, yaml},
 };
 use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Type};
 use std::sync::LazyLock;
 use zeroize::{Zeroize, Zeroizing};
 
-const API_VERSION: &str = "apiserver.config.k8s.io/v1";
-const KIND: &str = "EncryptionConfiguration";
+const KIND: ConfigKind =
+    ConfigKind { kind: "EncryptionConfiguration", group: "apiserver.config.k8s.io", versions: &["v1"] };
 
 /// The tree of a configuration, or why there is none. Unknown and repeated fields are errors.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
     let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
     // Every JSON text is YAML, so that this reads both.
     let text = Zeroizing::new(converted.json);
-    let meta = json::type_meta(&text);
-    let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
-    // The reference prints the whole file here, with the secrets in it.
-    if meta.kind.is_empty() {
-        return Err("Object 'Kind' is missing".to_owned());
-    }
-    if meta.api_version.is_empty() {
-        return Err("Object 'apiVersion' is missing".to_owned());
-    }
-    if (meta.api_version.as_str(), meta.kind.as_str()) != (API_VERSION, KIND) {
-        let (kind, version) = (quote(&meta.kind), quote(&meta.api_version));
-        return Err(format!(
-            "no kind {kind} is registered for version {version}; {KIND} of {API_VERSION} is wanted"
-        ));
-    }
+    // The reference prints the whole file when it is something else, with the secrets in it.
+    KIND.check(&text)?;
     let decoded = json::decode(&text, SCHEMA.root()).map_err(|error| error.to_string())?;
     let mut problems = converted.problems;
     problems.extend(decoded.problems);

@@ -13,6 +13,7 @@
 //! always writes (`"status":{}`, `"creationTimestamp":null`) even though the tree does not have it.
 
 mod base64;
+mod config_kind;
 mod duration;
 mod error;
 pub mod json;
@@ -21,6 +22,7 @@ pub mod protobuf;
 mod time;
 pub mod yaml;
 
+pub use config_kind::ConfigKind;
 pub use duration::{format_duration, parse_duration};
 pub use error::{DecodeError, Decoded, StrictProblem};
 pub use time::{Timestamp, parse_micro_time, parse_time};

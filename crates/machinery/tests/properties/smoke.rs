@@ -10,25 +10,17 @@ pub(crate) mod managed_fields;
 pub(crate) mod patches;
 #[path = "../../../../fuzz/src/quantities.rs"]
 pub(crate) mod quantities;
+#[path = "../../../../fuzz/src/random.rs"]
+mod random;
 #[path = "../../../../fuzz/src/selectors.rs"]
 pub(crate) mod selectors;
 
+use random::Random;
+
 const ROUNDS: u32 = 2_000;
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
-
 fn smoke(target: fn(&[u8]), corpus: &[&str]) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     for seed in corpus {
         target(seed.as_bytes());
     }

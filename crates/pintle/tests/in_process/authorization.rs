@@ -1,12 +1,12 @@
 //! Who decides what users may do: nodes by their pods, a webhook in this process, a configuration that changes.
 
-use crate::harness::{Answer, PATIENCE, Server};
+use crate::{
+    harness::{Answer, PATIENCE, Server},
+    peers::Https,
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, body::Incoming, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
+use hyper::{Request, Response, body::Incoming};
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
@@ -15,8 +15,6 @@ use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 /// Asks until the answer has the status.
 async fn until(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
@@ -74,46 +72,18 @@ struct Webhook {
 impl Webhook {
     /// The kubeconfig file for it is written into a directory.
     async fn start(dir: &Path) -> Webhook {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca_key = KeyPair::generate().unwrap();
-        let ca = params.self_signed(&ca_key).unwrap();
-        let issuer = Issuer::new(params, &ca_key);
-        let key = KeyPair::generate().unwrap();
-        let names = vec!["127.0.0.1".to_owned()];
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.into())
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        fs::write(dir.join("webhook-ca.pem"), ca.pem()).unwrap();
+        let webhook = Webhook { asked: Arc::default() };
+        let asked = webhook.asked.clone();
+        let Https { url, ca } =
+            Https::serve(&["127.0.0.1"], move |request| answer(request, asked.clone())).await;
+        fs::write(dir.join("webhook-ca.pem"), ca).unwrap();
         let kubeconfig = format!(
             "current-context: c
 contexts: [{{name: c, context: {{cluster: webhook}}}}]
-clusters: [{{name: webhook, cluster: {{server: 'https://127.0.0.1:{port}', certificate-authority: webhook-ca.pem}}}}]
+clusters: [{{name: webhook, cluster: {{server: '{url}', certificate-authority: webhook-ca.pem}}}}]
 "
         );
         fs::write(dir.join("webhook.kubeconfig"), kubeconfig).unwrap();
-        let webhook = Webhook { asked: Arc::default() };
-        let asked = webhook.asked.clone();
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, asked) = (acceptor.clone(), asked.clone());
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = service_fn(move |request| answer(request, asked.clone()));
-                    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
         webhook
     }
 }

@@ -1,22 +1,20 @@
 //! Versions of custom resources that a webhook converts into each other, and webhooks that do it badly.
 
-use crate::harness::{PATIENCE, Server};
+use crate::{
+    harness::{PATIENCE, Server},
+    peers::Https,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, body::Incoming, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::{Request, Response, body::Incoming};
 use pintle_storage::Key;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const V1: &str = "/apis/example.com/v1/namespaces/default/lamps";
@@ -38,43 +36,13 @@ struct Webhook {
 
 impl Webhook {
     async fn start() -> Webhook {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca_key = KeyPair::generate().unwrap();
-        let ca = params.self_signed(&ca_key).unwrap();
-        let issuer = Issuer::new(params, &ca_key);
-        let key = KeyPair::generate().unwrap();
-        let names = vec!["127.0.0.1".to_owned(), "lamps.default.svc".to_owned()];
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.into())
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let webhook = Webhook {
-            port: listener.local_addr().unwrap().port(),
-            ca: STANDARD.encode(ca.pem()),
-            asked: Arc::default(),
-            lie: Arc::new(Mutex::new(Some as Lie)),
-        };
-        let (asked, lie) = (webhook.asked.clone(), webhook.lie.clone());
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, asked, lie) = (acceptor.clone(), asked.clone(), lie.clone());
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = service_fn(move |request| answer(request, asked.clone(), lie.clone()));
-                    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
-        webhook
+        let (asked, lie) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::new(Mutex::new(Some as Lie)));
+        let own = (asked.clone(), lie.clone());
+        let names = ["127.0.0.1", "lamps.default.svc"];
+        let answer = move |request| answer(request, own.0.clone(), own.1.clone());
+        let Https { url, ca } = Https::serve(&names, answer).await;
+        let port = url.rsplit(':').next().unwrap().parse().unwrap();
+        Webhook { port, ca: STANDARD.encode(ca), asked, lie }
     }
 
     fn definition(&self) -> Value {

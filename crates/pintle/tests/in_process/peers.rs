@@ -209,8 +209,19 @@ pub(crate) struct Https {
 
 impl Https {
     pub(crate) async fn start(answers: Arc<Answers>) -> Https {
+        Https::serve(&["127.0.0.1"], move |request| answer(request, answers.clone())).await
+    }
+
+    /// A server with a certificate for these names.
+    pub(crate) async fn serve<F>(
+        names: &[&str],
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    ) -> Https
+    where
+        F: Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send + 'static,
+    {
         let authority = Authority::new("test");
-        let pair = authority.server(&["127.0.0.1"]);
+        let pair = authority.server(names);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -224,10 +235,10 @@ impl Https {
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, answers) = (acceptor.clone(), answers.clone());
+                let (acceptor, answer) = (acceptor.clone(), answer.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = service_fn(move |request| answer(request, answers.clone()));
+                    let service = service_fn(answer);
                     let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
                     connection.serve_connection(TokioIo::new(stream), service).await.ok();
                 });

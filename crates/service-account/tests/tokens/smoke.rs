@@ -1,7 +1,11 @@
 //! Runs the fuzz targets of tokens on mutations of tokens and claims, the same ones every time.
 
+#[path = "../../../../fuzz/src/random.rs"]
+mod random;
 #[path = "../../../../fuzz/src/tokens.rs"]
 mod tokens;
+
+use random::Random;
 
 const ROUNDS: usize = 4_000;
 
@@ -20,17 +24,7 @@ const CLAIMS: &[&str] = &[
     r#"{"iss":"kubernetes/serviceaccount","sub":"system:serviceaccount:default:bot","kubernetes.io/serviceaccount/namespace":"default","kubernetes.io/serviceaccount/secret.name":"s","kubernetes.io/serviceaccount/service-account.name":"bot","kubernetes.io/serviceaccount/service-account.uid":"1"}"#,
 ];
 
-/// A small generator of the xorshift kind: the same inputs in every run.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-
     fn mutated(&mut self, seeds: &[&str]) -> Vec<u8> {
         let mut data = seeds[self.below(seeds.len())].as_bytes().to_vec();
         for _ in 0..self.below(4) {
@@ -54,7 +48,7 @@ impl Random {
 
 #[test]
 fn tokens_and_claims_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     for _ in 0..ROUNDS {
         tokens::token(&random.mutated(TOKENS));
         tokens::claims(&random.mutated(CLAIMS));

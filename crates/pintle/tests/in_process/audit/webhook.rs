@@ -1,17 +1,22 @@
 //! Events that go to a webhook over TLS, and a webhook that refuses them at first.
 
-use crate::harness::{PATIENCE, Server};
+use crate::{
+    harness::{PATIENCE, Server},
+    peers::Https,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, body::Incoming, service::service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
+use hyper::{Request, Response, body::Incoming};
 use serde_json::Value;
-use std::{convert::Infallible, fs, path::Path, sync::Arc, time::Duration};
-use tokio::{net::TcpListener, sync::mpsc, time::timeout};
-use tokio_rustls::TlsAcceptor;
+use std::{
+    convert::Infallible,
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{sync::mpsc, time::timeout};
 
 /// What one request of the server was.
 struct Received {
@@ -27,67 +32,14 @@ struct Webhook {
 
 impl Webhook {
     async fn start(failures: usize) -> Webhook {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let ca_key = KeyPair::generate().unwrap();
-        let ca = params.self_signed(&ca_key).unwrap();
-        let issuer = Issuer::new(params, &ca_key);
-        let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.into())
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let ca = STANDARD.encode(ca.pem());
         let (sender, received) = mpsc::unbounded_channel();
-        let failures = Arc::new(std::sync::Mutex::new(failures));
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, sender, failures) = (acceptor.clone(), sender.clone(), failures.clone());
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = service_fn(move |request: Request<Incoming>| {
-                        let (sender, failures) = (sender.clone(), failures.clone());
-                        async move {
-                            let header = |name: &str| {
-                                request
-                                    .headers()
-                                    .get(name)
-                                    .map_or(String::new(), |value| value.to_str().unwrap().to_owned())
-                            };
-                            let authorization = header("authorization");
-                            let body = request.into_body().collect().await.unwrap().to_bytes();
-                            let is_failure = {
-                                let mut left = failures.lock().unwrap();
-                                let is_failure = *left > 0;
-                                *left = left.saturating_sub(1);
-                                is_failure
-                            };
-                            if !is_failure {
-                                let list = serde_json::from_slice(&body).unwrap();
-                                sender.send(Received { authorization, list }).ok();
-                            }
-                            let status = if is_failure { 500 } else { 200 };
-                            let answer = Response::builder().status(status).body(Full::new(Bytes::new()));
-                            Ok::<_, Infallible>(answer.unwrap())
-                        }
-                    });
-                    let connection = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
+        let failures = Arc::new(Mutex::new(failures));
+        let answer = move |request| answer(request, sender.clone(), failures.clone());
+        let Https { url, ca } = Https::serve(&["127.0.0.1"], answer).await;
+        let ca = STANDARD.encode(ca);
         let kubeconfig = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n\
-             clusters: [{{name: a, cluster: {{server: 'https://127.0.0.1:{port}/audit', certificate-authority-data: \
+             clusters: [{{name: a, cluster: {{server: '{url}/audit', certificate-authority-data: \
              {ca}}}}}]\nusers: [{{name: a, user: {{token: hook}}}}]\n"
         );
         Webhook { kubeconfig, received }
@@ -96,6 +48,28 @@ impl Webhook {
     async fn next(&mut self) -> Received {
         timeout(PATIENCE, self.received.recv()).await.unwrap().unwrap()
     }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    sender: mpsc::UnboundedSender<Received>,
+    failures: Arc<Mutex<usize>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let authorization = request.headers().get("authorization");
+    let authorization = authorization.map_or(String::new(), |value| value.to_str().unwrap().to_owned());
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let is_failure = {
+        let mut left = failures.lock().unwrap();
+        let is_failure = *left > 0;
+        *left = left.saturating_sub(1);
+        is_failure
+    };
+    if !is_failure {
+        let list = serde_json::from_slice(&body).unwrap();
+        sender.send(Received { authorization, list }).ok();
+    }
+    let status = if is_failure { 500 } else { 200 };
+    Ok(Response::builder().status(status).body(Full::default()).unwrap())
 }
 
 async fn server(kubeconfig: &str, dir: &Path, mode: &str) -> Server {
