@@ -3,7 +3,8 @@
 use super::{
     Shared,
     journal::{Journal, encode_write},
-    row::{self, Entry, Inserts, storage_error},
+    read,
+    row::{Entry, Inserts, storage_error},
     value::StoredValue,
 };
 use crate::{
@@ -11,7 +12,6 @@ use crate::{
     key_index::Version,
 };
 use bytes::Bytes;
-use rusqlite::Connection;
 use std::{
     collections::HashMap,
     io,
@@ -97,50 +97,40 @@ impl Drop for Answers {
 /// What a batch does, in revision order.
 pub(super) struct Batch {
     /// The revision before it, and that of its newest write.
-    before: Revision,
+    pub(super) before: Revision,
     pub(super) revision: Revision,
     rows: Vec<Row>,
-    pub(super) versions: Vec<(Key, Version)>,
     pub(super) events: Vec<StorageEvent>,
-    /// What is to be deleted when.
-    pub(super) expirations: Vec<(u64, Key, Revision)>,
     /// Bytes of keys and stored values.
     pub(super) bytes: u64,
-    /// The keys this batch has written: what the index does not know yet.
-    written: HashMap<Key, Version>,
 }
 
 /// A write that was decided.
 struct Row {
     entry: Entry,
     checksum: i64,
-    /// Its number among all writes.
-    write: usize,
+    stored: StoredValue,
 }
 
-impl Batch {
+/// A batch to which writes are being added.
+pub(super) struct Deciding {
+    pub(super) batch: Batch,
+    pub(super) versions: Vec<(Key, Version)>,
+    /// What is to be deleted when.
+    pub(super) expirations: Vec<(u64, Key, Revision)>,
+    /// The keys this batch has written: what the index does not know yet.
+    written: HashMap<Key, Version>,
+}
+
+impl Deciding {
     /// A batch after `revision`.
-    pub(super) fn new(revision: Revision) -> Batch {
-        Batch {
-            before: revision,
-            revision,
-            rows: Vec::new(),
-            versions: Vec::new(),
-            events: Vec::new(),
-            expirations: Vec::new(),
-            bytes: 0,
-            written: HashMap::new(),
-        }
+    pub(super) fn new(revision: Revision) -> Deciding {
+        let batch = Batch { before: revision, revision, rows: Vec::new(), events: Vec::new(), bytes: 0 };
+        Deciding { batch, versions: Vec::new(), expirations: Vec::new(), written: HashMap::new() }
     }
 
-    /// Decides a write, the one with this number, and puts it into the journal's next batch.
-    pub(super) fn decide(
-        &mut self,
-        (shared, connection): (&Shared, &Connection),
-        journal: &mut Journal,
-        number: usize,
-        write: &Write,
-    ) -> Outcome {
+    /// Decides a write, and puts it into the journal's next batch. What it stores goes with the batch.
+    pub(super) fn decide(&mut self, shared: &Shared, journal: &mut Journal, write: &mut Write) -> Outcome {
         let current = match self.written.get(&write.key) {
             Some(version) => Some(*version),
             None => shared.state.read().index.current(&write.key),
@@ -155,14 +145,14 @@ impl Batch {
                 current
             }
             (WriteKind::Update { .. } | WriteKind::Delete { .. }, current) => {
-                return Err(self.conflict(connection, &write.key, current));
+                return Err(self.conflict(shared, &write.key, current));
             }
         };
-        let revision = Revision(self.revision.0 + 1);
+        let revision = Revision(self.batch.revision.0 + 1);
         let (kind, value, ttl) = match &write.kind {
             WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
             WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
-            WriteKind::Delete { .. } => (EventKind::Delete, self.value(connection, previous)?, None),
+            WriteKind::Delete { .. } => (EventKind::Delete, self.value(shared, previous)?, None),
         };
         // A time beyond what the clock can tell never comes.
         let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
@@ -171,33 +161,29 @@ impl Batch {
         let entry = Entry { revision, kind, key: key.clone(), create_revision, previous, expires };
         let checksum = write.stored.checksum(revision);
         journal.write(|bytes| encode_write(bytes, &entry, checksum, write.stored.bytes()));
-        self.bytes += write.size() as u64;
+        self.batch.bytes += write.size() as u64;
         let (version, mod_revision) = match kind {
             EventKind::Create | EventKind::Update => (Version::live(revision, create_revision), revision),
             EventKind::Delete => (Version::tombstone(revision), previous),
         };
-        self.revision = revision;
+        self.batch.revision = revision;
         if expires != 0 {
             self.expirations.push((expires, key.clone(), revision));
         }
         self.written.insert(key.clone(), version);
         self.versions.push((key.clone(), version));
-        self.rows.push(Row { entry, checksum, write: number });
+        let stored = std::mem::replace(&mut write.stored, StoredValue::empty());
+        self.batch.rows.push(Row { entry, checksum, stored });
         let kv = KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision };
-        self.events.push(StorageEvent::Write { kind, revision, kv });
+        self.batch.events.push(StorageEvent::Write { kind, revision, kv });
         Ok(revision)
     }
 
-    fn conflict(
-        &self,
-        connection: &Connection,
-        key: &Key,
-        current: Option<(Revision, Revision)>,
-    ) -> WriteError {
+    fn conflict(&self, shared: &Shared, key: &Key, current: Option<(Revision, Revision)>) -> WriteError {
         let Some((mod_revision, create_revision)) = current else {
             return WriteError::Conflict { current: None };
         };
-        match self.value(connection, mod_revision) {
+        match self.value(shared, mod_revision) {
             Ok(value) => WriteError::Conflict {
                 current: Some(KeyValue {
                     key: key.clone(),
@@ -212,23 +198,28 @@ impl Batch {
     }
 
     /// The value of a key's newest write, of this batch or before.
-    fn value(&self, connection: &Connection, revision: Revision) -> Result<Bytes, StorageError> {
-        let own = revision.0.checked_sub(self.before.0 + 1).and_then(|at| usize::try_from(at).ok());
-        if let Some(StorageEvent::Write { kv, .. }) = own.and_then(|at| self.events.get(at)) {
-            return Ok(kv.value.clone());
+    fn value(&self, shared: &Shared, revision: Revision) -> Result<Bytes, StorageError> {
+        let own = revision.0.checked_sub(self.batch.before.0 + 1).and_then(|at| usize::try_from(at).ok());
+        match own.and_then(|at| self.batch.events.get(at)) {
+            Some(StorageEvent::Write { kv, .. }) => Ok(kv.value.clone()),
+            _ => read::newest_value(shared, revision),
         }
-        row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
+    }
+}
+
+impl Batch {
+    /// A batch that is nothing but its events, each of them a byte long.
+    #[cfg(test)]
+    pub(super) fn of(before: Revision, events: Vec<StorageEvent>) -> Batch {
+        let bytes = events.len() as u64;
+        Batch { before, revision: Revision(before.0 + bytes), rows: Vec::new(), events, bytes }
     }
 
-    /// Brings the database up to the batch, of whose `writes` it has kept the numbers. No sync: the journal has it.
-    pub(super) fn insert(&self, connection: &Connection, writes: &[Write]) -> rusqlite::Result<()> {
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute(())?;
-        let mut inserts = Inserts::new(connection)?;
-        for Row { entry, checksum, write } in &self.rows {
-            let stored = writes.get(*write).map_or(&[][..], |write| write.stored.bytes());
-            inserts.insert(entry, *checksum, stored)?;
-        }
-        connection.prepare_cached("COMMIT")?.execute(()).map(drop)
+    /// Inserts the rows, in a transaction of the caller's.
+    pub(super) fn insert(&self, inserts: &mut Inserts<'_>) -> rusqlite::Result<()> {
+        self.rows
+            .iter()
+            .try_for_each(|Row { entry, checksum, stored }| inserts.insert(entry, *checksum, stored.bytes()))
     }
 }
 

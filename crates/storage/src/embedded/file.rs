@@ -32,9 +32,14 @@ use std::{
 /// "ptle": what `file` and SQLite's tools tell the database by.
 const APPLICATION_ID: i64 = 0x7074_6c65;
 /// The version of tables and rows. A program opens only versions it knows.
-pub(super) const FORMAT_VERSION: i64 = 4;
+pub(super) const FORMAT_VERSION: i64 = 5;
 /// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
 const OLDEST_FORMAT_VERSION: i64 = 1;
+/// The first version with a journal. Those before synced the log for each write.
+const JOURNAL_FORMAT_VERSION: i64 = 4;
+
+/// A segment of the journal gets such a part of the usual length of SQLite's log.
+const SEGMENT_SHARE: u64 = 4;
 
 /// A process that was killed a moment ago may still have its files, and so may one between being forked and becoming
 /// another program.
@@ -91,7 +96,7 @@ pub enum OpenError {
     },
 }
 
-/// An open store, as the commit thread starts with it.
+/// An open store, as its threads start with it.
 pub(super) struct Opened {
     pub(super) lock: File,
     pub(super) connection: Connection,
@@ -125,7 +130,13 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<(Opene
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
     let version = check_format(&path, &connection)?;
-    let (loaded, journal) = load(directory, &connection, version)?;
+    let (loaded, journal) = load(directory, &connection, version, options)?;
+    if version < FORMAT_VERSION {
+        let failed = |source| connection_error(&path, &connection, "meta", source);
+        upgrade(&connection, version, loaded.meta, &loaded.tombstones).map_err(failed)?;
+        sync_log(directory).map_err(|source| OpenError::Io { path: log_path(directory), source })?;
+    }
+    set_quota(&connection, options).map_err(|source| database_error(&path, source))?;
     let Loaded { mut index, meta, expirations, .. } = loaded;
     let garbage = index.compact(meta.compacted);
     Ok((Opened { lock, connection, journal, meta, expirations, garbage }, index))
@@ -275,9 +286,11 @@ pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Resul
         Some(Ok(())) | None => {}
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
+    // It stays of its version.
     match check_format(&path, &connection)? {
-        FORMAT_VERSION => load(directory, &connection, FORMAT_VERSION).map(drop),
-        // There was no journal, and it stays of its version.
+        version if version >= JOURNAL_FORMAT_VERSION => {
+            load(directory, &connection, version, options).map(drop)
+        }
         _ => log::check(&log_path(directory), good_frames(directory, &connection)?),
     }
 }
@@ -300,7 +313,7 @@ const SYNCING: &str = "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON; PRAGM
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread at a time, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // Copying the log is the commit thread's decision: it must not happen behind a failed sync.
+    // Copying the log is the apply thread's decision: it must not happen behind a failed sync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch(&format!(
         "PRAGMA cache_size = -{}; PRAGMA cell_size_check = ON;",
@@ -311,21 +324,17 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
 
 fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
-    if let Some(bytes) = options.quota_bytes {
-        let pages = bytes / u64::from(row::PAGE_SIZE);
-        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
-    }
     // A log that grew while somebody read for long is cut when it is begun again.
     let log_limit = Copier::longest(options.log_bytes);
     connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {log_limit};"))?;
     Ok(connection)
 }
 
-/// A connection that only copies the log.
-pub(super) fn copier(directory: &Path) -> rusqlite::Result<Connection> {
-    let connection = connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_WRITE, 0)?;
-    connection.execute_batch(SYNCING)?;
-    Ok(connection)
+/// From now on the database refuses to grow beyond its quota. What the journal has beyond that was accepted before.
+fn set_quota(connection: &Connection, options: &EmbeddedOptions) -> rusqlite::Result<()> {
+    let Some(bytes) = options.quota_bytes else { return Ok(()) };
+    let pages = bytes / u64::from(row::PAGE_SIZE);
+    connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))
 }
 
 /// A connection that only reads.
@@ -333,25 +342,34 @@ pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Con
     connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
 }
 
+/// An error of SQLite where nothing was looked for but the first page and the table of tables, which begins there.
 pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
-        // It says so of the first page only.
-        Some(ErrorCode::NotADatabase) => {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             damaged(path, Some(Place { path: path.to_owned(), offset: 0 }), &source.to_string())
         }
-        Some(ErrorCode::DatabaseCorrupt) => damaged(path, None, &source.to_string()),
         _ => OpenError::Database { path: path.to_owned(), source },
     }
 }
 
-/// An error of SQLite on an open database, with what its own check says if it is of damage.
-pub(super) fn connection_error(path: &Path, connection: &Connection, source: rusqlite::Error) -> OpenError {
-    match database_error(path, source) {
-        OpenError::Damaged { path, detail } => match locate::complaint(connection) {
-            Some((place, complaint)) => damaged(&path, place, &format!("{detail}: {complaint}")),
-            None => OpenError::Damaged { path, detail },
-        },
-        error => error,
+/// An error of SQLite on an open database, with what its own check says if it is of damage, and where. If that is not said
+/// either, what was used is a tree that begins where `table` does.
+pub(super) fn connection_error(
+    path: &Path,
+    connection: &Connection,
+    table: &str,
+    source: rusqlite::Error,
+) -> OpenError {
+    if source.sqlite_error_code() != Some(ErrorCode::DatabaseCorrupt) {
+        return database_error(path, source);
+    }
+    let (place, detail) = match locate::complaint(connection) {
+        Some((place, complaint)) => (place, format!("{source}: {complaint}")),
+        None => (None, source.to_string()),
+    };
+    match place.or_else(|| locate::root(connection, table)) {
+        Some(place) => damaged(path, Some(place), &detail),
+        None => database_error(path, source),
     }
 }
 
@@ -367,7 +385,7 @@ pub(super) fn damaged(path: &Path, place: Option<Place>, what: &str) -> OpenErro
 
 /// Checks what the first page says, and returns the format version.
 pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<i64, OpenError> {
-    let failed = |source| connection_error(path, connection, source);
+    let failed = |source| connection_error(path, connection, "sqlite_schema", source);
     let header = |offset, what: &str| damaged(path, Some(Place { path: path.to_owned(), offset }), what);
     let pragma = |name: &str| connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(failed)?;
@@ -444,13 +462,17 @@ impl Loaded {
     }
 }
 
-/// Reads the index, brings the database up to the journal, and makes a store of an older version one of the newest. All
-/// that is there then is durable.
-fn load(directory: &Path, connection: &Connection, version: i64) -> Result<(Loaded, Journal), OpenError> {
+/// Reads the index, and brings the database up to the journal. All that is there then is durable.
+fn load(
+    directory: &Path,
+    connection: &Connection,
+    version: i64,
+    options: &EmbeddedOptions,
+) -> Result<(Loaded, Journal), OpenError> {
     let (path, log_path) = (database_path(directory), log_path(directory));
-    let failed = |source| connection_error(&path, connection, source);
+    let failed = |source| connection_error(&path, connection, "writes", source);
     let frames = good_frames(directory, connection)?;
-    if version < FORMAT_VERSION {
+    if version < JOURNAL_FORMAT_VERSION {
         log::check(&log_path, frames)?;
     }
     let mut loaded = Loaded::default();
@@ -473,11 +495,9 @@ fn load(directory: &Path, connection: &Connection, version: i64) -> Result<(Load
             loaded.add(write.entry);
         }
     }
-    if version < FORMAT_VERSION {
-        upgrade(connection, version, loaded.meta, &loaded.tombstones).map_err(failed)?;
-    }
     sync_log(directory).map_err(|source| OpenError::Io { path: log_path, source })?;
-    let journal = Journal::new(directory, next_number, loaded.meta.revision);
+    let segment_bytes = options.log_bytes / SEGMENT_SHARE;
+    let journal = Journal::new(directory, next_number, loaded.meta.revision, segment_bytes);
     Ok((loaded, journal))
 }
 
@@ -493,7 +513,8 @@ fn replay(connection: &Connection, writes: &[JournaledWrite]) -> rusqlite::Resul
 }
 
 /// In one transaction, so that there is either version or the other. In version 1 deletes have no row among the values,
-/// and the numbers have no checksum; in version 2 no value is compressed; in version 3 there is no journal.
+/// and the numbers have no checksum; in version 2 no value is compressed; in version 3 there is no journal, in version 4 no
+/// dictionary.
 fn upgrade(
     connection: &Connection,
     version: i64,

@@ -8,7 +8,7 @@
 //! [`Gathering`]. When they are many, it begins with half of them, and takes the rest when it has made rows of those.
 
 use super::batch::Write;
-use crate::{Revision, StorageError};
+use crate::StorageError;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -21,10 +21,6 @@ pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
 /// What callers ask of the commit thread.
 pub(super) enum Command {
     Write(Write),
-    Compact {
-        revision: Revision,
-        reply: Reply,
-    },
     /// Try whether the disk takes writes.
     Probe {
         reply: Reply,
@@ -64,8 +60,6 @@ struct State {
     ended: bool,
     poisoned: Option<StorageError>,
     asleep: bool,
-    /// The sleeper has something to look at that is no command.
-    nudged: bool,
     /// So many commands wake the sleeper.
     wanted: usize,
 }
@@ -98,15 +92,6 @@ impl Inbox {
         !state.ended
     }
 
-    /// Has the commit thread take a turn.
-    pub(super) fn nudge(&self) {
-        let mut state = self.state.lock();
-        state.nudged = true;
-        if state.wanted <= 1 {
-            self.wake(&mut state);
-        }
-    }
-
     fn wake(&self, state: &mut State) {
         if state.asleep {
             state.asleep = false;
@@ -127,7 +112,7 @@ impl Inbox {
         if let Some(Gathering { expected, until }) = gathering {
             self.gather(&mut state, expected.div_ceil(2).max(expected.min(WORTH_HALVING)), until);
         }
-        if state.commands.is_empty() && !state.closing && !state.nudged {
+        if state.commands.is_empty() && !state.closing {
             state.asleep = true;
             match patience {
                 None => self.ready.wait_while(&mut state, |state| state.asleep),
@@ -137,7 +122,6 @@ impl Inbox {
             }
             state.asleep = false;
         }
-        state.nudged = false;
         Taken { commands: std::mem::take(&mut state.commands), closing: state.closing }
     }
 

@@ -71,6 +71,8 @@ pub(super) fn complaint(connection: &Connection) -> Option<(Option<Place>, Strin
         let digits = rest.split(|character: char| !character.is_ascii_digit()).next()?;
         digits.parse().ok()
     });
+    // The first page says where the list of free pages begins.
+    let number = number.or_else(|| complaint.starts_with("Freelist").then_some(1));
     let place = number.and_then(|number| Some(Pages::open(connection)?.read(number)?.1));
     Some((place, complaint))
 }

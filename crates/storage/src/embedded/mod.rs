@@ -5,24 +5,29 @@
 //! why it is SQLite.
 //!
 //! - [`inbox`]: where writes wait; one thread, the [`committer`], takes all that wait, decides them ([`batch`]), appends
-//!   them to the [`journal`], which is synced once ([`sync_thread`]) while the rows are inserted, and answers. So sixteen
-//!   writers share a sync.
-//! - In memory there is the [`KeyIndex`] and nothing else of the data: conflicts are found without reading, values are
-//!   read back only for lists, gets, conflicts and deletes ([`read`]).
-//! - [`watch`]: history from the table, then live events from the hub.
+//!   them to the [`journal`], which is synced once, publishes and answers. So sixteen writers share a sync.
+//! - [`backlog`]: what was written and is not in the database yet; another thread, the [`applier`], brings it there, many
+//!   writes to a transaction ([`handover`]), copies SQLite's log ([`copier`]) and compacts.
+//! - In memory there are the [`KeyIndex`] and the backlog: conflicts are found without reading, values are read back only
+//!   for lists, gets, conflicts and deletes ([`read`]).
+//! - [`watch`]: history from the table and the backlog, then live events from the hub.
 //! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
 //!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums; [`meta`] and [`scan`]: that none is
 //!   missing; [`locate`]: where damage is.
 //! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
 //!
-//! Lock order: `Shared::state`, then the hub. The committer holds the state's lock while it publishes, so nobody sees
+//! Lock order: `Shared::state`, then the hub, the others alone. The committer holds the state's lock while it publishes, so nobody sees
 //! a revision through a read that a watch has not been handed yet, or the other way around.
 
+mod applier;
+mod backlog;
 mod batch;
 mod committer;
 mod copier;
 mod disk;
+mod failures;
 mod file;
+mod handover;
 mod inbox;
 mod journal;
 mod locate;
@@ -32,7 +37,6 @@ mod read;
 mod row;
 mod scan;
 mod snapshot;
-mod sync_thread;
 mod value;
 mod watch;
 
@@ -46,9 +50,14 @@ use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, ListRequest, ListResponse, Revision, Storage, StorageError,
     WatchRequest, WatchStream, WriteError, hub::WatchHub, key_index::KeyIndex,
 };
+use applier::Applier;
+use backlog::Backlog;
 use batch::{Write, WriteKind};
 use bytes::Bytes;
-use committer::Committer;
+use committer::{Committer, Owned};
+use failures::Failures;
+use file::Opened;
+use handover::{Handover, Order};
 use inbox::{Command, Inbox};
 use parking_lot::{Mutex, RwLock};
 use read::Readers;
@@ -56,18 +65,20 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
 };
-use sync_thread::SyncThread;
 use tokio::sync::{Semaphore, oneshot};
 use value::{MAX_VALUE_BYTES, StoredValue};
 use watch::EmbeddedWatch;
 
 /// So many writes may wait for the disk; more wait for their turn to wait.
 const MAX_WAITING_WRITES: usize = 4096;
+
+/// A transaction of the database is worth such a part of the log's usual length.
+const TRANSACTION_SHARE: u64 = 32;
 
 /// How an [`EmbeddedStorage`] uses memory and disk.
 #[derive(Debug, Clone)]
@@ -107,23 +118,61 @@ struct Shared {
     state: RwLock<State>,
     hub: Arc<WatchHub>,
     inbox: Inbox,
+    handover: Handover,
+    /// So many bytes of keys and stored values are worth a transaction of the database.
+    transaction_bytes: u64,
+    /// Up to this revision the database has everything durably, whatever becomes of the journal.
+    durable: AtomicU64,
     readers: Readers,
     waiting: Arc<Semaphore>,
     closed: AtomicBool,
-    /// Why the last commit failed, if it did: what [`Storage::health`] tells.
-    failure: Mutex<Option<StorageError>>,
+    failures: Mutex<Failures>,
 }
 
-/// What is durable. Written only by the commit thread, after the sync.
+/// What is durable, in the journal or in the database.
 struct State {
     index: KeyIndex,
     revision: Revision,
     compacted: Revision,
+    /// What the database does not have.
+    backlog: Backlog,
 }
 
 impl Shared {
     fn open(&self) -> Result<(), StorageError> {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
+    }
+
+    /// Brings the database up to everything that was written. Waits: not for tasks.
+    fn apply(&self) -> Result<(), StorageError> {
+        let (reply, answer) = oneshot::channel();
+        self.handover.order(Order::Apply { reply });
+        answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Why nothing may be written any more, if that is so.
+    fn poisoned(&self) -> Option<StorageError> {
+        self.failures.lock().poison.clone()
+    }
+
+    /// Refuses all writes from now on, for this or an earlier reason, which is returned as the writers are told.
+    fn poison(&self, error: &StorageError) -> StorageError {
+        let poison = StorageError::Poisoned(match error {
+            StorageError::Poisoned(why) => why.clone(),
+            error => format!("{}: {error}", self.directory.display()),
+        });
+        let poison = self.failures.lock().poison.get_or_insert(poison).clone();
+        tracing::error!("{poison}");
+        for command in self.inbox.poison(&poison) {
+            match command {
+                Command::Write(write) => write.answer(Err(poison.clone().into())),
+                Command::Probe { reply } => {
+                    // Who asked may have gone away.
+                    let _ = reply.send(Err(poison.clone()));
+                }
+            }
+        }
+        poison
     }
 }
 
@@ -136,22 +185,28 @@ impl EmbeddedStorage {
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
         let failed = |source| OpenError::Io { path: directory.as_ref().to_owned(), source };
         let (opened, index) = file::open(directory.as_ref(), &options)?;
-        let syncs = SyncThread::spawn().map_err(failed)?;
-        let (revision, compacted) = (opened.meta.revision, opened.meta.compacted);
+        let Opened { lock, connection, journal, meta, expirations, garbage } = opened;
+        let (revision, compacted) = (meta.revision, meta.compacted);
         let shared = Arc::new(Shared {
             directory: directory.as_ref().to_owned(),
-            state: RwLock::new(State { index, revision, compacted }),
+            state: RwLock::new(State { index, revision, compacted, backlog: Backlog::new(revision) }),
             hub: WatchHub::new(revision),
             inbox: Inbox::default(),
+            handover: Handover::default(),
+            transaction_bytes: (options.log_bytes / TRANSACTION_SHARE).max(1),
+            durable: AtomicU64::new(revision.0),
             readers: Readers::new(directory.as_ref(), &options),
             waiting: Arc::new(Semaphore::new(MAX_WAITING_WRITES)),
             closed: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            failures: Mutex::default(),
         });
-        let committer = Committer::new(Arc::clone(&shared), opened, syncs, &options);
+        let applier = Applier::new(Arc::clone(&shared), connection, meta, garbage, &options);
+        let thread = std::thread::Builder::new().name("storage-apply".to_owned());
+        let applier = thread.spawn(move || applier.run()).map_err(failed)?;
+        let committer = Committer::new(Arc::clone(&shared), Owned { lock, journal, expirations }, applier);
         let thread = std::thread::Builder::new().name("storage-commit".to_owned());
-        let committer = thread.spawn(move || committer.run()).map_err(failed)?;
-        Ok(EmbeddedStorage { shared, committer: Some(committer) })
+        let committer = thread.spawn(move || committer.run()).inspect_err(|_| shared.handover.close());
+        Ok(EmbeddedStorage { shared: Arc::clone(&shared), committer: Some(committer.map_err(failed)?) })
     }
 
     fn write(&self, key: &Key, kind: WriteKind) -> BoxFuture<'_, Result<Revision, WriteError>> {
@@ -267,7 +322,8 @@ impl Storage for EmbeddedStorage {
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            self.shared.inbox.push(Command::Compact { revision, reply })?;
+            self.shared.open()?;
+            self.shared.handover.order(Order::Compact { revision, reply });
             answer.await.unwrap_or_else(|_| Err(ended()))
         })
     }
@@ -282,7 +338,7 @@ impl Storage for EmbeddedStorage {
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>> {
         Box::pin(async move {
             self.shared.open()?;
-            let failure = self.shared.failure.lock().clone();
+            let failure = self.shared.failures.lock().any().cloned();
             match failure {
                 None => Ok(()),
                 Some(error @ StorageError::Poisoned(_)) => Err(error),

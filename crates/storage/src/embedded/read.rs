@@ -1,8 +1,9 @@
 //! Reading values back, on connections that only read.
 //!
-//! A read of several rows has to see the state the index was in when it chose them, while the commit thread goes on
-//! writing and deleting. So it begins its transaction while it holds the index's lock: rows are committed before the
-//! index names them and deleted after it has forgotten them, hence the snapshot has every row the index names.
+//! A read of several rows has to see the state the index was in when it chose them, while others go on writing and
+//! deleting. So it takes what is still in the backlog, and begins its transaction, while it holds the index's lock: rows
+//! are committed before the backlog forgets them and deleted after the index has forgotten them, hence what the
+//! index names is in the one or in the other.
 
 use super::{EmbeddedOptions, Shared, State, file, row};
 use crate::{
@@ -90,11 +91,26 @@ fn value(connection: &Connection, revision: Revision) -> Result<Bytes, StorageEr
     row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
 }
 
-fn pair(connection: &Connection, key: Key, version: Version) -> Result<Option<KeyValue>, StorageError> {
+/// What the index names, and its value if that is in the backlog.
+type Named = (Key, Version, Option<Bytes>);
+
+fn named(state: &State, key: Key, version: Version) -> Named {
+    (key, version, state.backlog.value(version.mod_revision).cloned())
+}
+
+fn pair(connection: &Connection, (key, version, value): Named) -> Result<Option<KeyValue>, StorageError> {
     let Some(create_revision) = version.create_revision() else { return Ok(None) };
     let mod_revision = version.mod_revision;
-    let value = value(connection, mod_revision)?;
+    let value = value.map_or_else(|| self::value(connection, mod_revision), Ok)?;
     Ok(Some(KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision }))
+}
+
+/// The value that a key has now, written at `revision`.
+pub(super) fn newest_value(shared: &Shared, revision: Revision) -> Result<Bytes, StorageError> {
+    if let Some(value) = shared.state.read().backlog.value(revision) {
+        return Ok(value.clone());
+    }
+    shared.readers.with(|connection| value(connection, revision))
 }
 
 pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageError> {
@@ -102,9 +118,10 @@ pub(super) fn get(shared: &Shared, key: &Key) -> Result<GetResponse, StorageErro
         let state = shared.state.read();
         let revision = state.revision;
         let Some(version) = state.index.current(key) else { return Ok(GetResponse { kv: None, revision }) };
+        let named = named(&state, key.clone(), version);
         let transaction = snapshot(connection, &state)?;
         drop(state);
-        Ok(GetResponse { kv: pair(&transaction, key.clone(), version)?, revision })
+        Ok(GetResponse { kv: pair(&transaction, named)?, revision })
     })
 }
 
@@ -119,11 +136,13 @@ pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListRes
             return Err(StorageError::Compacted { compacted: state.compacted });
         }
         let range = state.index.range(&request.prefix, request.start_after.as_ref(), request.limit, revision);
+        let versions: Vec<Named> =
+            range.versions.into_iter().map(|(key, version)| named(&state, key, version)).collect();
         let transaction = snapshot(connection, &state)?;
         drop(state);
-        let mut items = Vec::with_capacity(range.versions.len());
-        for (key, version) in range.versions {
-            items.extend(pair(&transaction, key, version)?);
+        let mut items = Vec::with_capacity(versions.len());
+        for named in versions {
+            items.extend(pair(&transaction, named)?);
         }
         Ok(ListResponse { items, more: range.more, revision })
     })
@@ -141,11 +160,21 @@ pub(super) fn history(
         if after < state.compacted {
             return Err(StorageError::Compacted { compacted: state.compacted });
         }
+        let wanted = |event: &&StorageEvent| match event {
+            StorageEvent::Write { revision, kv, .. } => {
+                *revision <= until && kv.key.as_str().starts_with(prefix)
+            }
+            StorageEvent::Progress(_) | StorageEvent::Error(_) => false,
+        };
+        let recent: Vec<StorageEvent> = state.backlog.after(after).filter(wanted).cloned().collect();
+        let applied = state.backlog.applied();
         let transaction = snapshot(connection, &state)?;
         drop(state);
+        // The backlog has the rest.
+        let in_database = until.min(applied);
         let mut entries =
             transaction.prepare_cached(row::SELECT_ENTRIES_BETWEEN).map_err(row::storage_error)?;
-        let between = (row::integer(after), row::integer(until));
+        let between = (row::integer(after), row::integer(in_database));
         let entries = entries.query_map(between, row::Entry::from_row).map_err(row::storage_error)?;
         let mut events = Vec::new();
         let mut bytes = 0;
@@ -180,9 +209,10 @@ pub(super) fn history(
                 return Ok((events, entry.revision));
             }
         }
-        if expected <= until.0 {
+        if expected <= in_database.0 {
             return Err(corrupt_entry(&transaction, Revision(expected), "is missing"));
         }
+        events.extend(recent);
         Ok((events, until))
     })
 }

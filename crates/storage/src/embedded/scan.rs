@@ -9,7 +9,7 @@
 //!   lost, but not of both by the same bytes.
 
 use super::{
-    file::{OpenError, damaged},
+    file::{OpenError, connection_error, damaged},
     locate,
     meta::{Kept, Meta},
     row::{self, Entry},
@@ -28,9 +28,10 @@ pub(super) fn scan(
     version: i64,
     mut each: impl FnMut(Entry),
 ) -> Result<Meta, OpenError> {
-    let failed = |source| super::file::connection_error(path, connection, source);
+    let failed_in = |table| move |source| connection_error(path, connection, table, source);
+    let failed = failed_in("writes");
     let meta = if version == 1 { Meta::read_version_1(connection) } else { Meta::read(connection) };
-    let Some(mut meta) = meta.map_err(failed)? else {
+    let Some(mut meta) = meta.map_err(failed_in("meta"))? else {
         return Err(damaged(path, locate::root(connection, "meta"), "the table meta fails its checksum"));
     };
     let mut kept = Kept::default();
@@ -68,7 +69,7 @@ pub(super) fn scan(
         let what = format!("it is compacted at {compacted}, after its newest revision {newest}");
         return Err(damaged(path, locate::root(connection, "meta"), &what));
     }
-    let newest_value = row::newest_value(connection).map_err(failed)?;
+    let newest_value = row::newest_value(connection).map_err(failed_in("vals"))?;
     let whole = match version == 1 {
         true => newest_value <= last,
         false => newest_value == last && kept == meta.kept,

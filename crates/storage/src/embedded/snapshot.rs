@@ -1,14 +1,14 @@
 //! Saving a store that a server may have open, and making a store out of a snapshot.
 //!
 //! A save reads the database from beside the server, in one read transaction: the log keeps everything that the
-//! transaction sees until it ends, whatever is written and compacted meanwhile. The server is not asked, and its writers
-//! do not wait; only its log grows for as long as the save takes.
+//! transaction sees until it ends, whatever is written and compacted meanwhile. It begins when the database has what the
+//! journal had. The server is not asked, and its writers do not wait; only its log grows for as long as the save takes.
 //!
 //! A restored store has the snapshot's keys with their revisions and nothing of the history before: it is compacted at
 //! its own revision, so whoever resumes from there goes on, and whoever is behind is told so.
 
 use super::{
-    EmbeddedOptions, disk,
+    EmbeddedOptions,
     file::{self, OpenError},
     journal,
     meta::{Kept, Meta},
@@ -28,8 +28,11 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
+/// So long a server may take to bring into the database what it has acknowledged.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// So many bytes of pages are kept while a store is filled.
 const FILL_CACHE_BYTES: u64 = 16 << 20;
 
@@ -61,13 +64,16 @@ impl EmbeddedSnapshot {
         let options = EmbeddedOptions::default();
         file::check_unused(directory, &options)?;
         let failed = |source| file::database_error(&path, source);
+        let acknowledged = journal::newest(directory)?;
         let connection = file::reader(directory, options.cache_bytes).map_err(failed)?;
-        connection.execute_batch("BEGIN").map_err(failed)?;
+        wait_for(&connection, acknowledged).map_err(failed)?;
         let version = file::check_format(&path, &connection)?;
         let (revision, live) = index(&path, &connection, version)?;
-        // What a server has just inserted it may still be syncing.
-        for path in journal::paths(directory) {
-            disk::sync_if_there(&path).map_err(|source| OpenError::Io { path, source })?;
+        if revision < acknowledged {
+            let behind = format!(
+                "the server has not brought the database up to revision {acknowledged}, it is at {revision}"
+            );
+            return Err(OpenError::Io { path, source: io::Error::new(io::ErrorKind::TimedOut, behind) });
         }
         Ok(EmbeddedSnapshot { path, connection, revision, live })
     }
@@ -123,6 +129,21 @@ impl EmbeddedSnapshot {
             .map_err(|error| damaged(format!("{key}: {error}")))?
             .ok_or_else(|| damaged(format!("{key}: the value of revision {mod_revision} is missing")))?;
         Ok(SnapshotRecord { key: key.clone(), value, create_revision, mod_revision, expires })
+    }
+}
+
+/// Begins a transaction that sees everything up to a revision, which a server is about to bring into the database; or,
+/// when it does not, one that sees what there is.
+fn wait_for(connection: &Connection, revision: Revision) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    loop {
+        connection.execute_batch("BEGIN")?;
+        let recorded = Meta::read(connection)?.map_or(Revision(0), |meta| meta.revision);
+        if row::newest_value(connection)?.max(recorded) >= revision || started.elapsed() >= PATIENCE {
+            return Ok(());
+        }
+        connection.execute_batch("COMMIT")?;
+        std::thread::sleep(PATIENCE / 1000);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The journal: where a batch of writes becomes durable, by one append and one sync.
 //!
-//! The database gets the same writes at the same time, in a transaction that nobody syncs ([`super::committer`]): the
-//! log of the database is synced only now and then, when it is copied. So the journal keeps what the database may not have
-//! kept when the power is cut, and opening a store brings the database up to it ([`mod@read`]).
+//! The database gets the same writes later ([`super::applier`]), in transactions that nobody syncs: the log of the database
+//! is synced only now and then, when it is copied. So the journal keeps what the database may not have kept when the
+//! process ends or the power is cut, and opening a store brings the database up to it ([`mod@read`]).
 //!
 //! It has two segments, files that are written in turn, over what was in them: syncing a file that does not grow is
-//! cheap. When a copy of the log begins, a new segment does with the next batch ([`Journal::seal`]); what is in the
-//! older one is durable in the database by then, since that was synced with an earlier copy ([`Journal::synced`]).
+//! cheap. When a segment is long enough, and the database has durably what is in the older one ([`Journal::synced`]), the
+//! next batch begins that one anew.
 //!
 //! Invariants:
 //! - A batch is synced before the next one is written. So a hole with an intact batch behind it is damage.
@@ -17,7 +17,7 @@ pub(super) mod format;
 mod read;
 
 pub(super) use format::{JournaledWrite, encode_write};
-pub(super) use read::{Found, read};
+pub(super) use read::{Found, newest, read};
 
 use super::disk::{DiskFile, remove_if_there};
 use crate::Revision;
@@ -51,8 +51,8 @@ fn path(directory: &Path, number: u64) -> PathBuf {
 pub(super) struct Journal {
     directory: PathBuf,
     segment: Segment,
-    /// The next batch begins a new segment.
-    begins: bool,
+    /// A segment that is longer is followed by the next one.
+    segment_bytes: u64,
     /// The last revision before the segment.
     began: Revision,
     /// Up to here all is durable in the database.
@@ -70,21 +70,20 @@ struct Segment {
     /// None until the first one is begun.
     file: Option<Arc<DiskFile>>,
     length: u64,
-    /// Where the next batch comes, and where the last one is.
+    /// Where the next batch comes.
     end: u64,
-    last: u64,
 }
 
 const WRITES: usize = SECTOR + BATCH_HEADER;
 
 impl Journal {
     /// The journal of a store whose database has everything, durably, up to `revision`. `number` is greater than that of
-    /// any segment that is there.
-    pub(super) fn new(directory: &Path, number: u64, revision: Revision) -> Journal {
+    /// any segment that is there. A segment gets about `segment_bytes` long.
+    pub(super) fn new(directory: &Path, number: u64, revision: Revision, segment_bytes: u64) -> Journal {
         Journal {
             directory: directory.to_owned(),
             segment: Segment { number: number.saturating_sub(1), ..Segment::default() },
-            begins: true,
+            segment_bytes,
             began: revision,
             base: revision,
             next: vec![0; WRITES],
@@ -114,8 +113,10 @@ impl Journal {
     }
 
     fn try_append(&mut self, first: Revision) -> io::Result<Arc<DiskFile>> {
-        let begun = if self.begins { Some(self.begin(first)?) } else { None };
-        let mut segment = begun.clone().unwrap_or_else(|| self.segment.clone());
+        let (mut segment, begins) = match self.current() {
+            Some(_) => (self.segment.clone(), false),
+            None => (self.begin(first)?, true),
+        };
         let file = segment.file.clone().ok_or_else(|| io::Error::other("there is no segment"))?;
         let writes = self.next.get(WRITES..).unwrap_or_default();
         let length = u32::try_from(writes.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -123,12 +124,9 @@ impl Journal {
         let header = BatchHeader { salt: segment.salt, first, count: self.count, length, checksum };
         put(&mut self.next, SECTOR, &header.encode());
         self.next.resize(self.next.len().next_multiple_of(SECTOR), 0);
-        segment.last = segment.end;
-        let batch = if begun.is_some() {
+        let batch = if begins {
             let header = SegmentHeader { number: segment.number, salt: segment.salt, first, base: self.base };
             put(&mut self.next, 0, &header.encode());
-            segment.last = SECTOR as u64;
-            segment.end = 0;
             self.next.as_slice()
         } else {
             self.next.get(SECTOR..).unwrap_or_default()
@@ -138,8 +136,17 @@ impl Journal {
         segment.end += batch.len() as u64;
         segment.length = segment.length.max(segment.end);
         self.segment = segment;
-        self.begins = false;
+        if begins {
+            self.began = Revision(first.0.saturating_sub(1));
+        }
         Ok(file)
+    }
+
+    /// The segment that the next batch is added to, unless that begins another one.
+    fn current(&self) -> Option<&Arc<DiskFile>> {
+        // What is in the other one is needed until the database has it.
+        let over = self.segment.end >= self.segment_bytes && self.base >= self.began;
+        self.segment.file.as_ref().filter(|_| !over)
     }
 
     /// The next segment, of which nothing is written yet, but for the header of a file that is new.
@@ -156,38 +163,19 @@ impl Journal {
             synced.map_err(io::Error::other)?;
             length = SECTOR as u64;
         }
-        Ok(Segment { number, salt, file: Some(Arc::new(file)), length, end: 0, last: 0 })
+        Ok(Segment { number, salt, file: Some(Arc::new(file)), length, end: 0 })
     }
 
-    /// Takes back the batch that was appended last: its writers are told that nothing was written.
-    pub(super) fn take_back(&mut self) -> io::Result<()> {
-        let Some(file) = &self.segment.file else { return Ok(()) };
-        file.write(self.segment.last, &[0; SECTOR])?;
-        file.sync()?;
-        self.segment.end = self.segment.last;
-        Ok(())
-    }
-
-    /// Looks whether there is room for a batch.
-    pub(super) fn probe(&mut self) -> io::Result<()> {
-        if self.begins {
+    /// Looks whether there is room for a batch, whose first write would have the revision `first`.
+    pub(super) fn probe(&mut self, first: Revision) -> io::Result<()> {
+        let Some(file) = self.current() else {
             // Nothing that is in the other file is needed, but its header.
-            let next = self.begin(Revision(self.began.0 + 1))?;
+            let next = self.begin(first)?;
             return next.file.map_or(Ok(()), |file| file.write(SECTOR as u64, &[0; PROBE]));
-        }
-        let Some(file) = &self.segment.file else { return Ok(()) };
+        };
         file.write(self.segment.end, &[0; PROBE])?;
         self.segment.length = self.segment.length.max(self.segment.end + PROBE as u64);
         Ok(())
-    }
-
-    /// A copy of the log begins, with all up to `revision` in it: what comes next goes into the other segment, unless
-    /// that is needed still.
-    pub(super) fn seal(&mut self, revision: Revision) {
-        if !self.begins && self.base >= self.began {
-            self.begins = true;
-            self.began = revision;
-        }
     }
 
     /// The database has been synced with all up to `revision` in it.

@@ -49,6 +49,29 @@ pub(in super::super) fn read(directory: &Path, newest: Revision) -> Result<Found
     Ok(found)
 }
 
+/// The newest revision that the journal of a store has that another process writes meanwhile: nothing newer was
+/// acknowledged before this was called.
+pub(in super::super) fn newest(directory: &Path) -> Result<Revision, OpenError> {
+    loop {
+        let Some(last) = last_segment(directory)? else { return Ok(Revision(0)) };
+        let newest = last.newest().map_err(|source| io_error(last.file.path(), source))?;
+        // Only the second segment after it is written over it.
+        let now = last_segment(directory)?;
+        if now.is_none_or(|now| now.header.number <= last.header.number + 1) {
+            return Ok(newest);
+        }
+    }
+}
+
+fn last_segment(directory: &Path) -> Result<Option<SegmentFile>, OpenError> {
+    let mut last: Option<SegmentFile> = None;
+    for path in paths(directory) {
+        let segment = SegmentFile::open(&path).map_err(|source| io_error(&path, source))??;
+        last = last.into_iter().chain(segment).max_by_key(|segment| segment.header.number);
+    }
+    Ok(last)
+}
+
 fn io_error(path: &Path, source: io::Error) -> OpenError {
     OpenError::Io { path: path.to_owned(), source }
 }
@@ -105,6 +128,26 @@ impl SegmentFile {
         Ok(newest)
     }
 
+    /// The last revision before the first batch whose header is not intact.
+    fn newest(&self) -> io::Result<Revision> {
+        let mut newest = Revision(self.header.first.0.saturating_sub(1));
+        let mut at = SECTOR as u64;
+        while let Some(header) = self.batch_header(at, Revision(newest.0 + 1))? {
+            newest = header.last();
+            at += (BATCH_HEADER as u64 + u64::from(header.length)).next_multiple_of(SECTOR as u64);
+        }
+        Ok(newest)
+    }
+
+    /// The header of the batch at an offset, if it is intact and its writes have room.
+    fn batch_header(&self, at: u64, expected: Revision) -> io::Result<Option<BatchHeader>> {
+        let Some(room) = self.length.checked_sub(at + BATCH_HEADER as u64) else { return Ok(None) };
+        let mut bytes = [0; BATCH_HEADER];
+        self.file.read(at, &mut bytes)?;
+        Ok(BatchHeader::decode(&bytes, self.header.salt)
+            .filter(|header| header.first == expected && u64::from(header.length) <= room))
+    }
+
     /// The batch at an offset, if it is intact; without its writes if those are all in the database.
     fn batch(
         &self,
@@ -112,12 +155,7 @@ impl SegmentFile {
         expected: Revision,
         newest: Revision,
     ) -> io::Result<Option<(BatchHeader, Vec<JournaledWrite>)>> {
-        let Some(room) = self.length.checked_sub(at + BATCH_HEADER as u64) else { return Ok(None) };
-        let mut bytes = [0; BATCH_HEADER];
-        self.file.read(at, &mut bytes)?;
-        let header = BatchHeader::decode(&bytes, self.header.salt)
-            .filter(|header| header.first == expected && u64::from(header.length) <= room);
-        let Some(header) = header else { return Ok(None) };
+        let Some(header) = self.batch_header(at, expected)? else { return Ok(None) };
         let mut bytes = vec![0; usize::try_from(header.length).unwrap_or(usize::MAX)];
         self.file.read(at + BATCH_HEADER as u64, &mut bytes)?;
         let Some(mut writes) = decode_writes(&header, &bytes) else { return Ok(None) };

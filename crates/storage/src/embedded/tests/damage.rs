@@ -76,6 +76,7 @@ async fn a_log_or_a_journal_without_its_database_is_refused() {
         let factory = Embedded::new();
         let storage = open(factory.0.path());
         create(&storage, "/r/a", 10).await.unwrap();
+        settled(&storage).await;
         let image = Image::read(factory.0.path()).unwrap();
         drop(storage);
         image.write(factory.0.path()).unwrap();
@@ -189,6 +190,7 @@ async fn newest_in_log(factory: Embedded, mut history: History) -> (History, Ima
         storage.create(&key, value(8, number, 2_000), None).await.unwrap();
     }
     history.resume(&storage).await;
+    settled(&storage).await;
     (history, Image::read(factory.0.path()).unwrap())
 }
 

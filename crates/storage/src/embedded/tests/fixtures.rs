@@ -155,6 +155,7 @@ async fn make_fixtures() {
     let storage = open(factory.0.path());
     let last = fill(&storage).await;
     // As a crash leaves it: everything is in the log and in the journal.
+    settled(&storage).await;
     pack(factory.0.path(), "crashed").await;
     let next = create(&storage, "/r/torn", 20_000).await.unwrap();
     let journal = fs::read(first_segment(factory.0.path())).unwrap();
@@ -201,5 +202,6 @@ async fn make_fixtures() {
         let ttl = Some(Duration::from_secs(seconds));
         storage.create(&Key::new(name), value.clone(), ttl).await.unwrap();
     }
+    settled(&storage).await;
     pack(factory.0.path(), "ttls").await;
 }

@@ -140,6 +140,7 @@ fn twice(directory: &Path, history: &History, acknowledged: Revision, seed: u64,
         let storage = EmbeddedStorage::open(directory, small());
         let storage = storage.unwrap_or_else(|error| panic!("{what}: {error}"));
         let newest = block_on(history.check(&storage, acknowledged, what));
+        block_on(settled(&storage));
         let image = pintle_fault_vfs::Image::read(directory).unwrap();
         drop(storage);
         // As the first cut left it, but for what opening did.

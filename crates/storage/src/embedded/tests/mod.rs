@@ -43,6 +43,17 @@ async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Re
     storage.create(&Key::new(name), noise(name, size), None).await
 }
 
+/// Waits until the database has what was written, and the files are as they stay until something else is done. The answer
+/// to a second order comes when all that follows on the first is over.
+async fn settled(storage: &EmbeddedStorage) {
+    for _ in 0..2 {
+        let (reply, answer) = oneshot::channel();
+        storage.shared.handover.order(Order::Apply { reply });
+        // Whether there was room is told to those who write.
+        let _ = answer.await.unwrap();
+    }
+}
+
 /// So many bytes that no compression makes fewer, and that differ from name to name.
 fn noise(name: &str, size: usize) -> Bytes {
     let mut random = pintle_fault_vfs::Random::new(u64::from(crc32fast::hash(name.as_bytes())));

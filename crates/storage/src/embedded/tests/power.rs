@@ -28,7 +28,7 @@ struct Run {
     acknowledged: Vec<(Revision, u64)>,
 }
 
-/// Writes one after the other, and keeps the files as they are then.
+/// Writes one after the other, each in a transaction of its own, and keeps the files as they are then.
 fn run() -> Run {
     let factory = Embedded::new();
     let log = file::log_path(factory.0.path());
@@ -37,6 +37,7 @@ fn run() -> Run {
     block_on(async {
         for number in 0..40 {
             create(&storage, &format!("/r/{number:02}"), 100 + number * 300).await.unwrap();
+            settled(&storage).await;
             lengths.push(log.metadata().unwrap().len());
         }
     });
