@@ -38,7 +38,14 @@ async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> 
             Some(kv) => storage.update(&key, value, kv.mod_revision, None).await,
         };
         match written {
-            Ok(revision) => acknowledged = revision,
+            // Now and then there is a pause, so that whatever there is to do with what was written is done, however slow
+            // the machine is.
+            Ok(revision) => {
+                acknowledged = revision;
+                if number % 8 == 7 {
+                    settled(storage).await;
+                }
+            }
             Err(failed) => {
                 error = Some(failed);
                 break;
