@@ -2,13 +2,9 @@
 
 use crate::definition_view::Definition;
 use parking_lot::RwLock;
-use pintle_apiserver::{registry::Store, serving::stopped};
-use pintle_cacher::{CachedObject, EventType, Freshness, WatchItem, WatchOptions, WatchScope, WatchStart};
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use pintle_apiserver::registry::Store;
+use pintle_cacher::{Batch, CachedObject, Heard};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::watch;
 
 /// A change of one definition: what it was and what it is.
@@ -75,80 +71,36 @@ pub(crate) struct Informer {
     pub(crate) synced: watch::Sender<bool>,
 }
 
-/// How many events are taken at once.
-const BATCH: usize = 64;
-/// How long the informer waits before it watches again.
-const PAUSE: Duration = Duration::from_millis(100);
-
 impl Informer {
     /// Runs until the server stops.
-    pub(crate) async fn run(self, mut stopping: watch::Receiver<bool>) {
-        loop {
-            tokio::select! {
-                () = stopped(&mut stopping) => return,
-                () = self.follow() => {}
+    pub(crate) async fn run(self, stopping: watch::Receiver<bool>) {
+        let take = |batch: Batch<'_>| {
+            if batch.tell(|heard| self.take(&heard)).is_some() {
+                self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
             }
-            // The watch was cut off, or the cache is not usable: everything is looked at again.
-            tokio::select! {
-                () = stopped(&mut stopping) => return,
-                () = tokio::time::sleep(PAUSE) => {}
-            }
-        }
-    }
-
-    /// Watches once, from the state on.
-    async fn follow(&self) {
-        let options = WatchOptions {
-            start: WatchStart::InitialEvents(Freshness::Any),
-            scope: WatchScope::All,
-            trigger: None,
-            predicate: None,
-            bookmarks: true,
-            deadline: None,
         };
-        let Ok(mut watcher) = self.store.cacher().watch(options).await else { return };
-        let mut initial = Some(HashSet::new());
-        let mut items = Vec::new();
-        while watcher.next_batch(BATCH, &mut items).await {
-            for item in items.drain(..) {
-                self.take(&item, &mut initial);
-            }
-        }
+        self.store.cacher().follow(stopping, take).await;
     }
 
-    fn take(&self, item: &WatchItem, initial: &mut Option<HashSet<String>>) {
-        match item {
-            WatchItem::Event { event_type, event } => {
-                let Some(object) = event.object(*event_type) else { return };
-                if let Some(seen) = initial {
-                    seen.insert(object.name().to_owned());
-                }
-                self.change(object, *event_type == EventType::Deleted);
-            }
-            WatchItem::Bookmark { initial_events_end: true, .. } => {
-                let Some(seen) = initial.take() else { return };
-                // What went while nobody was looking.
-                for name in self.definitions.names().into_iter().filter(|name| !seen.contains(name)) {
+    fn take(&self, heard: &Heard<'_>) {
+        match heard {
+            Heard::Set(object) => self.change(object),
+            Heard::Removed(object) => self.tell(&self.definitions.set(object.name(), None)),
+            Heard::Only(there) => {
+                for name in self.definitions.names().into_iter().filter(|name| !there.contains("", name)) {
                     self.tell(&self.definitions.set(&name, None));
                 }
-                self.synced.send_replace(true);
             }
-            WatchItem::Bookmark { .. } => {}
         }
     }
 
-    fn change(&self, object: &Arc<CachedObject>, is_deleted: bool) {
-        let now = match is_deleted {
-            true => None,
-            false => match Definition::read(object) {
-                Ok(definition) => Some(Arc::new(definition)),
-                Err(error) => {
-                    tracing::error!(name = object.name(), %error, "a definition cannot be read");
-                    return;
-                }
-            },
-        };
-        self.tell(&self.definitions.set(object.name(), now));
+    fn change(&self, object: &Arc<CachedObject>) {
+        match Definition::read(object) {
+            Ok(definition) => {
+                self.tell(&self.definitions.set(object.name(), Some(Arc::new(definition))));
+            }
+            Err(error) => tracing::error!(name = object.name(), %error, "a definition cannot be read"),
+        }
     }
 
     fn tell(&self, change: &Change) {

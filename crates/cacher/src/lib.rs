@@ -35,6 +35,7 @@ mod cacher;
 mod config;
 mod error;
 mod event;
+mod follow;
 mod metrics;
 mod object;
 mod reads;
@@ -62,6 +63,7 @@ pub use cacher::Cacher;
 pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
+pub use follow::{Batch, FollowedWatch, Heard, Names};
 pub use metrics::{CacherMetrics, Histogram};
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, UnreadableObject,

@@ -1,12 +1,10 @@
 //! Feeds the index from the watch caches.
 
 use crate::{Index, PolicyRule, Rbac, RoleBinding, policy_rule::or_none, rbac::Source};
-use pintle_cacher::{
-    CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchScope, WatchStart,
-};
+use pintle_cacher::{Batch, CachedObject, Cacher, Heard};
 use pintle_storage::Revision;
 use serde::Deserialize;
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 /// The caches of roles and bindings; `None` for one that is not served, of which there are then none.
@@ -27,11 +25,6 @@ enum Kind {
     Role,
     Binding,
 }
-
-/// How many events are taken at once.
-const BATCH: usize = 256;
-/// How long the informer waits before it watches again.
-const PAUSE: Duration = Duration::from_millis(100);
 
 impl Rbac {
     /// Follows the caches until `stopping` turns true. Call it once.
@@ -70,78 +63,30 @@ struct Informer {
     applied: watch::Sender<Option<Revision>>,
 }
 
-/// What was heard of while the initial events come: what was not is gone.
-type Seen = Option<HashSet<(String, String)>>;
-
 impl Informer {
-    async fn run(self, mut stopping: watch::Receiver<bool>) {
-        let mut stopped = std::pin::pin!(async move {
-            // A server whose channel is gone has stopped, too.
-            drop(stopping.wait_for(|stopping| *stopping).await);
-        });
-        loop {
-            tokio::select! {
-                () = &mut stopped => return,
-                () = self.watch() => {}
+    async fn run(self, stopping: watch::Receiver<bool>) {
+        let take = |batch: Batch<'_>| {
+            let mut reached = None;
+            self.rbac.change(|index| reached = batch.tell(|heard| self.take(index, &heard)));
+            if reached.is_some() {
+                self.applied.send_replace(reached);
             }
-            // The watch was cut off, or the cache is not usable: everything is looked at again.
-            tokio::select! {
-                () = &mut stopped => return,
-                () = tokio::time::sleep(PAUSE) => {}
-            }
-        }
-    }
-
-    /// Watches once, from the state on.
-    async fn watch(&self) {
-        let options = WatchOptions {
-            start: WatchStart::InitialEvents(Freshness::Any),
-            scope: WatchScope::All,
-            trigger: None,
-            predicate: None,
-            bookmarks: true,
-            deadline: None,
         };
-        let Ok(mut watcher) = self.cacher.watch(options).await else { return };
-        let mut seen = Some(HashSet::new());
-        let mut items = Vec::new();
-        while watcher.next_batch(BATCH, &mut items).await {
-            let mut applied = *self.applied.borrow();
-            self.rbac.change(|index| {
-                for item in items.drain(..) {
-                    applied = self.take(index, &item, &mut seen).or(applied);
-                }
-            });
-            self.applied.send_replace(applied);
-        }
+        self.cacher.follow(stopping, take).await;
     }
 
-    /// The revision up to which the index has everything then; `None` while the initial events come.
-    fn take(&self, index: &mut Index, item: &WatchItem, seen: &mut Seen) -> Option<Revision> {
-        match item {
-            WatchItem::Event { event_type, event } => {
-                let object = event.object(*event_type)?;
-                if let Some(seen) = seen {
-                    seen.insert((object.namespace().to_owned(), object.name().to_owned()));
+    fn take(&self, index: &mut Index, heard: &Heard<'_>) {
+        match heard {
+            Heard::Set(object) => self.set(index, object),
+            Heard::Removed(object) => self.remove(index, object.namespace(), object.name()),
+            Heard::Only(there) => {
+                let names = match self.kind {
+                    Kind::Role => index.role_names(self.of_cluster),
+                    Kind::Binding => index.binding_names(self.of_cluster),
+                };
+                for (namespace, name) in names.into_iter().filter(|(of, name)| !there.contains(of, name)) {
+                    self.remove(index, &namespace, &name);
                 }
-                match event_type {
-                    EventType::Added | EventType::Modified => self.set(index, object),
-                    EventType::Deleted => self.remove(index, object.namespace(), object.name()),
-                }
-                seen.is_none().then(|| event.revision())
-            }
-            WatchItem::Bookmark { revision, initial_events_end } => {
-                if let Some(seen) = seen.take_if(|_| *initial_events_end) {
-                    // What went while nobody was looking.
-                    let names = match self.kind {
-                        Kind::Role => index.role_names(self.of_cluster),
-                        Kind::Binding => index.binding_names(self.of_cluster),
-                    };
-                    for (namespace, name) in names.into_iter().filter(|name| !seen.contains(name)) {
-                        self.remove(index, &namespace, &name);
-                    }
-                }
-                seen.is_none().then_some(*revision)
             }
         }
     }

@@ -7,12 +7,10 @@ use super::{
 };
 use crate::metrics::NodeMetrics;
 use parking_lot::Mutex;
-use pintle_cacher::{
-    CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart, Watcher,
-};
+use pintle_cacher::{CachedObject, Cacher, FollowedWatch, Heard, Names, WatchItem, Watcher};
 use pintle_storage::Key;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     future::poll_fn,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -98,15 +96,16 @@ pub(super) struct Populator {
     following: Mutex<Following>,
 }
 
+/// Pods by their node.
+type Unread = HashMap<Arc<str>, HashMap<Key, Arc<CachedObject>>>;
+
 #[derive(Default)]
 struct Following {
     /// `None` between two watches.
-    watcher: Option<Watcher>,
-    /// What was heard of while the initial events come.
-    initial: Option<HashSet<(String, String)>>,
+    watcher: Option<(Watcher, FollowedWatch)>,
     items: Vec<WatchItem>,
     /// Assigned pods that have changed since they were last read, by their node: they are read when it asks for something.
-    unread: HashMap<Arc<str>, HashMap<Key, Arc<CachedObject>>>,
+    unread: Unread,
     /// Whom events wake, if anybody waits for them.
     waker: Option<Waker>,
 }
@@ -149,14 +148,11 @@ impl Populator {
     }
 
     async fn watch_once(&self) {
-        let start = WatchStart::InitialEvents(Freshness::Any);
-        let options = WatchOptions { bookmarks: true, ..WatchOptions::new(start) };
-        let Ok(watcher) = self.cacher.watch(options).await else { return };
+        let Ok(watcher) = self.cacher.watch(FollowedWatch::options()).await else { return };
         {
             let mut following = self.following.lock();
-            following.initial = Some(HashSet::new());
             following.unread.clear();
-            following.watcher = Some(watcher);
+            following.watcher = Some((watcher, FollowedWatch::begin()));
         }
         while poll_fn(|context| self.poll(context)).await {
             tokio::time::sleep(PERIOD).await;
@@ -184,14 +180,15 @@ impl Populator {
     fn take_ready(&self, following: &mut Following, waker: &Waker) -> bool {
         let mut has_some = false;
         let mut context = Context::from_waker(waker);
-        while let Some(watching) = &mut following.watcher {
-            match watching.poll_batch(&mut context, BATCH, &mut following.items) {
-                Poll::Ready(0) => following.watcher = None,
+        let Following { watcher, items, unread, .. } = following;
+        while let Some((watching, watch)) = watcher {
+            match watching.poll_batch(&mut context, BATCH, items) {
+                Poll::Ready(0) => *watcher = None,
                 Poll::Ready(_) => {
                     has_some = true;
-                    let mut items = std::mem::take(&mut following.items);
-                    items.drain(..).for_each(|item| self.take(&item, following));
-                    following.items = items;
+                    for item in items.drain(..) {
+                        watch.hear(&item, &mut |heard| self.take(&heard, unread));
+                    }
                 }
                 Poll::Pending if watching.is_behind() => {}
                 Poll::Pending => break,
@@ -200,54 +197,44 @@ impl Populator {
         has_some
     }
 
-    fn take(&self, item: &WatchItem, following: &mut Following) {
-        match item {
-            WatchItem::Event { event_type, event } => {
-                let Some(object) = event.current().or(event.previous()) else { return };
-                if let Some(seen) = &mut following.initial {
-                    seen.insert((object.namespace().to_owned(), object.name().to_owned()));
-                }
-                let is_there = *event_type != EventType::Deleted;
-                match self.source {
-                    Source::Pods { node_name } => self.take_pod(object, is_there, node_name, following),
-                    _ if is_there => self.read(object),
-                    _ => self.remove(object.namespace(), object.name()),
-                }
+    fn take(&self, heard: &Heard<'_>, unread: &mut Unread) {
+        match (heard, self.source) {
+            (Heard::Set(pod), Source::Pods { node_name }) => self.set_unread(pod, node_name, unread),
+            (Heard::Removed(pod), Source::Pods { node_name }) => self.remove_unread(pod, node_name, unread),
+            (Heard::Set(object), _) => self.read(object),
+            (Heard::Removed(object), _) => self.remove(object.namespace(), object.name()),
+            (Heard::Only(there), _) => {
+                self.keep(there);
+                self.synced.send_replace(true);
             }
-            WatchItem::Bookmark { initial_events_end: true, .. } => {
-                // What went while nobody was looking.
-                if let Some(seen) = following.initial.take() {
-                    self.keep(&seen);
-                    self.synced.send_replace(true);
-                }
-            }
-            WatchItem::Bookmark { .. } => {}
         }
     }
 
     /// Keeps a pod that is assigned until its node asks. It may have the name of another one, on another node, that went
     /// while nobody was looking.
-    fn take_pod(&self, pod: &Arc<CachedObject>, is_there: bool, node_name: usize, following: &mut Following) {
-        let Some(node) = pod.fields().get(node_name).filter(|node| !node.is_empty()) else {
-            return self.remove(pod.namespace(), pod.name());
-        };
-        match is_there {
-            true => {
-                if self.graph.is_elsewhere(pod.namespace(), pod.name(), node) {
-                    self.remove(pod.namespace(), pod.name());
+    fn set_unread(&self, pod: &Arc<CachedObject>, node_name: usize, unread: &mut Unread) {
+        let (namespace, name) = (pod.namespace(), pod.name());
+        match node_of(pod, node_name) {
+            Some(node) => {
+                if self.graph.is_elsewhere(namespace, name, node) {
+                    self.remove(namespace, name);
                 }
-                following.unread.entry(node.clone()).or_default().insert(pod.key().clone(), pod.clone());
+                unread.entry(node.clone()).or_default().insert(pod.key().clone(), pod.clone());
             }
-            false => {
-                if let Some(of_node) = following.unread.get_mut(node) {
-                    of_node.remove(pod.key());
-                    if of_node.is_empty() {
-                        following.unread.remove(node);
-                    }
-                }
-                self.remove(pod.namespace(), pod.name());
+            None => self.remove(namespace, name),
+        }
+    }
+
+    fn remove_unread(&self, pod: &CachedObject, node_name: usize, unread: &mut Unread) {
+        if let Some(node) = node_of(pod, node_name)
+            && let Some(of_node) = unread.get_mut(node)
+        {
+            of_node.remove(pod.key());
+            if of_node.is_empty() {
+                unread.remove(node);
             }
         }
+        self.remove(pod.namespace(), pod.name());
     }
 
     /// Makes an object part of the graph, as it is now.
@@ -297,18 +284,23 @@ impl Populator {
     }
 
     /// Removes all but these.
-    fn keep(&self, seen: &HashSet<(String, String)>) {
+    fn keep(&self, there: &Names) {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
             Source::Pods { .. } => self.graph.pods(),
             Source::PersistentVolumes => without_namespace(self.graph.volumes()),
             Source::Owned(owned) => without_namespace(self.graph.of_node(owned)),
         };
         for (namespace, name) in known {
-            if !seen.contains(&(namespace.to_string(), name.to_string())) {
+            if !there.contains(&namespace, &name) {
                 self.remove(&namespace, &name);
             }
         }
     }
+}
+
+/// The node that a pod is assigned to.
+fn node_of(pod: &CachedObject, node_name: usize) -> Option<&Arc<str>> {
+    pod.fields().get(node_name).filter(|node| !node.is_empty())
 }
 
 fn without_namespace(names: Vec<Arc<str>>) -> Vec<(Arc<str>, Arc<str>)> {
