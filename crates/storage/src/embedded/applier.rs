@@ -79,7 +79,7 @@ impl Applier {
             let Turn { orders, due, closing } = self.shared.handover.take(self.patience());
             if due {
                 // Those who write next are told.
-                let _ = self.apply();
+                let _ = self.apply_all();
             }
             for order in orders {
                 self.obey(order);
@@ -102,7 +102,7 @@ impl Applier {
 
     fn obey(&mut self, order: Order) {
         let (reply, result) = match order {
-            Order::Apply { reply } => (reply, self.apply()),
+            Order::Apply { until, reply } => (reply, self.apply(until)),
             Order::Probe { reply } => (reply, self.probe()),
             Order::Compact { revision, reply } => match self.compact(revision) {
                 // Answered when the rows are gone.
@@ -119,13 +119,18 @@ impl Applier {
     }
 
     /// Brings the database up to what has been written until now.
-    fn apply(&mut self) -> Result<(), StorageError> {
+    fn apply_all(&mut self) -> Result<(), StorageError> {
         let written = self.shared.state.read().revision;
+        self.apply(written)
+    }
+
+    /// Brings the database up to a revision.
+    fn apply(&mut self, until: Revision) -> Result<(), StorageError> {
         loop {
             self.poisoned()?;
             let batches = {
                 let state = self.shared.state.read();
-                if state.backlog.applied() >= written {
+                if state.backlog.applied() >= until {
                     return Ok(());
                 }
                 state.backlog.oldest(self.shared.transaction_bytes)
@@ -177,7 +182,7 @@ impl Applier {
     /// Brings the database up to everything, writes something that changes nothing but needs space, and says how that
     /// went.
     fn probe(&mut self) -> Result<(), StorageError> {
-        self.apply()?;
+        self.apply_all()?;
         let tried = transact(&self.connection, |connection| {
             // No write has revision 0.
             execute(
@@ -202,7 +207,7 @@ impl Applier {
             return Err(StorageError::FutureRevision { requested: revision, current });
         }
         if revision > applied
-            && let Err(error) = self.apply()
+            && let Err(error) = self.apply(revision)
         {
             // What the database has is compacted first, which may make room for the rest.
             let applied = self.shared.state.read().backlog.applied();
@@ -213,7 +218,7 @@ impl Applier {
             while !self.garbage.is_empty() {
                 self.collect_garbage();
             }
-            self.apply()?;
+            self.apply(revision)?;
         }
         if revision > self.meta.compacted { self.compact_applied(revision) } else { Ok(()) }
     }
@@ -353,7 +358,7 @@ impl Applier {
 
     /// Leaves a database that has everything.
     fn finish(&mut self) -> Result<(), StorageError> {
-        self.apply()?;
+        self.apply_all()?;
         let synced = file::sync_log(&self.shared.directory).map_err(Failure::Sync);
         // Somebody who reads may hinder the copy.
         synced.and_then(|()| Ok(truncate_log(&self.connection)?)).map_err(|error| self.failed(error))

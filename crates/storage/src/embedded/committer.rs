@@ -28,8 +28,10 @@ use std::{
 /// A transaction has at most so many writes, or bytes of values; what waits beyond that comes next.
 const MAX_BATCH_WRITES: usize = 1024;
 const MAX_BATCH_BYTES: usize = 16 << 20;
-/// When the database is so far behind, in bytes of keys and stored values, writers wait for it.
+/// When the database is so far behind, in bytes of keys and stored values, writers wait
 const MAX_BACKLOG_BYTES: u64 = 8 << 20;
+/// until it has come on by such a part of that.
+const RELIEF: u64 = 8;
 /// So long at most until the clock is looked at again, which may have been set.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
 /// Writers who were answered together are waited for at most this part of the time that their writes took, and at most
@@ -160,11 +162,17 @@ impl Committer {
         if let Some(error) = self.shared.poisoned() {
             return Err(error);
         }
-        let behind = {
+        let until = {
             let state = self.shared.state.read();
-            state.backlog.stuck() || state.backlog.bytes() > MAX_BACKLOG_BYTES
+            match state.backlog.stuck() {
+                true => Some(state.revision),
+                false if state.backlog.bytes() > MAX_BACKLOG_BYTES => {
+                    state.backlog.oldest(MAX_BACKLOG_BYTES / RELIEF).last().map(|batch| batch.revision)
+                }
+                false => None,
+            }
         };
-        if behind { self.shared.apply() } else { Ok(()) }
+        until.map_or(Ok(()), |until| self.shared.apply(until))
     }
 
     /// Writes, syncs and publishes.
@@ -195,14 +203,13 @@ impl Committer {
             .and_then(|file| file.sync().map_err(Failure::Sync))
             .map_err(|failure| self.failed(failure))?;
 
-        let batch = Arc::new(batch);
         let mut state = shared.state.write();
         shared.hub.publish(&batch.events, batch.revision);
         for (key, version) in &versions {
             state.index.insert(key, *version);
         }
         state.revision = batch.revision;
-        state.backlog.push(Arc::clone(&batch));
+        state.backlog.push(Arc::new(batch));
         let enough = state.backlog.bytes() >= shared.transaction_bytes;
         drop(state);
         shared.handover.written(enough);

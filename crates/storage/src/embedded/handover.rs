@@ -13,8 +13,9 @@ const DELAY: Duration = Duration::from_millis(10);
 
 /// What the apply thread is asked for.
 pub(super) enum Order {
-    /// Bring the database up to everything that was written before.
+    /// Bring the database up to a revision that has been written.
     Apply {
+        until: Revision,
         reply: Reply,
     },
     /// Try whether there is room in the database.
@@ -29,7 +30,7 @@ pub(super) enum Order {
 
 impl Order {
     pub(super) fn refuse(self, error: &StorageError) {
-        let (Order::Apply { reply } | Order::Probe { reply } | Order::Compact { reply, .. }) = self;
+        let (Order::Apply { reply, .. } | Order::Probe { reply } | Order::Compact { reply, .. }) = self;
         // Who asked may have gone away.
         let _ = reply.send(Err(error.clone()));
     }
@@ -168,7 +169,7 @@ mod tests {
         let handover = Handover::default();
         let ask = || {
             let (reply, mut answer) = tokio::sync::oneshot::channel();
-            handover.order(Order::Apply { reply });
+            handover.order(Order::Apply { until: Revision(1), reply });
             answer.try_recv()
         };
         assert!(ask().is_err(), "it waits");

@@ -143,10 +143,10 @@ impl Shared {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
 
-    /// Brings the database up to everything that was written. Waits: not for tasks.
-    fn apply(&self) -> Result<(), StorageError> {
+    /// Brings the database up to a revision that has been written. Waits: not for tasks.
+    fn apply(&self, until: Revision) -> Result<(), StorageError> {
         let (reply, answer) = oneshot::channel();
-        self.handover.order(Order::Apply { reply });
+        self.handover.order(Order::Apply { until, reply });
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 

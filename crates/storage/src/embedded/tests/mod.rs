@@ -48,7 +48,8 @@ async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Re
 async fn settled(storage: &EmbeddedStorage) {
     for _ in 0..2 {
         let (reply, answer) = oneshot::channel();
-        storage.shared.handover.order(Order::Apply { reply });
+        let until = storage.shared.state.read().revision;
+        storage.shared.handover.order(Order::Apply { until, reply });
         // Whether there was room is told to those who write.
         let _ = answer.await.unwrap();
     }
