@@ -325,3 +325,69 @@ impl Owned {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{graph::Vertex, references::Kind};
+    use bytes::Bytes;
+    use pintle_cacher::{CacherConfig, DecodeError, DecodedObject, Labels, ObjectDecoder};
+    use pintle_storage::{MemoryStorage, Revision};
+
+    /// For a cache of which nothing is asked.
+    struct NoObjects;
+
+    impl ObjectDecoder for NoObjects {
+        fn decode(&self, _: &Key, _: &Bytes, _: Revision) -> Result<DecodedObject, DecodeError> {
+            Err(DecodeError("nothing is stored".to_owned()))
+        }
+
+        fn rewrite_revision(&self, json: &Bytes, _: Revision) -> Bytes {
+            json.clone()
+        }
+    }
+
+    /// A pod on a node with a secret.
+    fn pod(node: &str, secret: &str) -> Arc<CachedObject> {
+        let spec = serde_json::json!({
+            "nodeName": node, "volumes": [{"name": "v", "secret": {"secretName": secret}}]
+        });
+        let json = serde_json::json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": spec});
+        let decoded = DecodedObject {
+            json: Bytes::from(json.to_string()),
+            namespace: "shop".into(),
+            name: "p".into(),
+            labels: Labels::default(),
+            fields: [node.into()].into(),
+        };
+        Arc::new(CachedObject::new(Key::new("/registry/pods/shop/p"), Revision(2), decoded))
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_comes_back_elsewhere_unseen_gives_its_former_node_nothing() {
+        let config = CacherConfig::new("pods", "/registry/pods/", Arc::new(NoObjects));
+        let populator = Populator {
+            cacher: Cacher::start(Arc::new(MemoryStorage::new()), config, &Handle::current()),
+            source: Source::Pods { node_name: 0 },
+            graph: Arc::default(),
+            metrics: crate::AuthorizationMetrics::new("me").unwrap().node().clone(),
+            synced: watch::Sender::new(false),
+            following: Mutex::default(),
+        };
+        let hear = |pod: &Arc<CachedObject>| {
+            populator.take(&Heard::Set(pod), &mut populator.following.lock().unread);
+        };
+        let may = |node: &str, secret: &str| {
+            populator.catch_up(node);
+            populator.graph.has_path(Vertex::Referred(Kind::Secret, "shop", secret), node)
+        };
+        hear(&pod("n", "s"));
+        assert!(may("n", "s"));
+        assert!(!may("o", "s"));
+        // Nobody has told that it went.
+        hear(&pod("o", "t"));
+        assert!(!may("n", "s"), "before the other node asks for anything");
+        assert!(may("o", "t"));
+        assert!(!may("n", "t"));
+    }
+}
