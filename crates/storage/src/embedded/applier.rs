@@ -209,6 +209,7 @@ impl Applier {
         if revision > applied
             && let Err(error) = self.apply(revision)
         {
+            self.poisoned()?;
             // What the database has is compacted first, which may make room for the rest.
             let applied = self.shared.state.read().backlog.applied();
             if applied <= compacted {
@@ -249,6 +250,11 @@ impl Applier {
 
     /// Deletes some of the rows that were compacted away.
     fn collect_garbage(&mut self) {
+        if let Err(error) = self.poisoned() {
+            // The rows are found again at the next start.
+            self.garbage.clear();
+            self.answer_compactions(&Err(error));
+        }
         if !self.garbage.is_empty() {
             let some = self.garbage.split_off(self.garbage.len().saturating_sub(GARBAGE_ROWS));
             if let Err(error) = self.delete_rows(&some) {

@@ -68,3 +68,20 @@ async fn a_failed_commit_stops_all_writes_but_not_reads() {
     assert!(newest.0 <= revision.0 + 1, "{newest}");
     assert_eq!(create(&storage, "/r/d", 10).await.unwrap().0, newest.0 + 1);
 }
+
+#[tokio::test]
+async fn a_compaction_after_a_failed_transaction_writes_nothing_more() {
+    let factory = Embedded::new();
+    let disk = FaultDisk::new(factory.0.path());
+    let storage = open(factory.0.path());
+    create(&storage, "/r/a", 10).await.unwrap();
+    create(&storage, "/r/b", 10).await.unwrap();
+    settled(&storage).await;
+    let compacted = storage.compacted_revision();
+    disk.fail(Fault { call: Call::Write, file: "-wal", after: 0, times: 1, effect: Effect::IoError });
+    let revision = create(&storage, "/r/c", 10).await.unwrap();
+    let result = storage.compact(revision).await;
+    assert!(matches!(result, Err(StorageError::Poisoned(_))), "{result:?}");
+    assert_eq!(disk.failed(), 1);
+    assert_eq!(storage.compacted_revision(), compacted, "even though it would work now");
+}
