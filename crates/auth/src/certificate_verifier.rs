@@ -98,7 +98,11 @@ fn chain_end(
 ) -> Result<u64, &'static str> {
     let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let is_valid = |(from, to): (i64, i64)| from <= seconds && seconds <= to;
-    let certificate = EndEntityCert::try_from(leaf).map_err(reason)?;
+    let certificate = match EndEntityCert::try_from(leaf) {
+        Ok(certificate) => certificate,
+        Err(webpki::Error::UnsupportedCertVersion) => return end_of_version_one(leaf, authorities, is_valid),
+        Err(error) => return Err(reason(error)),
+    };
     let path = certificate
         .verify_for_usage(
             webpki::ALL_VERIFICATION_ALGS,
@@ -126,6 +130,28 @@ fn chain_end(
     Ok(u64::try_from(end).unwrap_or_default())
 }
 
+/// The same for a leaf of X.509 version 1, which an authority itself must have issued.
+fn end_of_version_one(
+    leaf: &CertificateDer<'_>,
+    authorities: &Authorities,
+    is_valid: impl Fn((i64, i64)) -> bool,
+) -> Result<u64, &'static str> {
+    let (_, parsed) = X509Certificate::from_der(leaf).map_err(|_| "x509: the certificate is not valid")?;
+    let validity = (parsed.validity().not_before.timestamp(), parsed.validity().not_after.timestamp());
+    let issuers = authorities.certificates().iter().zip(authorities.anchors());
+    let mut issuers =
+        issuers.filter(|(certificate, _)| pintle_tls::is_issued_by(leaf, certificate)).peekable();
+    if issuers.peek().is_none() {
+        return Err("x509: certificate signed by unknown authority");
+    }
+    let ends =
+        issuers.filter_map(|(_, anchor)| authorities.validity(anchor)).filter(|validity| is_valid(*validity));
+    match ends.map(|(_, not_after)| not_after).max() {
+        Some(end) if is_valid(validity) => Ok(u64::try_from(end.min(validity.1)).unwrap_or_default()),
+        _ => Err("x509: certificate has expired or is not yet valid"),
+    }
+}
+
 /// Go's words for the same, where it has some.
 fn reason(error: webpki::Error) -> &'static str {
     match error {
@@ -138,7 +164,7 @@ fn reason(error: webpki::Error) -> &'static str {
         webpki::Error::RequiredEkuNotFoundContext(_) => {
             "x509: certificate specifies an incompatible key usage"
         }
-        webpki::Error::UnsupportedCertVersion => "x509: only certificates of version 3 are supported",
+        webpki::Error::UnsupportedCertVersion => "x509: an intermediate certificate has a version below 3",
         webpki::Error::CaUsedAsEndEntity => "x509: a certificate of an authority is not one of a client",
         _ => "x509: the certificate is not valid",
     }

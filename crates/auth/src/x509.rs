@@ -110,6 +110,7 @@ mod tests {
     use super::*;
     use crate::testing::{Authority, Leaf as Wanted};
     use rcgen::{DnType, ExtendedKeyUsagePurpose};
+    use rustls_pki_types::pem::PemObject;
 
     fn check(bundle: &[&Authority], shown: &[CertificateDer<'static>]) -> Result<Option<UserInfo>, String> {
         let pem: String = bundle.iter().map(|authority| authority.pem()).collect();
@@ -192,6 +193,25 @@ mod tests {
         let authority = Authority::with_days("ca", -10, -1);
         let error = check(&[&authority], &[authority.sign(&Wanted::client("jane"))]).unwrap_err();
         assert!(error.ends_with("expired or is not yet valid"), "{error}");
+    }
+
+    #[test]
+    fn version_one_is_believed_of_an_authority_itself() {
+        let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let client = certificate(include_str!("../../tls/fixtures/version-one.crt"));
+        let believed = |authority: &str, shown: &[CertificateDer<'static>]| {
+            let bundle = CaBundle::new("test", authority).unwrap();
+            ClientCertificates::new(Arc::new(bundle)).authenticate(shown).map_err(|error| error.0)
+        };
+        let authority = include_str!("../../tls/fixtures/authority.crt");
+        let user = believed(authority, std::slice::from_ref(&client)).unwrap().unwrap().user;
+        assert_eq!(
+            (user.name.as_str(), user.groups.as_slice()),
+            ("jane", &["readers".to_owned(), "system:authenticated".to_owned()][..])
+        );
+        let impostor = include_str!("../../tls/fixtures/impostor.crt");
+        let error = believed(impostor, &[client, certificate(authority)]).unwrap_err();
+        assert!(error.ends_with("x509: certificate signed by unknown authority"), "{error}");
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! Who is trusted to say who a webhook is.
 
 use crate::ConfigError;
-use rustls::{
-    RootCertStore,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use pintle_tls::TrustAnchors;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::{env, sync::LazyLock};
 
 /// Where systems keep the certificates they trust, in the order of Go's search.
@@ -18,11 +16,11 @@ const FILES: [&str; 6] = [
 ];
 
 /// The certificates of a bundle, or the system's when it is blank.
-pub(crate) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, ConfigError> {
+pub(crate) fn roots(ca_bundle: &[u8]) -> Result<TrustAnchors, ConfigError> {
     if ca_bundle.trim_ascii().is_empty() {
         return Ok(SYSTEM.clone());
     }
-    let mut roots = RootCertStore::empty();
+    let mut roots = TrustAnchors::default();
     let mut why = "unable to parse bytes as PEM block".to_owned();
     for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
         match certificate.map_err(|error| error.to_string()) {
@@ -41,13 +39,16 @@ pub(crate) fn roots(ca_bundle: &[u8]) -> Result<RootCertStore, ConfigError> {
 }
 
 /// Read once; a system without any has none to trust.
-static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
+static SYSTEM: LazyLock<TrustAnchors> = LazyLock::new(|| {
     let own = env::var("SSL_CERT_FILE").ok();
     let files = own.iter().map(String::as_str).chain(FILES);
-    let mut roots = RootCertStore::empty();
+    let mut roots = TrustAnchors::default();
     for file in files {
         let Ok(certificates) = CertificateDer::pem_file_iter(file) else { continue };
-        roots.add_parsable_certificates(certificates.flatten());
+        for certificate in certificates.flatten() {
+            // Others of the same file may do.
+            let _ = roots.add(certificate);
+        }
         if !roots.is_empty() {
             break;
         }

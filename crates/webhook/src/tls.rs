@@ -1,6 +1,7 @@
 //! How connections to a webhook are secured.
 
 use crate::{ConfigError, Kubeconfig, roots};
+use pintle_tls::ServerVerifier;
 use rustls::{
     ClientConfig, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -36,13 +37,15 @@ impl<'a> TlsSettings<'a> {
 
     pub(crate) fn connector(&self) -> Result<TlsConnector, ConfigError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| ConfigError::Tls(error.to_string()))?;
-        let builder = match self.insecure {
-            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))),
-            false => builder.with_root_certificates(roots::roots(self.ca)?),
+        let verifier: Arc<dyn ServerCertVerifier> = match self.insecure {
+            true => Arc::new(Anybody(provider.clone())),
+            false => Arc::new(ServerVerifier::new(roots::roots(self.ca)?, provider.clone())),
         };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ConfigError::Tls(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         let mut config = match self.client_certificate {
             None => builder.with_no_client_auth(),
             Some((certificate, key)) => {

@@ -1,8 +1,9 @@
 //! How an etcd cluster is reached.
 
 use super::metrics::EtcdObserver;
+use pintle_tls::{ServerVerifier, TrustAnchors};
 use rustls::{
-    ClientConfig, RootCertStore,
+    ClientConfig,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
 use std::{
@@ -79,15 +80,17 @@ impl EtcdOptions {
                 "an https:// etcd server needs the file with its authority".to_owned(),
             ));
         };
-        let mut roots = RootCertStore::empty();
+        let mut roots = TrustAnchors::default();
         for certificate in certificates(ca_file)? {
             roots.add(certificate).map_err(|error| unusable(ca_file, error))?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = ServerVerifier::new(roots, provider.clone());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable(ca_file, error))?
-            .with_root_certificates(roots);
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match (&self.cert_file, &self.key_file) {
             (Some(cert_file), Some(key_file)) => {
                 let key =

@@ -1,0 +1,102 @@
+//! Verification of servers that Pintle is a client of.
+
+use crate::TrustAnchors;
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, ExtendedKeyPurpose, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::{self, CryptoProvider},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::ParsedCertificate,
+};
+use std::sync::Arc;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Verifies servers as Go's clients do: by a chain to one of the anchors, or because the server's certificate is itself, byte
+/// for byte, one of them (as `openssl req -x509` makes one, which is both). Name, time and usage must fit in either case.
+#[derive(Debug)]
+pub struct ServerVerifier {
+    anchors: TrustAnchors,
+    /// None when there are no anchors, so that no server is believed.
+    chains: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerVerifier {
+    /// By these anchors; without any, every server is refused as one of an unknown issuer.
+    pub fn new(anchors: TrustAnchors, provider: Arc<CryptoProvider>) -> ServerVerifier {
+        let chains = WebPkiServerVerifier::builder_with_provider(anchors.roots.clone(), provider.clone());
+        ServerVerifier { anchors, chains: chains.build().ok(), provider }
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.anchors.contains(end_entity) {
+            return verify_anchor(end_entity, server_name, now);
+        }
+        let chains = self.chains.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Verifies a server whose certificate is trusted as it is.
+fn verify_anchor(
+    certificate: &CertificateDer<'_>,
+    server_name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<ServerCertVerified, Error> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let validity = parsed.validity();
+    if seconds < validity.not_before.timestamp() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if seconds > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired.into());
+    }
+    let usage = parsed.extended_key_usage().map_err(|_| CertificateError::BadEncoding)?;
+    if usage.is_some_and(|usage| !usage.value.server_auth && !usage.value.any) {
+        return Err(CertificateError::InvalidPurposeContext {
+            required: ExtendedKeyPurpose::ServerAuth,
+            presented: Vec::new(),
+        }
+        .into());
+    }
+    verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
+    Ok(ServerCertVerified::assertion())
+}

@@ -1,0 +1,213 @@
+//! Handshakes between rustls and itself, in memory.
+
+use crate::{ServerVerifier, TrustAnchors};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, DistinguishedName, Error,
+    ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
+    client::{ResolvesClientCert, danger::HandshakeSignatureValid},
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::danger::{ClientCertVerified, ClientCertVerifier},
+    sign::CertifiedKey,
+    version,
+};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+const AUTHORITY: &str = include_str!("../fixtures/authority.crt");
+const IMPOSTOR: &str = include_str!("../fixtures/impostor.crt");
+const VERSION_ONE: &str = include_str!("../fixtures/version-one.crt");
+const VERSION_ONE_KEY: &str = include_str!("../fixtures/version-one.key");
+
+fn certificate(pem: &str) -> CertificateDer<'static> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
+}
+
+/// A server's certificate, which is self-signed, with its key.
+struct Own {
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+fn self_signed(adapt: impl FnOnce(&mut CertificateParams)) -> Own {
+    let mut params = CertificateParams::new(vec!["hook.example.com".to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    adapt(&mut params);
+    let key = KeyPair::generate().unwrap();
+    Own { certificate: params.self_signed(&key).unwrap().der().clone(), key }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// Verifies nothing but that the client has its key, by this crate's functions.
+#[derive(Debug)]
+struct AnyClient;
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        crate::verify_tls12_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = provider().signature_verification_algorithms;
+        crate::verify_tls13_signature(message, certificate, signature, &algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Shows a certificate whether or not it fits the key.
+#[derive(Debug)]
+struct Shown(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Shakes hands; says what the server has seen of the client, or how the side that gave up did so.
+fn shake(
+    own: &Own,
+    anchors: &[CertificateDer<'static>],
+    name: &str,
+    client: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+    version: &'static SupportedProtocolVersion,
+) -> Result<Option<CertificateDer<'static>>, Error> {
+    let mut trusted = TrustAnchors::default();
+    for anchor in anchors {
+        trusted.add(anchor.clone()).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[version])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(trusted, provider())));
+    let config = match client {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = provider().key_provider.load_private_key(key)?;
+            let shown = Shown(Arc::new(CertifiedKey::new(vec![certificate], key)));
+            config.with_client_cert_resolver(Arc::new(shown))
+        }
+    };
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name)?;
+    let key = PrivateKeyDer::try_from(own.key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[version])?
+        .with_client_cert_verifier(Arc::new(AnyClient))
+        .with_single_cert(vec![own.certificate.clone()], key)?;
+    let mut server = ServerConnection::new(Arc::new(config))?;
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut wire = Vec::new();
+        client.write_tls(&mut wire).unwrap();
+        server.read_tls(&mut wire.as_slice()).unwrap();
+        server.process_new_packets()?;
+        let mut wire = Vec::new();
+        server.write_tls(&mut wire).unwrap();
+        client.read_tls(&mut wire.as_slice()).unwrap();
+        client.process_new_packets()?;
+    }
+    let seen = server.peer_certificates().and_then(|certificates| certificates.first());
+    Ok(seen.map(|certificate| certificate.clone().into_owned()))
+}
+
+#[test]
+fn a_client_of_version_one_proves_that_it_has_its_key() {
+    let own = self_signed(|_| ());
+    let shown = certificate(VERSION_ONE);
+    let key = || PrivateKeyDer::from_pem_slice(VERSION_ONE_KEY.as_bytes()).unwrap();
+    let other = || PrivateKeyDer::try_from(KeyPair::generate().unwrap().serialize_der()).unwrap();
+    for version in [&version::TLS12, &version::TLS13] {
+        let with = |key| {
+            shake(
+                &own,
+                std::slice::from_ref(&own.certificate),
+                "hook.example.com",
+                Some((shown.clone(), key)),
+                version,
+            )
+        };
+        assert_eq!(with(key()), Ok(Some(shown.clone())));
+        assert_eq!(with(other()), Err(CertificateError::BadSignature.into()));
+    }
+}
+
+#[test]
+fn a_client_of_version_one_is_issued_by_one_authority() {
+    let client = certificate(VERSION_ONE);
+    assert!(crate::is_issued_by(&client, &certificate(AUTHORITY)));
+    assert!(!crate::is_issued_by(&client, &certificate(IMPOSTOR)), "the same name, another key");
+    assert!(!crate::is_issued_by(&certificate(AUTHORITY), &certificate(AUTHORITY)), "version 3");
+    assert!(!crate::is_issued_by(&client, &client), "another name");
+}
+
+#[test]
+fn a_server_whose_certificate_is_an_anchor_is_believed() {
+    let own = self_signed(|_| ());
+    let anchors = [certificate(AUTHORITY), own.certificate.clone()];
+    for version in [&version::TLS12, &version::TLS13] {
+        assert_eq!(shake(&own, &anchors, "hook.example.com", None, version), Ok(None));
+    }
+}
+
+#[test]
+fn an_anchor_must_fit_as_a_server() {
+    let day = Duration::from_secs(86_400);
+    let now = SystemTime::now();
+    let refused = |own: Own, anchors: Option<&[CertificateDer<'static>]>, name: &str| {
+        let anchors = anchors.unwrap_or(std::slice::from_ref(&own.certificate));
+        shake(&own, anchors, name, None, &version::TLS13).unwrap_err()
+    };
+    let is = |error: &Error, expected: &str| assert!(format!("{error:?}").contains(expected), "{error:?}");
+    is(&refused(self_signed(|_| ()), None, "other.example.com"), "NotValidForName");
+    let expired = self_signed(|params| params.not_after = (now - day).into());
+    is(&refused(expired, None, "hook.example.com"), "Expired");
+    let early = self_signed(|params| params.not_before = (now + day).into());
+    is(&refused(early, None, "hook.example.com"), "NotValidYet");
+    let client = self_signed(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
+    is(&refused(client, None, "hook.example.com"), "InvalidPurpose");
+    let twin = self_signed(|_| ()).certificate;
+    // The same name from another key is another certificate.
+    is(&refused(self_signed(|_| ()), Some(&[twin]), "hook.example.com"), "CaUsedAsEndEntity");
+    is(&refused(self_signed(|_| ()), Some(&[]), "hook.example.com"), "UnknownIssuer");
+}
