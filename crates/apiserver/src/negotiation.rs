@@ -1,6 +1,7 @@
 //! Which media type a body is in, and which the client wants back
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
+use crate::response::{Response, failure};
 use http::{HeaderMap, header};
 use pintle_machinery::{GroupVersionKind, Status};
 
@@ -174,6 +175,24 @@ pub fn accepted_of(
     }
 }
 
+/// The form of an answer that exists in one media type only, and that no transformation applies to. Any clause that
+/// names it will do, wherever it stands and however well it is liked; a wildcard in the second half only is none.
+///
+/// # Errors
+/// The 406 that says so, in the encoding that the client wants.
+pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Response>> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let names_it = |clause: &str| {
+        let name = clause.split(';').next().unwrap_or_default().trim();
+        name == media_type || name == "*/*"
+    };
+    if accept.is_empty() || accept.split(',').any(names_it) {
+        return Ok(());
+    }
+    let form = accepted(headers, None, Offers::Plain).unwrap_or(Accepted::JSON);
+    Err(Box::new(failure(&not_acceptable_of(&[media_type]), &form)))
+}
+
 /// 406 with the media types there are.
 pub fn not_acceptable_of(available: &[&str]) -> Status {
     let mut status = Status::not_acceptable(format!(
@@ -254,5 +273,27 @@ mod tests {
         }
         let table = negotiate("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap();
         assert_eq!(table.transform, Some((Transform::Table, "v1".to_owned())));
+    }
+
+    #[test]
+    fn the_only_form_there_is_answers_whoever_names_it() {
+        let check = |accept: &str, expected: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            let answer = accept_only(&headers, "application/json").err();
+            let content_type =
+                answer.as_ref().map(|answer| answer.headers()[header::CONTENT_TYPE].to_str().unwrap());
+            assert_eq!(content_type, expected, "{accept}");
+        };
+        check("", None);
+        check("*/*", None);
+        check("application/json", None);
+        check("application/json;q=0.1, text/html", None);
+        check("application/vnd.kubernetes.protobuf, */*", None);
+        check("application/vnd.kubernetes.protobuf,application/json", None);
+        check("application/vnd.kubernetes.protobuf", Some("application/vnd.kubernetes.protobuf"));
+        check("application/yaml", Some("application/yaml"));
+        check("application/*", Some("application/json"));
+        check("text/html", Some("application/json"));
     }
 }

@@ -24,10 +24,20 @@ const WORDS: [Word; 4] = [
 
 impl RuntimeConfig {
     /// Reads `key=value,key=value`; what comes later replaces what came before. A key alone has an empty value.
+    ///
+    /// The core version may be written as `v1` and as `api/v1`. A resource named behind these is not looked at: the
+    /// whole version is meant. `api/legacy` has no effect.
     pub fn add(&mut self, text: &str) {
         for pair in text.split(',').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            self.0.insert(key.trim().to_owned(), value.trim().to_owned());
+            let (key, value) = (key.trim(), value.trim());
+            let version = key.strip_prefix("api/").unwrap_or(key);
+            let key = match key {
+                "api/legacy" => continue,
+                _ if version == "v1" || version.starts_with("v1/") => "/v1",
+                key => key,
+            };
+            self.0.insert(key.to_owned(), value.to_owned());
         }
     }
 
@@ -260,6 +270,12 @@ mod tests {
         check("api/all=false,api/ga=true", "pdj1");
         check("api/all=true,api/alpha=false", "pdj1b");
         check("api/all=false,/v1=true", "p");
+        check("api/all=false,api/v1", "p");
+        check("api/v1=false", "dj1");
+        check("v1=false", "dj1");
+        check("api/v1/pods=false", "dj1");
+        check("v1/pods=false", "dj1");
+        check("api/legacy=false", "pdj1");
         check("apps/v1=false", "pj1");
         check("n.k8s.io/v1beta1", "pdj1b");
         check("n.k8s.io/v1beta1=1", "pdj1b");
@@ -280,10 +296,11 @@ mod tests {
             assert_eq!(merged(text).err().as_deref(), Some(expected), "{text}");
         };
         check("api/all=false", "invalid runtime-config with only api/all=false");
-        check("v1=true", "runtime-config invalid key v1");
+        check("v2=true", "runtime-config invalid key v2");
         check("a/b/c/d=true", "runtime-config invalid key a/b/c/d");
         check("nope/v1=true,also.nope/v2/things", "unknown api groups also.nope/v2,nope/v1");
-        check("api/legacy=true", "unknown api groups api/legacy");
+        check("api/v2=true", "unknown api groups api/v2");
+        check("api/all=false,api/legacy=true", "invalid runtime-config with only api/all=false");
         check("api/all=yes", "invalid value api/all=yes");
         check("api/beta", "invalid value api/beta=");
         check("apps/v7=true", "group version apps/v7 that has not been registered");

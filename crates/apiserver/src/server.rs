@@ -7,10 +7,10 @@ use crate::{
     filters::{ChainConfig, Handler, authorization_user, chain, request_info_of, request_query_of},
     health::Health,
     metrics::{Metrics, StorageSizes},
-    negotiation::{self, MediaType, Offers},
+    negotiation::{self, MediaType},
     registry::Stores,
     request::Request,
-    response::{Response, failure, json_failure, not_found, with_content_type},
+    response::{Response, json_failure, not_found, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};
@@ -166,19 +166,14 @@ impl Front {
 }
 
 fn version_document(request: &Request, version: &Value) -> Response {
-    match negotiation::accepted(request.headers(), None, Offers::Plain) {
-        Ok(accepted) if accepted.media_type == MediaType::Protobuf => {
-            failure(&negotiation::not_acceptable_of(&["application/json"]), &accepted)
-        }
-        Ok(_) => {
-            let members = VERSION_FIELDS
-                .iter()
-                .filter_map(|name| version.get(*name).map(|value| format!("  \"{name}\": {value}")));
-            let text = format!("{{\n{}\n}}", members.collect::<Vec<_>>().join(",\n"));
-            with_content_type(200, MediaType::Json.as_str(), Body::from(text))
-        }
-        Err(status) => json_failure(&status),
+    if let Err(refusal) = negotiation::accept_only(request.headers(), MediaType::Json.as_str()) {
+        return *refusal;
     }
+    let members = VERSION_FIELDS
+        .iter()
+        .filter_map(|name| version.get(*name).map(|value| format!("  \"{name}\": {value}")));
+    let text = format!("{{\n{}\n}}", members.collect::<Vec<_>>().join(",\n"));
+    with_content_type(200, MediaType::Json.as_str(), Body::from(text))
 }
 
 /// The members of the version in the order of Go's type.

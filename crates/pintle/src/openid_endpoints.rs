@@ -1,12 +1,12 @@
 //! The documents by which others verify the server's tokens: `/.well-known/openid-configuration` and `/openid/v1/jwks`.
 
 use crate::openapi_endpoints::aside;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderValue, Method, header};
 use pintle_apiserver::{
     endpoints::method_not_allowed,
-    negotiation::{Accepted, Offers, accept_clauses, accepted, not_acceptable_of},
+    negotiation::accept_only,
     request::Request,
-    response::{Response, failure, json_failure, with_content_type},
+    response::{Response, json_failure, with_content_type},
     server::PlainEndpoints,
 };
 use pintle_machinery::Status;
@@ -31,9 +31,8 @@ impl PlainEndpoints for OpenIdEndpoints {
         if *request.method() != Method::GET {
             return Some(json_failure(&method_not_allowed()));
         }
-        if !accepts(request.headers(), media_type) {
-            let form = accepted(request.headers(), None, Offers::Plain).unwrap_or(Accepted::JSON);
-            return Some(failure(&not_acceptable_of(&[media_type]), &form));
+        if let Err(refusal) = accept_only(request.headers(), media_type) {
+            return Some(*refusal);
         }
         // The first time, the server may have to make its key.
         let document = aside(|| match media_type {
@@ -58,11 +57,4 @@ impl PlainEndpoints for OpenIdEndpoints {
     fn paths(&self) -> Vec<String> {
         [CONFIGURATION_PATH, KEYS_PATH].map(str::to_owned).into()
     }
-}
-
-/// Whether the client takes the only form there is. A wildcard in the second half only is none.
-fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.trim().is_empty()
-        || accept_clauses(accept).iter().any(|clause| clause.name == media_type || clause.name == "*/*")
 }

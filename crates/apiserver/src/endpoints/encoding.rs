@@ -216,10 +216,10 @@ impl Encoder<'_> {
     /// # Errors
     /// 500 when the object cannot be read or encoded.
     pub fn event(&self, event_type: &str, object: Bytes) -> Result<Bytes, Status> {
-        let object = object.strip_suffix(b"\n").unwrap_or(&object);
         Ok(match self.accepted.media_type {
-            MediaType::Protobuf => protobuf::frame(&protobuf::watch_event(event_type, object)).into(),
+            MediaType::Protobuf => protobuf::watch_frame(event_type, &object).into(),
             MediaType::Json | MediaType::Yaml => {
+                let object = object.strip_suffix(b"\n").unwrap_or(&object);
                 let mut frame = BytesMut::with_capacity(object.len() + event_type.len() + 24);
                 frame.put_slice(b"{\"type\":\"");
                 frame.put_slice(event_type.as_bytes());

@@ -1,6 +1,6 @@
 //! What stands around a message.
 
-use super::wire::{BYTES, Reader, write_bytes, wrong_type};
+use super::wire::{BYTES, Reader, field_len, write_bytes, write_head, wrong_type};
 use crate::codec::error::{DecodeError, Fallible};
 
 /// The magic bytes that a body starts with.
@@ -94,18 +94,16 @@ pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A watch event as a body, around an object that is a body itself.
-pub fn watch_event(event_type: &str, object: &[u8]) -> Vec<u8> {
-    let mut raw = Vec::with_capacity(object.len() + 6);
-    write_bytes(&mut raw, 1, object);
-    let mut message = Vec::with_capacity(raw.len() + event_type.len() + 8);
-    write_bytes(&mut message, 1, event_type.as_bytes());
-    write_bytes(&mut message, 2, &raw);
-    seal("", "", &message)
-}
-
-/// A body as one frame of a stream: its length in four bytes, most significant first, before it.
-pub fn frame(body: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    [&len.to_be_bytes()[..], body].concat()
+/// A watch event as a frame of a stream: its length in four bytes, most significant first, and the bare event. Only the
+/// object in it, which is a body itself, stands in an envelope.
+pub fn watch_frame(event_type: &str, object: &[u8]) -> Vec<u8> {
+    let raw = field_len(object.len());
+    let event = field_len(event_type.len()) + field_len(raw);
+    let mut frame = Vec::with_capacity(4 + event);
+    frame.extend_from_slice(&u32::try_from(event).unwrap_or(u32::MAX).to_be_bytes());
+    write_bytes(&mut frame, 1, event_type.as_bytes());
+    // `object` is a RawExtension, whose first field has the bytes.
+    write_head(&mut frame, 2, raw);
+    write_bytes(&mut frame, 1, object);
+    frame
 }

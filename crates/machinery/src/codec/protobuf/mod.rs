@@ -13,7 +13,7 @@ mod wire;
 pub use decode::{decode, decode_message};
 pub use emptiness::drop_empty;
 pub use encode::{encode, encode_message};
-pub use envelope::{PREFIX, Unknown, frame, open, seal, watch_event};
+pub use envelope::{PREFIX, Unknown, open, seal, watch_frame};
 pub use wire::write_bytes as write_field;
 
 #[cfg(test)]

@@ -66,18 +66,18 @@ fn bodies_are_put_together_and_taken_apart() {
 }
 
 #[test]
-fn watch_events_carry_a_body_in_a_frame() {
-    let object = encode(
-        &json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}}),
-        kind("", "v1", "ConfigMap"),
-    );
-    let event = watch_event("ADDED", &object.unwrap());
-    let decoded = decode(&event, kind("", "v1", "WatchEvent")).unwrap().value;
-    assert_eq!(
-        decoded,
-        json!({"type": "ADDED", "object": {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}}})
-    );
-    assert_eq!(frame(b"abc"), b"\0\0\0\x03abc");
+fn frames_hold_a_bare_watch_event_around_a_body() {
+    let watch_event = kind("", "v1", "WatchEvent");
+    for length in [0, 1, 100, 127, 128, 20_000] {
+        let tree = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b".repeat(length)}});
+        let object = encode(&tree, kind("", "v1", "ConfigMap")).unwrap();
+        let frame = watch_frame("ADDED", &object);
+        let (len, event) = frame.split_first_chunk::<4>().unwrap();
+        assert_eq!(u32::from_be_bytes(*len) as usize, event.len());
+        assert_eq!(frame.capacity(), frame.len());
+        assert_eq!(decode_message(event, watch_event).unwrap(), json!({"type": "ADDED", "object": tree}));
+    }
+    assert_eq!(watch_frame("ADDED", b"k8s\0"), b"\0\0\0\x0f\x0a\x05ADDED\x12\x06\x0a\x04k8s\0");
 }
 
 #[test]
@@ -103,7 +103,8 @@ fn nested_bombs_are_refused() {
     assert_eq!(decode_message(&message, schema).unwrap_err().to_string(), "proto: exceeded max depth");
     let mut body = Vec::new();
     for _ in 0..2_000 {
-        body = watch_event("ADDED", &body);
+        let frame = watch_frame("ADDED", &body);
+        body = seal("", "", &frame[4..]);
     }
     assert!(decode(&body, kind("", "v1", "WatchEvent")).is_err());
 }

@@ -119,9 +119,20 @@ pub(super) fn write_tag(out: &mut Vec<u8>, number: u32, wire_type: u8) {
 
 /// Writes a field of bytes: a string, or a message.
 pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
-    write_tag(out, number, BYTES);
-    write_varint(out, bytes.len() as u64);
+    write_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
+}
+
+/// Writes what stands before the bytes of a field.
+pub(super) fn write_head(out: &mut Vec<u8>, number: u32, len: usize) {
+    write_tag(out, number, BYTES);
+    write_varint(out, len as u64);
+}
+
+/// The bytes that such a field takes; its number is below 16.
+pub(super) fn field_len(len: usize) -> usize {
+    let bits = usize::BITS - (len | 1).leading_zeros();
+    1 + bits.div_ceil(7) as usize + len
 }
 
 /// Writes a field whose content comes from a function. The length goes before it once it is known; few
