@@ -20,8 +20,9 @@ const HELP: &str = "\
 Usage: cargo xtask <task>
 
 Tasks:
-  test [unit] [doc] [etcd] [e2e]
+  test [unit] [doc] [etcd] [attacks] [e2e]
                       run all tests, or those parts; installs what they need in .tools/
+  sweep               every attack, with each list and map of each kind in a body of 1.2 MB, on a release build
   conformance [--bless] [--debug] [--storage=memory|embedded|etcd[,...]] [AREA...]
                       replay ../shared/conformance and compare with conformance-floors.json; of several engines
                       the first is compared with the floors, the others with the first
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     };
     let result = match args.as_slice() {
         ["test", args @ ..] => test::run(root, args),
+        ["sweep"] => test::sweep(root),
         ["conformance", args @ ..] => conformance::run(root, args),
         ["bench", "definitions", args @ ..] => bench::definitions::run(root, args),
         ["bench", "writers", args @ ..] => bench::writers::run(root, args),

@@ -1,4 +1,4 @@
-//! Every test: unit tests, documentation tests, tests with real etcd servers, end-to-end tests with real clients.
+//! Every test: unit tests, documentation tests, tests with real etcd servers, attacks, end-to-end tests with real clients.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::{task, tools, transcript};
 
 pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     let parts: &[&str] = match args {
-        [] => &["unit", "doc", "etcd", "e2e"],
+        [] => &["unit", "doc", "etcd", "attacks", "e2e"],
         given => given,
     };
     for part in parts {
@@ -15,8 +15,9 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
             "unit" => unit(root)?,
             "doc" => task::run(task::cargo(root).args(["test", "--doc", "--workspace"]))?,
             "etcd" => etcd(root)?,
+            "attacks" => attacks(root, false, &[])?,
             "e2e" => end_to_end(root)?,
-            _ => return Err(format!("unknown part {part}; there are unit, doc, etcd and e2e")),
+            _ => return Err(format!("unknown part {part}; there are unit, doc, etcd, attacks and e2e")),
         }
     }
     Ok(())
@@ -42,6 +43,20 @@ fn etcd(root: &Path) -> Result<(), String> {
         command.args(["--skip", "old_etcd"]);
     }
     task::run(&mut command)
+}
+
+/// The attacks, one after the other: each measures what the server computes.
+fn attacks(root: &Path, release: bool, variables: &[(&str, &str)]) -> Result<(), String> {
+    let server = task::build_server(root, release)?;
+    let mut command = task::cargo(root);
+    command.env("PINTLE_SERVER", &server).envs(variables.iter().copied());
+    command.args(["test", "--package", "pintle-attacks", "--features", "attacks", "--no-fail-fast"]);
+    task::run(command.args(["--", "--test-threads=1"]))
+}
+
+/// Every list and map of every kind in a request of more than a megabyte, with a release build.
+pub(crate) fn sweep(root: &Path) -> Result<(), String> {
+    attacks(root, true, &[("PINTLE_SWEEP", "all")])
 }
 
 fn end_to_end(root: &Path) -> Result<(), String> {

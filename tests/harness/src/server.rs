@@ -179,6 +179,16 @@ impl Server {
         Ok(Duration::from_millis(10 * ticks?.iter().sum::<u64>()))
     }
 
+    /// Lets the kernel count the process's peak memory (`VmHWM`) from now on.
+    ///
+    /// # Errors
+    /// When the kernel does not let us.
+    pub fn reset_peak_memory(&self) -> Result<(), Error> {
+        /// The value for it in proc(5).
+        const PEAK: &str = "5";
+        Ok(fs::write(format!("/proc/{}/clear_refs", self.pid()), PEAK)?)
+    }
+
     /// A number of kilobytes out of `/proc/PID/status`, such as `VmRSS`.
     ///
     /// # Errors

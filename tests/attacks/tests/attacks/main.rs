@@ -1,0 +1,7 @@
+//! Attacks on a server, each with what it may cost: answers of `/livez`, CPU time and memory of the process.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
+
+mod sweep;
+
+type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;

@@ -1,0 +1,195 @@
+//! Every list and map of every served kind, full of small entries, written in every way.
+//!
+//! The whole sweep takes an hour with a release build: `cargo xtask sweep` runs it. The test as it is takes
+//! every list and map once, in the first kind that has its type, with smaller bodies of different entries, created and
+//! applied: what is quadratic shows at a thirtieth of the size too.
+
+use crate::Result;
+use pintle_attacks::{Fill, Served, Spot, Target, base_object, body_with, served, spots, value_of_size};
+use pintle_harness::{Connection, Response};
+use pintle_schema::Schema;
+use serde_json::{Value, json};
+use std::{collections::HashSet, env, fmt::Write, time::Duration};
+
+/// What a sweep covers.
+struct Sweep {
+    /// Bytes of a list or map.
+    bytes: usize,
+    fills: Vec<Fill>,
+    /// Every kind, instead of each type once.
+    every_kind: bool,
+    /// CPU time that a request may take.
+    bound: Duration,
+    /// Updates and patches too.
+    every_way: bool,
+    /// Only owners with this in their name.
+    only: String,
+}
+
+impl Sweep {
+    fn from_environment() -> Sweep {
+        let number = |name: &str, default: usize| {
+            env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+        };
+        let is_whole = env::var_os("PINTLE_SWEEP").is_some();
+        Sweep {
+            bytes: number("PINTLE_SWEEP_BYTES", if is_whole { 1_200_000 } else { 40_000 }),
+            fills: if is_whole { Fill::ALL.to_vec() } else { vec![Fill::Distinct] },
+            every_way: is_whole,
+            every_kind: env::var("PINTLE_SWEEP").is_ok_and(|value| value == "all"),
+            bound: Duration::from_millis(number("PINTLE_SWEEP_MS", 1000) as u64),
+            only: env::var("PINTLE_SWEEP_ONLY").unwrap_or_default(),
+        }
+    }
+}
+
+/// A request that took too long.
+struct Find {
+    what: String,
+    cpu: Duration,
+}
+
+#[test]
+fn no_list_or_map_makes_a_request_expensive() -> Result {
+    let sweep = Sweep::from_environment();
+    let target = Target::start()?;
+    // Pods need one, and no controller makes it here.
+    target
+        .master()?
+        .post("/api/v1/namespaces/default/serviceaccounts", &json!({"metadata": {"name": "default"}}))?;
+    let kinds = served(&target.master()?)?;
+    let mut client = Requests { connection: None, target, bound: sweep.bound, finds: Vec::new(), count: 0 };
+    let mut seen = HashSet::new();
+    let mut unmade = Vec::new();
+    for kind in &kinds {
+        if kind.kind.is_empty()
+            || !(kind.has("create") || kind.has("update"))
+            || kind.resource.contains("/proxy")
+        {
+            continue;
+        }
+        let Some(schema) = Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind) else {
+            continue;
+        };
+        let part = kind.resource.split_once('/').map(|(_, part)| part);
+        let name = "base";
+        let base = base_object(&kind.api_version(), &kind.kind, name);
+        let name = base["metadata"]["name"].as_str().unwrap_or(name).to_owned();
+        if part.is_none() && kind.has("get") {
+            let made = client.send("POST", &kind.path(""), "application/json", &base)?;
+            if !matches!(made.status, 201 | 409) {
+                unmade.push(format!("{}: {}", kind.resource, made.text()));
+            }
+        }
+        for spot in spots(schema) {
+            let in_part = part == Some("status");
+            if spot.in_status() != in_part || !spot.owner().contains(&sweep.only) {
+                continue;
+            }
+            if !sweep.every_kind && !seen.insert(spot.owner().to_owned()) {
+                continue;
+            }
+            for &fill in &sweep.fills {
+                client.write(&sweep, kind, &name, &base, &spot, fill)?;
+            }
+        }
+    }
+    assert_eq!(unmade, [""; 0], "there is nothing to update of these kinds");
+    client.report()
+}
+
+struct Requests {
+    target: Target,
+    connection: Option<Connection>,
+    bound: Duration,
+    finds: Vec<Find>,
+    count: usize,
+}
+
+impl Requests {
+    fn send(&mut self, method: &str, path: &str, media_type: &str, body: &Value) -> Result<Response> {
+        let body = body.to_string();
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.target.master()?.connect()?,
+        };
+        let answer = connection.request(method, path, &[("content-type", media_type)], body.as_bytes());
+        self.count += 1;
+        if answer.is_ok() {
+            self.connection = Some(connection);
+        }
+        answer
+    }
+
+    /// Writes an object with a full list or map in every way there is.
+    fn write(
+        &mut self,
+        sweep: &Sweep,
+        kind: &Served,
+        name: &str,
+        base: &Value,
+        spot: &Spot,
+        fill: Fill,
+    ) -> Result {
+        let value = value_of_size(spot, fill, sweep.bytes);
+        let mut body = body_with(base, spot, value.clone());
+        let mut ways = Vec::new();
+        if kind.has("create") {
+            let below = kind.resource.contains('/');
+            ways.push(("POST", kind.path(if below { name } else { "" }), "application/json", body.clone()));
+        }
+        if kind.has("update") && (sweep.every_way || ways.is_empty()) {
+            ways.push(("PUT", kind.path(name), "application/json", body.clone()));
+        }
+        if kind.has("patch") {
+            ways.push(("PATCH", kind.path(name), "application/apply-patch+yaml", body.clone()));
+        }
+        if kind.has("patch") && sweep.every_way {
+            ways.push(("PATCH", kind.path(name), "application/merge-patch+json", body.clone()));
+            ways.push(("PATCH", kind.path(name), "application/strategic-merge-patch+json", body.clone()));
+            let operation = match spot.pointer().split('/').nth(1) {
+                Some(first) => {
+                    json!([{"op": "add", "path": format!("/{first}"), "value": body[first].take()}])
+                }
+                None => json!([]),
+            };
+            ways.push(("PATCH", kind.path(name), "application/json-patch+json", operation));
+        }
+        for (method, path, media_type, body) in ways {
+            let what = format!("{} {fill:?} {method} {path} {media_type}", spot.owner());
+            let path = format!("{path}?dryRun=All&fieldManager=sweep&force=true");
+            let path = if media_type.contains("apply") { path } else { path.replace("&force=true", "") };
+            let before = self.target.server.cpu_time()?;
+            let answer = self.send(method, &path, media_type, &body);
+            let cpu = self.target.server.cpu_time()? - before;
+            let outcome = match answer {
+                Ok(answer) => format!("{} {} kB", answer.status, answer.body.len() / 1024),
+                Err(error) => error.to_string(),
+            };
+            if env::var_os("PINTLE_SWEEP_LOG").is_some() {
+                println!("{cpu:?} {what}: {outcome}");
+            }
+            if cpu > self.bound {
+                self.finds.push(Find { what: format!("{what}: {outcome}"), cpu });
+            }
+            assert!(self.target.server.is_running(), "{what} ended the server");
+        }
+        Ok(())
+    }
+
+    fn report(mut self) -> Result {
+        self.finds.sort_by_key(|find| std::cmp::Reverse(find.cpu));
+        let mut text = String::new();
+        for Find { what, cpu } in &self.finds {
+            writeln!(text, "{cpu:?} {what}")?;
+        }
+        println!("{} requests", self.count);
+        assert!(
+            self.finds.is_empty(),
+            "{} of {} requests took too long:\n{text}",
+            self.finds.len(),
+            self.count
+        );
+        Ok(())
+    }
+}
