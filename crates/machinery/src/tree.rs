@@ -114,6 +114,48 @@ impl ValueExt for Value {
     }
 }
 
+/// How many objects and lists are inside each other; 0 for a scalar. Needs no stack, so that it may be asked of any tree.
+pub fn depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    walk(value, |depth| deepest = deepest.max(depth));
+    deepest
+}
+
+/// How many values a tree has, itself among them.
+pub fn size(value: &Value) -> usize {
+    let mut values = 0;
+    walk(value, |_| values += 1);
+    values
+}
+
+/// Calls a function for each value of a tree with how many objects and lists it is in, or for these how many it is of.
+fn walk(value: &Value, mut visit: impl FnMut(usize)) {
+    enum Rest<'a> {
+        Items(std::slice::Iter<'a, Value>),
+        Members(serde_json::map::Values<'a>),
+    }
+    let mut open: Vec<Rest<'_>> = Vec::new();
+    let mut next = Some(value);
+    loop {
+        if let Some(value) = next {
+            match value {
+                Value::Array(items) => open.push(Rest::Items(items.iter())),
+                Value::Object(members) => open.push(Rest::Members(members.values())),
+                _ => {}
+            }
+            visit(open.len());
+        }
+        next = match open.last_mut() {
+            Some(Rest::Items(items)) => items.next(),
+            Some(Rest::Members(members)) => members.next(),
+            None => return,
+        };
+        if next.is_none() {
+            open.pop();
+        }
+    }
+}
+
 /// The names in a dotted path. They are short, and looked at byte by byte faster than by what searches long texts.
 struct Names<'a>(Option<&'a str>);
 
@@ -146,6 +188,19 @@ fn as_object(value: &mut Value) -> &mut Map {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn depth_and_size_count_objects_and_lists() {
+        let rows = [
+            (json!(1), 0, 1),
+            (json!({}), 1, 1),
+            (json!([[], 1, {"a": [2]}]), 3, 5),
+            (json!({"a": {"b": {}}, "c": 1}), 3, 4),
+        ];
+        for (value, levels, values) in rows {
+            assert_eq!((depth(&value), size(&value)), (levels, values), "{value}");
+        }
+    }
 
     #[test]
     fn paths_read_and_write() {

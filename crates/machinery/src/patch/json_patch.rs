@@ -5,11 +5,14 @@
 //! - What stands before a path's first slash is ignored.
 //! - Numbers are equal when they are written alike: 1 is not 1.0.
 //!
-//! What `copy` adds is bounded, lest a short patch double a document over and over.
+//! A patch is bounded in everything that a short one could make large: how much its copies add, how deep the document
+//! gets, and how much work its operations are.
 
 use super::PatchError;
 use crate::options::FieldValidation;
+use crate::codec::MAX_DEPTH;
 use crate::text::go_json_type;
+use crate::tree::{depth, size};
 use crate::{Map, Value};
 
 /// The most operations a patch may have.
@@ -17,7 +20,11 @@ const MAX_OPERATIONS: usize = 10_000;
 /// The most bytes that a patch's copies may add together.
 const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
 
-/// Applies all operations, or none.
+/// The most list items and members that a patch's operations may go through together, beyond those of the patch itself:
+/// to shift the items behind an inserted or removed one, and to measure how deep a moved value is.
+const MAX_STEPS: usize = 50_000_000;
+
+/// Applies all operations, or none. The result is no deeper than [`MAX_DEPTH`] if document and patch are not.
 pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Result<Value, PatchError> {
     let operations = decode(patch, validation)?;
     if operations.len() > MAX_OPERATIONS {
@@ -26,7 +33,7 @@ pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Res
             operations.len()
         )));
     }
-    let mut applier = Applier { document, copied_bytes: 0 };
+    let mut applier = Applier { depth: depth(&document), document, copied_bytes: 0, steps: Steps(0) };
     for operation in operations {
         applier.apply(operation).map_err(PatchError::Unprocessable)?;
     }
@@ -93,7 +100,23 @@ fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>
 
 struct Applier {
     document: Value,
+    /// The document is at most this deep.
+    depth: usize,
     copied_bytes: usize,
+    steps: Steps,
+}
+
+/// How many items operations have gone through.
+struct Steps(usize);
+
+impl Steps {
+    fn add(&mut self, items: usize) -> Result<(), String> {
+        self.0 = self.0.saturating_add(items);
+        match self.0 > MAX_STEPS {
+            true => Err("the patch's operations are too much work".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Applier {
@@ -104,15 +127,34 @@ impl Applier {
         let from = text("from").ok_or_else(|| format!("{kind} operation, missing from field: missing value"));
         let value = operation.and_then(|operation| operation.get("value"));
         match kind {
-            "add" => self.add(path?, value.cloned().unwrap_or_default()),
+            "add" => {
+                let path = path?;
+                self.deepen(path, value.map(depth).unwrap_or_default())?;
+                self.add(path, value.cloned().unwrap_or_default())
+            }
             "remove" => self.remove(path?).map(|_| ()),
-            "replace" => self.replace(path?, value.cloned().unwrap_or_default()),
+            "replace" => {
+                let path = path?;
+                self.deepen(path, value.map(depth).unwrap_or_default())?;
+                self.replace(path, value.cloned().unwrap_or_default())
+            }
             "move" => {
-                let value = self.remove(from?)?;
-                self.add(path?, value)
+                let from = from?;
+                let value = self.remove(from)?;
+                // What was below `from` is no deeper than the whole was. Only when that is not good enough is it measured.
+                let bound = self.depth.saturating_sub(steps_to(from));
+                let path = path?;
+                if self.deepen(path, bound).is_err() {
+                    self.steps.add(size(&self.document).saturating_add(size(&value)))?;
+                    self.depth = depth(&self.document);
+                    self.deepen(path, depth(&value))?;
+                }
+                self.add(path, value)
             }
             "copy" => {
-                let value = self.get(from?)?.cloned().unwrap_or_default();
+                let (from, path) = (from?, path?);
+                let value = self.get(from)?.cloned().unwrap_or_default();
+                self.deepen(path, depth(&value))?;
                 self.copied_bytes += value.to_string().len();
                 if self.copied_bytes > MAX_COPY_BYTES {
                     return Err(format!(
@@ -121,42 +163,25 @@ impl Applier {
                         self.copied_bytes
                     ));
                 }
-                self.add(path?, value)
+                self.add(path, value)
             }
             "test" => self.test(path?, value),
             kind => Err(format!("Unexpected kind: {kind}")),
         }
     }
 
-    /// The container that a path's last part is in.
-    fn parent(&mut self, path: &str) -> Result<(&mut Value, String), String> {
-        let missing = || format!("doc is missing path: {path}: missing value");
-        let (_, rest) = path.split_once('/').ok_or_else(missing)?;
-        let (parents, key) = match rest.rsplit_once('/') {
-            Some((parents, key)) => (Some(parents), key),
-            None => (None, rest),
-        };
-        let mut container = &mut self.document;
-        for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
-            let part = decode_key(part);
-            container = match container {
-                Value::Object(members) => members.get_mut(&part),
-                Value::Array(items) => {
-                    let index = existing_index(&part, items.len());
-                    index.ok().and_then(|index| items.get_mut(index))
-                }
-                _ => None,
-            }
-            .ok_or_else(missing)?;
+    /// Notes that a value so deep is about to be put at a path.
+    fn deepen(&mut self, path: &str, value: usize) -> Result<(), String> {
+        let whole = steps_to(path) + value;
+        if whole > MAX_DEPTH {
+            return Err("exceeded max depth".to_owned());
         }
-        match container {
-            Value::Object(_) | Value::Array(_) => Ok((container, decode_key(key))),
-            _ => Err(missing()),
-        }
+        self.depth = self.depth.max(whole);
+        Ok(())
     }
 
     fn get(&mut self, path: &str) -> Result<Option<&Value>, String> {
-        let (container, key) = self.parent(path)?;
+        let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) => {
                 let index = existing_index(&key, items.len())?;
@@ -167,12 +192,13 @@ impl Applier {
     }
 
     fn add(&mut self, path: &str, value: Value) -> Result<(), String> {
-        let (container, key) = self.parent(path)?;
+        let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) if key == "-" => items.push(value),
             Value::Array(items) => {
                 // A new item may stand behind all others, and -1 is that place.
                 let index = existing_index(&key, items.len() + 1)?;
+                self.steps.add(items.len() - index)?;
                 items.insert(index, value);
             }
             container => {
@@ -183,10 +209,11 @@ impl Applier {
     }
 
     fn remove(&mut self, path: &str) -> Result<Value, String> {
-        let (container, key) = self.parent(path)?;
+        let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) => {
                 let index = existing_index(&key, items.len())?;
+                self.steps.add(items.len() - index)?;
                 Ok(items.remove(index))
             }
             container => container
@@ -204,7 +231,7 @@ impl Applier {
             self.document = value;
             return Ok(());
         }
-        let (container, key) = self.parent(path)?;
+        let (container, key) = parent(&mut self.document, path)?;
         match container {
             Value::Array(items) => {
                 let index = existing_index(&key, items.len())?;
@@ -226,6 +253,38 @@ impl Applier {
             return Ok(());
         }
         Err(format!("testing value {path} failed: test failed"))
+    }
+}
+
+/// How many steps a path takes from the document.
+fn steps_to(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count()
+}
+
+/// The container that a path's last part is in.
+fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
+    let missing = || format!("doc is missing path: {path}: missing value");
+    let (_, rest) = path.split_once('/').ok_or_else(missing)?;
+    let (parents, key) = match rest.rsplit_once('/') {
+        Some((parents, key)) => (Some(parents), key),
+        None => (None, rest),
+    };
+    let mut container = document;
+    for part in parents.into_iter().flat_map(|parents| parents.split('/')) {
+        let part = decode_key(part);
+        container = match container {
+            Value::Object(members) => members.get_mut(&part),
+            Value::Array(items) => {
+                let index = existing_index(&part, items.len());
+                index.ok().and_then(|index| items.get_mut(index))
+            }
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+    }
+    match container {
+        Value::Object(_) | Value::Array(_) => Ok((container, decode_key(key))),
+        _ => Err(missing()),
     }
 }
 
@@ -336,6 +395,51 @@ mod tests {
                 (result, expected) => panic!("{text}: {result:?}, not {expected:?}"),
             }
         }
+    }
+
+    /// `{"n": {"n": … 1}}`, so deep.
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inner, _| json!({ "n": inner }))
+    }
+
+    #[test]
+    fn no_patch_makes_a_document_deeper_than_any_may_be() {
+        // Each copy hangs the whole list below itself once more.
+        let doubling = |times: usize| -> Value {
+            (0..times)
+                .map(|step| json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/n".repeat(1 << step))}))
+                .collect()
+        };
+        let refused = Err(PatchError::Unprocessable("exceeded max depth".to_owned()));
+        let check = |document: Value, patch: &Value| apply(document, patch, FieldValidation::Warn);
+        assert_eq!(check(json!({"a": nested(1)}), &doubling(16)), refused);
+        let below = |path: &str, levels: usize| format!("{path}{}", "/n".repeat(levels));
+        let add = |path: String, value: Value| json!([{"op": "add", "path": path, "value": value}]);
+        assert_eq!(check(nested(200), &add(below("", 200), nested(100))), refused);
+        let replace = json!([{"op": "replace", "path": below("", 200), "value": nested(100)}]);
+        assert_eq!(check(nested(200), &replace), refused);
+        let moved = json!([{"op": "move", "from": "/b", "path": below("/a", 200)}]);
+        assert_eq!(check(json!({"a": nested(200), "b": nested(100)}), &moved), refused);
+        // What is shallow may go to a deep place, and what was moved over and over stays as deep as it is.
+        let moves: Value = (0..2000)
+            .map(|step| match step % 2 {
+                0 => json!({"op": "move", "from": "/b", "path": below("/a", 200)}),
+                _ => json!({"op": "move", "from": below("/a", 200), "path": "/b"}),
+            })
+            .collect();
+        let document = json!({"a": nested(200), "b": nested(2)});
+        let mut after = document.clone();
+        after["a"] = (0..199).fold(json!({}), |inner, _| json!({ "n": inner }));
+        assert_eq!(check(document, &moves), Ok(after));
+    }
+
+    #[test]
+    fn the_work_of_all_operations_is_bounded() {
+        let list: Value = (0..100_000).map(Value::from).collect();
+        let shifts: Value =
+            (0..9_999).map(|_| json!({"op": "move", "from": "/list/0", "path": "/list/0"})).collect();
+        let refused = Err(PatchError::Unprocessable("the patch's operations are too much work".to_owned()));
+        assert_eq!(apply(json!({"list": list}), &shifts, FieldValidation::Warn), refused);
     }
 
     #[test]
