@@ -125,20 +125,20 @@ struct ApplyTransform<'a> {
 
 impl ApplyTransform<'_> {
     /// The object with the configuration applied, in the storage version.
-    fn applied(&self, old: Option<&Value>) -> Result<Value, Status> {
+    async fn applied(&self, old: Option<&Value>) -> Result<Value, Status> {
         let exchange = self.exchange;
         let write = exchange.managed_write(&self.options.field_manager);
         let config = &self.config.object;
         let force = self.options.force;
         let new = match old {
             Some(old) if exchange.resource.is_storage_version() => {
-                write.with_manager(|manager| manager.apply(Some(old), config, force))
+                write.apply(Some(old), config, force).await
             }
             Some(old) => {
                 let old = exchange.resource.from_storage(old.clone());
-                write.with_manager(|manager| manager.apply(Some(&old), config, force))
+                write.apply(Some(&old), config, force).await
             }
-            None => write.with_manager(|manager| manager.apply(None, config, force)),
+            None => write.apply(None, config, force).await,
         }?;
         self.config.check_strictly(exchange, self.options)?;
         if old.is_none() && !new.uid().is_empty() {
@@ -161,7 +161,7 @@ impl ApplyTransform<'_> {
 impl Transform for ApplyTransform<'_> {
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
-            let new = self.applied(old)?;
+            let new = self.applied(old).await?;
             let operation = if old.is_some() { Operation::Update } else { Operation::Create };
             self.exchange.admit(operation, self.kind, self.context, new, old).await
         })

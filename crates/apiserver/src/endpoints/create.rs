@@ -37,7 +37,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     // Nobody owns what only the server writes.
     object.remove_at("metadata.deletionTimestamp");
     object.remove_at("metadata.deletionGracePeriodSeconds");
-    exchange.managed_write(&options.field_manager).update(None, &mut object);
+    exchange.managed_write(&options.field_manager).update(None, &mut object).await;
     let context = exchange.context(options.dry_run);
     let object = exchange.admit(Operation::Create, &kind, &context, object, None).await?;
     let written = store

@@ -20,7 +20,7 @@ use crate::{
     filters::{WatchTicket, authorize},
     negotiation::{self, Accepted, Offers},
     query::Query,
-    registry::{ManagedWrite, Store, Stores, VersionedResource},
+    registry::{Conversions, ManagedWrite, Store, Stores, VersionedResource},
     request::Request,
     request_info::RequestInfo,
     response::{Response, Served, failure, json_failure},
@@ -165,6 +165,7 @@ impl Exchange<'_> {
             subresource: &self.info.subresource,
             now: self.now,
             versions: OnceLock::new(),
+            conversions: Conversions::default(),
         }
     }
 

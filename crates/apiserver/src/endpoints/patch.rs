@@ -318,7 +318,7 @@ impl Transform for PatchTransform<'_> {
         Box::pin(async move {
             let old = old.ok_or_else(|| Status::internal_error("a patch without its object"))?;
             let mut patched = self.patched(old)?;
-            self.exchange.managed_write(self.field_manager).update(Some(old), &mut patched);
+            self.exchange.managed_write(self.field_manager).update(Some(old), &mut patched).await;
             self.exchange.admit(Operation::Update, self.kind, self.context, patched, Some(old)).await
         })
     }

@@ -150,7 +150,7 @@ impl Transform for Put<'_> {
                 Some(object) => object,
                 None => read(self.exchange, self.body, self.kind, self.field_validation)?,
             };
-            self.exchange.managed_write(self.field_manager).update(old, &mut new);
+            self.exchange.managed_write(self.field_manager).update(old, &mut new).await;
             self.exchange.admit(operation, self.kind, self.context, new, old).await
         })
     }

@@ -1,9 +1,9 @@
 //! The field manager of a stored resource: who writes, and how entries of other versions are understood.
 
-use super::{Stores, VersionedResource, versions::convert_now};
+use super::{Conversions, Stores, VersionedResource};
 use jiff::Timestamp;
 use pintle_machinery::{
-    Value, ValueExt,
+    Status, Value, ValueExt,
     managed_fields::{FieldManager, VersionConverter},
 };
 use pintle_registry::SubresourceKind;
@@ -24,11 +24,23 @@ pub struct ManagedWrite<'a> {
     pub now: Timestamp,
     /// All versions of the resource, once somebody has asked for them.
     pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
+    /// What entries of other versions speak of.
+    pub conversions: Conversions,
 }
 
 impl ManagedWrite<'_> {
     /// Brings `managedFields` of `new` up to date, as it is about to be written over `old`; both in the storage version.
-    pub fn update(&self, old: Option<&Value>, new: &mut Value) {
+    pub async fn update(&self, old: Option<&Value>, new: &mut Value) {
+        if self.resource.resource.converter.is_some() {
+            // What an attempt without an answer makes of the object is no good for another one.
+            let updated = self.attempt(|manager| {
+                let mut updated = new.clone();
+                manager.update(old, &mut updated);
+                updated
+            });
+            *new = updated.await;
+            return;
+        }
         if self.resource.is_storage_version() {
             return self.with_manager(|manager| manager.update(old, new));
         }
@@ -41,8 +53,26 @@ impl ManagedWrite<'_> {
         }
     }
 
+    /// The object after `config` is applied to `old`, both in the version of the request.
+    ///
+    /// # Errors
+    /// The `Status` for the client.
+    pub async fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+        self.attempt(|manager| manager.apply(old, config, force)).await
+    }
+
+    /// Runs the field manager until it has all conversions that it asks for.
+    async fn attempt<R>(&self, run: impl Fn(&FieldManager<'_>) -> R) -> R {
+        loop {
+            let result = self.with_manager(&run);
+            if !self.conversions.settle().await {
+                return result;
+            }
+        }
+    }
+
     /// Runs the field manager of the request's version.
-    pub fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
+    fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
         let kind = self.resource.resource.group_version_kind();
         let api_version = kind.group_version().to_string();
         run(&FieldManager {
@@ -103,7 +133,7 @@ impl VersionConverter for ManagedWrite<'_> {
     fn convert<'a>(&'a self, object: &Value, from: &str, to: &str) -> Option<(Value, SchemaRef<'a>)> {
         let (from, to) = (self.in_version(from)?, self.in_version(to)?);
         let converted = match &to.resource.converter {
-            Some(converter) => convert_now(&**converter, object.clone(), &to.resource, &to.schema).ok()?,
+            Some(converter) => self.conversions.convert(converter, object, &to.resource, &to.schema)?,
             None => to.from_storage(from.to_storage(object.clone())),
         };
         Some((converted, to.schema.get()))

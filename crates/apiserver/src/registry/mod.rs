@@ -5,6 +5,7 @@
 
 mod changes;
 mod codec;
+mod conversions;
 mod create;
 mod custom_resources;
 mod delete;
@@ -20,6 +21,7 @@ mod versions;
 
 pub use changes::changes;
 pub use codec::{ObjectCodec, TypeSchema};
+pub use conversions::Conversions;
 pub use create::{AcceptAll, Validation};
 pub use custom_resources::CustomResource;
 pub use delete::Deleted;

@@ -1,8 +1,8 @@
 //! All stores of a server, and what code inside the server sees of them.
 
 use super::{
-    AcceptAll, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig, Transform,
-    TypeSchema, Upsert, custom_resources::CustomResources, update::Updated,
+    AcceptAll, Conversions, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig,
+    Transform, TypeSchema, Upsert, custom_resources::CustomResources, update::Updated,
 };
 use crate::{errors, warning::Warnings};
 use arc_swap::ArcSwap;
@@ -290,7 +290,7 @@ impl Stores {
     }
 
     /// The bookkeeping of a write from inside the server, if it names a field manager.
-    fn manage(&self, store: &Store, options: &WriteOptions, old: Option<&Value>, new: &mut Value) {
+    async fn manage(&self, store: &Store, options: &WriteOptions, old: Option<&Value>, new: &mut Value) {
         if options.field_manager.is_empty() {
             return;
         }
@@ -302,8 +302,9 @@ impl Stores {
             subresource: options.subresource,
             now: Timestamp::now(),
             versions: OnceLock::new(),
+            conversions: Conversions::default(),
         };
-        write.update(old, new);
+        write.update(old, new).await;
     }
 
     /// Ends all caches and watches.
@@ -408,7 +409,7 @@ impl Registry for Stores {
             store.set_defaults(&mut object);
             let version = store.resource().resource.group_version();
             let inner = Inner { options: &options, namespace, name: "", version };
-            self.manage(&store, &options, None, &mut object);
+            self.manage(&store, &options, None, &mut object).await;
             let warnings = Warnings::default();
             let written = store.create(&inner.context(self), object, &AcceptAll, &warnings).await?;
             Ok(written.object)
@@ -473,7 +474,7 @@ impl Transform for Change<'_> {
         Box::pin(async move {
             let mut new = (self.change)(old.cloned().unwrap_or_default())?;
             self.store.set_defaults(&mut new);
-            self.stores.manage(self.store, self.options, old, &mut new);
+            self.stores.manage(self.store, self.options, old, &mut new).await;
             Ok(new)
         })
     }

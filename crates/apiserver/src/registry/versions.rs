@@ -9,11 +9,9 @@
 
 use super::{TypeSchema, revision::api_version_of};
 use bytes::Bytes;
-use futures_util::FutureExt;
 use pintle_machinery::{Status, Value, ValueExt, codec::json};
 use pintle_registry::{Converter, Resource};
 use std::sync::Arc;
-use tokio::runtime::Handle;
 
 /// All versions that objects may be stored in, and the way between them.
 pub(super) struct Versions {
@@ -104,7 +102,8 @@ pub(super) fn encode(object: &Value, schema: &TypeSchema) -> Bytes {
     json.into()
 }
 
-async fn convert_one(
+/// As [`convert`], for one object.
+pub(super) async fn convert_one(
     converter: &dyn Converter,
     object: Value,
     to: &Resource,
@@ -136,24 +135,4 @@ pub(crate) async fn convert(
         shaped.push(object);
     }
     Ok(shaped)
-}
-
-/// The same for one object and code that cannot wait: what is ready at once is, and otherwise the thread waits.
-pub(crate) fn convert_now(
-    converter: &dyn Converter,
-    object: Value,
-    to: &Resource,
-    schema: &TypeSchema,
-) -> Result<Value, Status> {
-    if object.str_at("apiVersion") == to.resource.group_version().to_string() {
-        return Ok(object);
-    }
-    if let Some(converted) = convert_one(converter, object.clone(), to, schema).now_or_never() {
-        return converted;
-    }
-    let runtime = Handle::try_current().map_err(Status::internal_error)?;
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| runtime.block_on(convert_one(converter, object, to, schema)));
-        waiting.join().unwrap_or_else(|_| Err(Status::internal_error("a conversion panicked")))
-    })
 }

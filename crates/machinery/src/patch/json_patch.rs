@@ -9,8 +9,8 @@
 //! gets, and how much work its operations are.
 
 use super::PatchError;
-use crate::options::FieldValidation;
 use crate::codec::MAX_DEPTH;
+use crate::options::FieldValidation;
 use crate::text::go_json_type;
 use crate::tree::{depth, size};
 use crate::{Map, Value};

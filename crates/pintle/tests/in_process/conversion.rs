@@ -313,3 +313,49 @@ async fn a_webhook_that_hangs_holds_up_nobody_else() {
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
     server.stop().await;
 }
+
+/// Who owns fields in another version asks the webhook for what they are in this one: without holding a worker.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_that_hangs_holds_no_worker_for_the_owners_of_fields() {
+    let (server, webhook) = (Server::start().await, Webhook::start().await);
+    define(&server, &webhook.definition()).await;
+    let applied = lamp("v2", "a", json!({"power": "5 W"}));
+    let apply = format!("PATCH {V2}/a?fieldManager=m\n{APPLY}\n\n{applied}");
+    assert_eq!(spec(&server, &apply).await, json!({"power": "5 W"}));
+    webhook.take_asked();
+    webhook.lies(|_| None);
+    let client = server.client(crate::harness::Identity::Admin).await;
+    let hanging: Vec<_> = (0..20)
+        .map(|watts| {
+            let client = client.clone();
+            let request = match watts % 2 {
+                0 => format!("PATCH {V1}/a\n{MERGE}\n\n{}", json!({"spec": {"watts": watts}})),
+                _ => {
+                    let applied = lamp("v1", "a", json!({"watts": watts}));
+                    format!("PATCH {V1}/a?fieldManager=other&force=true\n{APPLY}\n\n{applied}")
+                }
+            };
+            tokio::spawn(async move { client.send(&request).await })
+        })
+        .collect();
+    let deadline = Instant::now() + PATIENCE;
+    while webhook.asked.lock().unwrap().len() < 20 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    server.assert_lives().await;
+    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    // What the webhook says then decides who owns what.
+    webhook.lies(Some);
+    let client = server.client(crate::harness::Identity::Admin).await;
+    let applied = lamp("v1", "a", json!({"watts": 7}));
+    let conflict = client.send(&format!("PATCH {V1}/a?fieldManager=other\n{APPLY}\n\n{applied}")).await;
+    assert_eq!(conflict.status, 409, "{}", conflict.text());
+    let forced =
+        client.send(&format!("PATCH {V1}/a?fieldManager=other&force=true\n{APPLY}\n\n{applied}")).await;
+    assert_eq!(forced.json()["spec"], json!({"watts": 7}), "{}", forced.text());
+    let answer = client.send(&format!("GET {V1}/a")).await;
+    let managers = answer.json()["metadata"]["managedFields"].clone();
+    assert_eq!(managers.as_array().unwrap().len(), 1, "{managers}");
+    server.stop().await;
+}
