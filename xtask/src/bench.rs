@@ -111,6 +111,7 @@ fn startup(binary: &Path, request: &Request) -> Result<(), String> {
         let mut server = Server::start(config(binary, request)).map_err(text)?;
         fresh = fresh.min(server.ready_after());
         // Until what runs after the start has run: memory at rest has no condition to wait for.
+        #[expect(clippy::disallowed_methods, reason = "there is no runtime here")]
         std::thread::sleep(Duration::from_secs(1));
         idle_mb = idle_mb.min(megabytes(&server)?);
         server.terminate().map_err(text)?;

@@ -158,6 +158,7 @@ impl Sending {
             // One after the other, as they came.
             let sent = spawn_blocking(move || {
                 let runtime = tokio::runtime::Handle::current();
+                #[expect(clippy::disallowed_methods, reason = "a thread for what blocks, not a worker")]
                 runtime.block_on(send(&target, &metrics, batch));
             });
             if let Err(error) = sent.await {

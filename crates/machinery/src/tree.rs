@@ -194,7 +194,7 @@ mod tests {
         let rows = [
             (json!(1), 0, 1),
             (json!({}), 1, 1),
-            (json!([[], 1, {"a": [2]}]), 3, 5),
+            (json!([[], 1, {"a": [2]}]), 3, 6),
             (json!({"a": {"b": {}}, "c": 1}), 3, 4),
         ];
         for (value, levels, values) in rows {

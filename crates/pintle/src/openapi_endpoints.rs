@@ -97,6 +97,7 @@ impl OpenApiEndpoints {
 /// runtime, which gets another one for as long, if it has several.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        #[expect(clippy::disallowed_methods, reason = "the work ends by itself and waits for nothing")]
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         _ => work(),
     }

@@ -22,6 +22,7 @@ pub fn wait_for<T>(what: &str, time: Duration, mut condition: impl FnMut() -> Op
         if Instant::now() >= end {
             return Err(format!("waited {time:?} for {what}").into());
         }
+        #[expect(clippy::disallowed_methods, reason = "only threads of tests wait here")]
         thread::sleep(PAUSE);
     }
 }

@@ -104,9 +104,9 @@ fn read(
             match &custom_kind {
                 // Nothing is known of another kind; it is going to be refused for being one.
                 Some(found) if *found != kind.kind => {
-                    json::decode_any(body).map(|value| Decoded { value, problems: Vec::new() })
+                    json::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
                 }
-                _ => json::decode(body, schema),
+                _ => json::decode_body(body, schema),
             }
         }
         MediaType::Yaml => {
@@ -123,7 +123,7 @@ fn read(
         MediaType::Protobuf => {
             let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
             check_type_meta((message.api_version, message.kind), kind)?;
-            protobuf::decode(body, schema)
+            protobuf::decode_body(body, schema)
         }
     };
     let Decoded { mut value, mut problems } =

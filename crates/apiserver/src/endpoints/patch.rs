@@ -69,7 +69,7 @@ impl Patch {
                 return Err(status);
             }
         };
-        let decoded = json::decode(body, ANYTHING.root())
+        let decoded = json::decode_body(body, ANYTHING.root())
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
         let patch = decoded.value;
         let twice = decoded.problems.iter().map(ToString::to_string);

@@ -229,7 +229,7 @@ impl StorageCodec {
             let (form, body) = match is_json {
                 true => (StorageMediaType::Json, &stored[..]),
                 false => {
-                    converted = yaml::to_json(stored).map_err(|error| text(&error))?.json;
+                    converted = yaml::own_to_json(stored).map_err(|error| text(&error))?.json;
                     (StorageMediaType::Yaml, &converted[..])
                 }
             };

@@ -57,6 +57,9 @@ pub enum DecodeError {
     /// The bytes are not YAML.
     #[error("{0}")]
     Yaml(String),
+    /// The value would take far more memory than its bytes.
+    #[error("the value takes too much memory")]
+    TooHeavy,
     /// The bytes are not a protobuf message of the expected type.
     #[error("{0}")]
     Protobuf(String),

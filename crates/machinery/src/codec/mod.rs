@@ -20,6 +20,7 @@ pub mod json;
 pub(crate) mod number;
 pub mod protobuf;
 mod time;
+mod weight;
 pub mod yaml;
 
 pub use config_kind::ConfigKind;

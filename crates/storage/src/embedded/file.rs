@@ -171,6 +171,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_PATIENCE => {
+                #[expect(clippy::disallowed_methods, reason = "a store is opened before anybody is served")]
                 std::thread::sleep(LOCK_PATIENCE / 50);
             }
             Err(TryLockError::WouldBlock) => return Err(OpenError::Locked { path: path.to_owned() }),

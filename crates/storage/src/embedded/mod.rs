@@ -147,6 +147,10 @@ impl Shared {
     fn apply(&self, until: Revision) -> Result<(), StorageError> {
         let (reply, answer) = oneshot::channel();
         self.handover.order(Order::Apply { until, reply });
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "called by blocking reads, which are on threads for that"
+        )]
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 

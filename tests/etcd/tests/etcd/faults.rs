@@ -173,6 +173,7 @@ async fn a_write_whose_answer_is_lost_is_not_made_again() -> Result<(), Error> {
         tokio::spawn(async move { storage.update(&key, "2".into(), first, None).await })
     };
     let written = || read(&etcd, key.as_str()).ok().filter(|pair| *pair == Some(("2".to_owned(), 2)));
+    #[expect(clippy::disallowed_methods, reason = "a worker of the test's own")]
     tokio::task::block_in_place(|| wait_for("the write", Duration::from_secs(10), written))?;
     way.set(Network::Cut);
     let outcome = update.await?;

@@ -13,7 +13,7 @@ pub(super) fn json_of<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Cow<'a,
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())?;
     match content_type.split(';').next().unwrap_or_default().trim() {
         "application/json" => Some(Cow::Borrowed(body)),
-        "application/yaml" => yaml::to_json(body).ok().map(|converted| Cow::Owned(converted.json)),
+        "application/yaml" => yaml::own_to_json(body).ok().map(|converted| Cow::Owned(converted.json)),
         "application/vnd.kubernetes.protobuf" => {
             let message = protobuf::open(body).ok()?;
             let version = GroupVersion::parse(&message.api_version)?;

@@ -5,6 +5,7 @@ use serde_json::{Map, Number, Value};
 use super::parser::Parser;
 use crate::codec::MAX_DEPTH;
 use crate::codec::error::{DecodeError, Fallible};
+use crate::codec::weight::Weight;
 
 /// Who is told about duplicate keys.
 pub(super) trait Watcher {
@@ -12,6 +13,7 @@ pub(super) trait Watcher {
     fn enter_key(&mut self, key: &str);
     fn enter_item(&mut self, index: usize);
     fn leave(&mut self);
+    fn number(&mut self, _: &str) {}
 }
 
 /// Tells nobody, for raw JSON.
@@ -29,11 +31,47 @@ pub fn decode_any(bytes: &[u8]) -> Result<Value, DecodeError> {
     decode_raw(bytes).map_err(|error| *error)
 }
 
+/// As [`decode_any`], for what a client sent: the tree is not much larger than the text.
+pub fn decode_any_body(bytes: &[u8]) -> Result<Value, DecodeError> {
+    decode_within(bytes, 0, &mut Weight::of_body(bytes.len())).map_err(|error| *error)
+}
+
 /// As [`decode_any`], for other decoders.
 pub(crate) fn decode_raw(bytes: &[u8]) -> Fallible<Value> {
-    let mut parser = Parser::new(bytes);
-    let value = value(&mut parser, 0, &mut Unwatched)?;
+    decode_within(bytes, 0, &mut Weight::UNLIMITED.clone())
+}
+
+/// As [`decode_raw`], for what means the same to all readers: each key is there once, and integers fit 64 bits.
+pub(crate) fn decode_plain(bytes: &[u8], weight: &mut Weight) -> Fallible<Value> {
+    struct Ambiguous(bool);
+    impl Watcher for Ambiguous {
+        fn duplicate(&mut self, _: &str) {
+            self.0 = true;
+        }
+        fn number(&mut self, text: &str) {
+            self.0 |= !text.contains(['.', 'e', 'E']) && text.parse::<i64>().is_err();
+        }
+        fn enter_key(&mut self, _: &str) {}
+        fn enter_item(&mut self, _: usize) {}
+        fn leave(&mut self) {}
+    }
+    let mut parser = Parser::new(bytes, *weight);
+    let mut watcher = Ambiguous(false);
+    let value = value(&mut parser, 0, &mut watcher)?;
     parser.end()?;
+    *weight = parser.weight();
+    if watcher.0 {
+        return Err(DecodeError::syntax("the value is ambiguous"));
+    }
+    Ok(value)
+}
+
+/// As [`decode_raw`], for a text that is so deep inside a value, of which it may take what is left.
+pub(crate) fn decode_within(bytes: &[u8], depth: usize, weight: &mut Weight) -> Fallible<Value> {
+    let mut parser = Parser::new(bytes, *weight);
+    let value = value(&mut parser, depth, &mut Unwatched)?;
+    parser.end()?;
+    *weight = parser.weight();
     Ok(value)
 }
 
@@ -44,7 +82,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
     match parser.peek_value()? {
         b'{' => {
             let mut object = Map::new();
-            let mut more = parser.open(b'}');
+            let mut more = parser.open_object()?;
             while more {
                 let key = parser.key()?;
                 if object.contains_key(key.as_ref()) {
@@ -60,7 +98,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
         }
         b'[' => {
             let mut items = Vec::new();
-            let mut more = parser.open(b']');
+            let mut more = parser.open_list()?;
             while more {
                 watcher.enter_item(items.len());
                 items.push(value(parser, depth + 1, watcher)?);
@@ -75,6 +113,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
         b'n' => parser.literal().map(|()| Value::Null),
         _ => {
             let text = parser.number()?;
+            watcher.number(text);
             number(text).ok_or_else(|| {
                 Box::new(DecodeError::Type {
                     value: format!("number {text}"),

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::any::{self, Unwatched, Watcher};
 use super::parser::Parser;
 use crate::codec::error::{DecodeError, Decoded, Fallible, StrictProblem};
+use crate::codec::weight::Weight;
 use crate::codec::{
     MAX_DEPTH, base64, canonical_quantity, format_duration, parse_duration, parse_micro_time, parse_time,
     time,
@@ -15,6 +16,8 @@ use crate::codec::{
 
 /// Strict problems beyond this number are not reported.
 const MAX_PROBLEMS: usize = 100;
+/// Nor are those that come after so many bytes of paths.
+const MAX_PROBLEM_PATHS: usize = 256 * 1024;
 
 /// The `kind` and `apiVersion` that a body says it has; empty where it does not say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub fn type_meta(bytes: &[u8]) -> Result<TypeMeta, DecodeError> {
 fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
     const ANONYMOUS: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                              Kind string \"json:\\\"kind,omitempty\\\"\" }";
-    let mut parser = Parser::new(bytes);
+    let mut parser = Parser::new(bytes, Weight::UNLIMITED);
     let mut meta = TypeMeta::default();
     let mut failure: Option<DecodeError> = None;
     match parser.peek_value()? {
@@ -91,17 +94,26 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
 /// Unknown and duplicate fields are reported in the order they are met; for custom resources, as the
 /// reference does, duplicates first and then unknown fields sorted by path, those of the metadata before others.
 pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    decode_within(bytes, schema, Weight::UNLIMITED)
+}
+
+/// As [`decode`], for what a client sent: the tree is not much larger than the body.
+pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    decode_within(bytes, schema, Weight::of_body(bytes.len()))
+}
+
+fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
-        parser: Parser::new(bytes),
+        parser: Parser::new(bytes, weight),
         path: Vec::new(),
         base: 0,
-        problems: Vec::new(),
+        problems: Problems::default(),
         muted: false,
         failure: None,
     };
     match decoder.document(schema) {
         Ok(value) => {
-            let mut problems = decoder.problems;
+            let mut problems = decoder.problems.found;
             if !schema.is_declared() {
                 let (mut unknown, mut rest): (Vec<_>, Vec<_>) = problems
                     .into_iter()
@@ -122,7 +134,7 @@ pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeErro
 
 /// Go looks at the syntax of the whole text before anything else.
 fn first_syntax_error(bytes: &[u8]) -> Option<DecodeError> {
-    let mut parser = Parser::new(bytes);
+    let mut parser = Parser::new(bytes, Weight::UNLIMITED);
     parser.skip().and_then(|_| parser.end()).err().map(|error| *error)
 }
 
@@ -149,7 +161,7 @@ struct Decoder<'d, 's> {
     path: Vec<Step<'d, 's>>,
     /// Where the path starts for messages: types with decoders of their own do not know what is around them.
     base: usize,
-    problems: Vec<StrictProblem>,
+    problems: Problems,
     /// Inside a type with a decoder of its own, which is not strict.
     muted: bool,
     /// The first value of a wrong type. Reading goes on, since worse may follow.
@@ -238,8 +250,7 @@ impl<'d, 's> Decoder<'d, 's> {
                 let mut more = self.parser.open(b'}');
                 while more {
                     let key = self.parser.key()?;
-                    let path = self.path_to(&key);
-                    self.problem(StrictProblem::UnknownField(path));
+                    self.unknown(&key);
                     self.parser.skip()?;
                     more = self.parser.next_member()?;
                 }
@@ -247,7 +258,7 @@ impl<'d, 's> Decoder<'d, 's> {
             }
             b'[' => {
                 let mut items = Vec::new();
-                let mut more = self.parser.open(b']');
+                let mut more = self.parser.open_list()?;
                 while more {
                     self.path.push(Step::Item(items.len()));
                     let first = self.parser.peek_value()?;
@@ -319,7 +330,7 @@ impl<'d, 's> Decoder<'d, 's> {
         };
         let merging = !object.is_empty();
         let mut seen = Seen::default();
-        let mut more = self.parser.open(b'}');
+        let mut more = self.parser.open_object()?;
         while more {
             let key = self.parser.key()?;
             match schema.field_index(&key).and_then(|index| Some((index, schema.field_at(index)?))) {
@@ -354,8 +365,7 @@ impl<'d, 's> Decoder<'d, 's> {
                     object.insert(key.into_owned(), value);
                 }
                 None => {
-                    let path = self.path_to(&key);
-                    self.problem(StrictProblem::UnknownField(path));
+                    self.unknown(&key);
                     self.parser.skip()?;
                 }
             }
@@ -374,7 +384,7 @@ impl<'d, 's> Decoder<'d, 's> {
         let earlier = object.len();
         let mut added = Map::new();
         let target = if earlier == 0 { &mut object } else { &mut added };
-        let mut more = self.parser.open(b'}');
+        let mut more = self.parser.open_object()?;
         while more {
             let key = self.parser.key()?;
             if !target.is_empty() && target.contains_key(key.as_ref()) {
@@ -399,7 +409,7 @@ impl<'d, 's> Decoder<'d, 's> {
             _ => Vec::new().into_iter(),
         };
         let mut items = Vec::new();
-        let mut more = self.parser.open(b']');
+        let mut more = self.parser.open_list()?;
         while more {
             self.path.push(Step::Item(items.len()));
             let value = self.value(ty, old.next())?;
@@ -581,24 +591,36 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 
     fn duplicate(&mut self, key: &str) {
-        let path = self.path_to(key);
-        self.problem(StrictProblem::DuplicateField(path));
-    }
-
-    fn path_to(&self, key: &str) -> String {
-        if self.muted { String::new() } else { join(&self.path, key) }
-    }
-
-    fn problem(&mut self, problem: StrictProblem) {
         if !self.muted {
-            report(&mut self.problems, problem);
+            self.problems.report(&self.path, key, StrictProblem::DuplicateField);
+        }
+    }
+
+    fn unknown(&mut self, key: &str) {
+        if !self.muted {
+            self.problems.report(&self.path, key, StrictProblem::UnknownField);
         }
     }
 }
 
-fn report(problems: &mut Vec<StrictProblem>, problem: StrictProblem) {
-    if problems.len() < MAX_PROBLEMS && !problems.contains(&problem) {
-        problems.push(problem);
+/// The first strict problems. Paths hold keys, which may be as long as a body: only so much of them is ever put together.
+#[derive(Default)]
+struct Problems {
+    found: Vec<StrictProblem>,
+    path_bytes: usize,
+}
+
+impl Problems {
+    fn report(&mut self, path: &[Step<'_, '_>], key: &str, problem: fn(String) -> StrictProblem) {
+        if self.found.len() >= MAX_PROBLEMS || self.path_bytes >= MAX_PROBLEM_PATHS {
+            return;
+        }
+        let path = join(path, key);
+        self.path_bytes += path.len();
+        let problem = problem(path);
+        if !self.found.contains(&problem) {
+            self.found.push(problem);
+        }
     }
 }
 
@@ -623,14 +645,14 @@ fn join(path: &[Step<'_, '_>], key: &str) -> String {
 
 struct PathWatcher<'a, 'd, 's> {
     path: &'a mut Vec<Step<'d, 's>>,
-    problems: &'a mut Vec<StrictProblem>,
+    problems: &'a mut Problems,
     muted: bool,
 }
 
 impl Watcher for PathWatcher<'_, '_, '_> {
     fn duplicate(&mut self, key: &str) {
         if !self.muted {
-            report(self.problems, StrictProblem::DuplicateField(join(self.path, key)));
+            self.problems.report(self.path, key, StrictProblem::DuplicateField);
         }
     }
 

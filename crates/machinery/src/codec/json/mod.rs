@@ -11,12 +11,12 @@ mod decode;
 mod encode;
 mod parser;
 
-pub use any::decode_any;
+pub use any::{decode_any, decode_any_body};
 pub use convert::{from_value, pretty, to_value};
-pub use decode::{TypeMeta, decode, type_meta};
+pub use decode::{TypeMeta, decode, decode_body, type_meta};
 pub use encode::{encode, encode_any, encode_to, write_string};
 
-pub(crate) use any::decode_raw;
+pub(crate) use any::{decode_plain, decode_raw, decode_within};
 pub(crate) use decode::is_zero;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::codec::error::{DecodeError, Fallible};
+use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 
 /// How deep values may nest where no tree is made of them, as in Go.
 const MAX_SKIPPED_DEPTH: usize = 10_000;
@@ -12,11 +13,18 @@ pub(crate) struct Parser<'d> {
     /// The same, if all of it is UTF-8: looked at once, which is cheaper than string by string.
     text: Option<&'d str>,
     pos: usize,
+    /// What the tree may still take of what is read.
+    weight: Weight,
 }
 
 impl<'d> Parser<'d> {
-    pub(crate) fn new(data: &'d [u8]) -> Self {
-        Self { data, text: std::str::from_utf8(data).ok(), pos: 0 }
+    pub(crate) fn new(data: &'d [u8], weight: Weight) -> Self {
+        Self { data, text: std::str::from_utf8(data).ok(), pos: 0, weight }
+    }
+
+    /// What is left for the rest of the tree.
+    pub(crate) fn weight(&self) -> Weight {
+        self.weight
     }
 
     /// The first byte of the next token.
@@ -52,6 +60,24 @@ impl<'d> Parser<'d> {
         true
     }
 
+    /// As [`Parser::open`], for an object of the tree.
+    pub(crate) fn open_object(&mut self) -> Fallible<bool> {
+        let more = self.open(b'}');
+        if more {
+            self.weight.add(OBJECT)?;
+        }
+        Ok(more)
+    }
+
+    /// As [`Parser::open`], for a list of the tree.
+    pub(crate) fn open_list(&mut self) -> Fallible<bool> {
+        let more = self.open(b']');
+        if more {
+            self.weight.add(LIST)?;
+        }
+        Ok(more)
+    }
+
     /// The key of the next member, up to and with the colon.
     pub(crate) fn key(&mut self) -> Fallible<Cow<'d, str>> {
         if self.peek() != Some(b'"') {
@@ -67,11 +93,21 @@ impl<'d> Parser<'d> {
 
     /// Whether another member follows.
     pub(crate) fn next_member(&mut self) -> Fallible<bool> {
+        self.weight.add(MEMBER)?;
+        self.pass_member()
+    }
+
+    fn pass_member(&mut self) -> Fallible<bool> {
         self.next(b'}', "after object key:value pair")
     }
 
     /// Whether another item follows.
     pub(crate) fn next_item(&mut self) -> Fallible<bool> {
+        self.weight.add(ITEM)?;
+        self.pass_item()
+    }
+
+    fn pass_item(&mut self) -> Fallible<bool> {
         self.next(b']', "after array element")
     }
 
@@ -106,9 +142,12 @@ impl<'d> Parser<'d> {
             && let Some(string) = self.text.and_then(|text| text.get(start..start + len))
         {
             self.pos = start + len + 1;
+            self.weight.add(len + TEXT)?;
             return Ok(Cow::Borrowed(string));
         }
-        self.unescape().map(Cow::Owned)
+        let string = self.unescape()?;
+        self.weight.add(string.len() + TEXT)?;
+        Ok(Cow::Owned(string))
     }
 
     fn unescape(&mut self) -> Fallible<String> {
@@ -284,7 +323,7 @@ impl<'d> Parser<'d> {
                 let Some(&object) = open.last() else {
                     return Ok(self.data.get(start..self.pos).unwrap_or_default());
                 };
-                let more = if object { self.next_member()? } else { self.next_item()? };
+                let more = if object { self.pass_member()? } else { self.pass_item()? };
                 if more {
                     if object {
                         self.skip_key()?;

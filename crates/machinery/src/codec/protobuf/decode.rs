@@ -1,19 +1,31 @@
 //! From a message to the canonical tree, by schema.
 
+use std::cell::Cell;
+
 use pintle_schema::{Member, Schema, SchemaRef, Type, Union};
 use serde_json::{Map, Number, Value};
 
 use super::envelope::{PREFIX, open};
 use super::wire::{BYTES, FIXED64, Reader, VARINT, wrong_type};
 use crate::codec::error::{DecodeError, Decoded, Fallible};
-use crate::codec::json::{decode_raw, is_zero};
+use crate::codec::json::{self, is_zero};
+use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use crate::codec::{MAX_DEPTH, Timestamp, base64, canonical_quantity, format_duration};
 
 /// Reads a body as the type that the schema describes, whatever the body says it is; its kind and apiVersion, where
 /// given, are put into the tree. Protobuf has no unknown fields to report: they are passed over.
 pub fn decode(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    decode_within(body, schema, Weight::UNLIMITED)
+}
+
+/// As [`decode`], for what a client sent: the tree is not much larger than the body.
+pub fn decode_body(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
+    decode_within(body, schema, Weight::of_body(body.len()))
+}
+
+fn decode_within(body: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Decoded, DecodeError> {
     let unknown = open(body)?;
-    let mut value = decode_message(unknown.raw, schema)?;
+    let mut value = message_within(unknown.raw, schema, weight)?;
     if let (true, Value::Object(object)) = (schema.is_object(), &mut value) {
         for (name, text) in [("kind", unknown.kind), ("apiVersion", unknown.api_version)] {
             if !text.is_empty() {
@@ -26,20 +38,56 @@ pub fn decode(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError
 
 /// Reads an object's own message.
 pub fn decode_message(message: &[u8], schema: SchemaRef<'_>) -> Result<Value, DecodeError> {
+    message_within(message, schema, Weight::UNLIMITED)
+}
+
+fn message_within(message: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<Value, DecodeError> {
+    let weight = Cell::new(weight);
     let mut object = Map::new();
-    read_struct(message, schema, &mut object, 0).map_err(|error| *error)?;
+    read_struct(message, schema, &mut object, Nest { depth: 0, weight: &weight }).map_err(|error| *error)?;
     Ok(Value::Object(object))
+}
+
+/// How deep a message is inside the body, and what the body's tree may still take.
+#[derive(Clone, Copy)]
+struct Nest<'w> {
+    depth: usize,
+    weight: &'w Cell<Weight>,
+}
+
+impl Nest<'_> {
+    fn deeper(self) -> Self {
+        Nest { depth: self.depth + 1, ..self }
+    }
+
+    fn check_depth(self) -> Fallible<()> {
+        match self.depth > MAX_DEPTH {
+            true => Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned()))),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that the tree has grown.
+    fn weigh(self, bytes: usize) -> Fallible<()> {
+        let mut weight = self.weight.get();
+        weight.add(bytes)?;
+        self.weight.set(weight);
+        Ok(())
+    }
+
+    /// Notes that an object gets another member.
+    fn weigh_member(self, object: &Map<String, Value>) -> Fallible<()> {
+        self.weigh(if object.is_empty() { OBJECT } else { MEMBER })
+    }
 }
 
 fn read_struct(
     message: &[u8],
     schema: SchemaRef<'_>,
     object: &mut Map<String, Value>,
-    depth: usize,
+    nest: Nest<'_>,
 ) -> Fallible<()> {
-    if depth > MAX_DEPTH {
-        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
-    }
+    nest.check_depth()?;
     let mut reader = Reader::new(message);
     while let Some((number, wire_type)) = reader.tag(schema.name())? {
         let field = match schema.member_by_number(number) {
@@ -51,26 +99,31 @@ fn read_struct(
                 if wire_type != BYTES {
                     return Err(wrong_type(wire_type, inner.name()));
                 }
-                read_struct(reader.bytes()?, inner, object, depth + 1)?;
+                read_struct(reader.bytes()?, inner, object, nest.deeper())?;
                 continue;
             }
             Some(Member::Field(field)) => field,
         };
         let ty = field.ty();
         let name = field.name();
+        if object.is_empty() {
+            nest.weigh(OBJECT)?;
+        }
         match ty.ty() {
             Type::List if !ty.is_wrapped() => {
                 let list = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
                 let Value::Array(items) = list else { continue };
-                read_items(&mut reader, wire_type, ty.item(), name, items, depth)?;
+                read_items(&mut reader, wire_type, ty.item(), name, items, nest)?;
             }
             Type::Map => {
                 if wire_type != BYTES {
                     return Err(wrong_type(wire_type, name));
                 }
-                let (key, value) = read_entry(reader.bytes()?, ty.value(), name, depth)?;
+                let (key, value) = read_entry(reader.bytes()?, ty.value(), name, nest)?;
                 let entries = object.entry(name).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(entries) = entries {
+                    nest.weigh_member(entries)?;
+                    nest.weigh(key.len() + TEXT)?;
                     entries.insert(key, value);
                 }
             }
@@ -82,13 +135,13 @@ fn read_struct(
                     Some(Value::Object(inner)) => inner,
                     _ => Map::new(),
                 };
-                read_struct(reader.bytes()?, ty, &mut inner, depth + 1)?;
+                read_struct(reader.bytes()?, ty, &mut inner, nest.deeper())?;
                 if field.is_pointer() || !inner.is_empty() {
                     object.insert(name.to_owned(), Value::Object(inner));
                 }
             }
             _ => {
-                let value = read_value(&mut reader, wire_type, ty, name, depth)?;
+                let value = read_value(&mut reader, wire_type, ty, name, nest)?;
                 if value.is_null() || (!field.is_pointer() && is_zero(&value, ty)) {
                     object.remove(name);
                 } else {
@@ -106,7 +159,7 @@ fn read_items(
     item: SchemaRef<'_>,
     name: &str,
     items: &mut Vec<Value>,
-    depth: usize,
+    nest: Nest<'_>,
 ) -> Fallible<()> {
     let number = match item.ty() {
         Type::Bool | Type::Int32 | Type::Int64 => VARINT,
@@ -117,22 +170,29 @@ fn read_items(
     if wire_type == BYTES && number != BYTES {
         let mut packed = Reader::new(reader.bytes()?);
         while !packed.at_end() {
-            items.push(read_value(&mut packed, number, item, name, depth)?);
+            nest.weigh(ITEM)?;
+            items.push(read_value(&mut packed, number, item, name, nest)?);
         }
         return Ok(());
     }
-    items.push(read_value(reader, wire_type, item, name, depth)?);
+    nest.weigh(if items.is_empty() { LIST } else { ITEM })?;
+    items.push(read_value(reader, wire_type, item, name, nest)?);
     Ok(())
 }
 
-fn read_entry(message: &[u8], schema: SchemaRef<'_>, name: &str, depth: usize) -> Fallible<(String, Value)> {
+fn read_entry(
+    message: &[u8],
+    schema: SchemaRef<'_>,
+    name: &str,
+    nest: Nest<'_>,
+) -> Fallible<(String, Value)> {
     let mut key = String::new();
     let mut value = None;
     let mut reader = Reader::new(message);
     while let Some((number, wire_type)) = reader.tag(name)? {
         match number {
             1 if wire_type == BYTES => key = text(reader.bytes()?),
-            2 => value = Some(read_value(&mut reader, wire_type, schema, name, depth)?),
+            2 => value = Some(read_value(&mut reader, wire_type, schema, name, nest)?),
             _ => reader.skip(wire_type)?,
         }
     }
@@ -142,7 +202,7 @@ fn read_entry(message: &[u8], schema: SchemaRef<'_>, name: &str, depth: usize) -
         None => match schema.ty() {
             Type::Bool => Value::Bool(false),
             Type::Int32 | Type::Int64 | Type::Float64 => Value::Number(0.into()),
-            _ => read_value(&mut Reader::new(&[0]), BYTES, schema, name, depth)?,
+            _ => read_value(&mut Reader::new(&[0]), BYTES, schema, name, nest)?,
         },
     };
     Ok((key, value))
@@ -154,7 +214,7 @@ fn read_value(
     wire_type: u8,
     schema: SchemaRef<'_>,
     name: &str,
-    depth: usize,
+    nest: Nest<'_>,
 ) -> Fallible<Value> {
     let expected = match schema.ty() {
         Type::Bool | Type::Int32 | Type::Int64 => VARINT,
@@ -173,8 +233,16 @@ fn read_value(
             // JSON has no infinities; Go fails to print them.
             Number::from_f64(float).map_or(Value::Number(0.into()), Value::Number)
         }
-        Type::String => Value::String(text(reader.bytes()?)),
-        Type::Bytes => Value::String(base64::encode(reader.bytes()?)),
+        Type::String => {
+            let bytes = reader.bytes()?;
+            nest.weigh(bytes.len() + TEXT)?;
+            Value::String(text(bytes))
+        }
+        Type::Bytes => {
+            let bytes = reader.bytes()?;
+            nest.weigh(bytes.len() * 4 / 3 + TEXT)?;
+            Value::String(base64::encode(bytes))
+        }
         Type::Time | Type::MicroTime => read_time(reader.bytes()?, schema.ty() == Type::MicroTime)?,
         Type::Duration => {
             let mut nanos = 0;
@@ -215,27 +283,27 @@ fn read_value(
                 Ok(false)
             })?;
             match raw {
-                Some(raw) if !raw.is_empty() => read_raw(raw, depth)?,
+                Some(raw) if !raw.is_empty() => read_raw(raw, nest)?,
                 _ => Value::Null,
             }
         }
         Type::Struct => {
             let mut object = Map::new();
-            read_struct(reader.bytes()?, schema, &mut object, depth + 1)?;
+            read_struct(reader.bytes()?, schema, &mut object, nest.deeper())?;
             Value::Object(object)
         }
         Type::List => {
             let mut items = Vec::new();
             fields(reader.bytes()?, schema.name(), |number, wire_type, reader| {
                 if number == 1 {
-                    read_items(reader, wire_type, schema.item(), name, &mut items, depth + 1)?;
+                    read_items(reader, wire_type, schema.item(), name, &mut items, nest.deeper())?;
                     return Ok(true);
                 }
                 Ok(false)
             })?;
             Value::Array(items)
         }
-        Type::Union(union) => read_union(reader.bytes()?, union, schema, depth + 1)?,
+        Type::Union(union) => read_union(reader.bytes()?, union, schema, nest.deeper())?,
         Type::Map | Type::Any => {
             reader.bytes()?;
             Value::Null
@@ -297,13 +365,14 @@ fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
 }
 
 /// Raw JSON, or an object in an envelope of its own.
-fn read_raw(raw: &[u8], depth: usize) -> Fallible<Value> {
+fn read_raw(raw: &[u8], nest: Nest<'_>) -> Fallible<Value> {
     if !raw.starts_with(PREFIX) {
-        return decode_raw(raw);
+        let mut weight = nest.weight.get();
+        let value = json::decode_within(raw, nest.depth, &mut weight)?;
+        nest.weight.set(weight);
+        return Ok(value);
     }
-    if depth > MAX_DEPTH {
-        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
-    }
+    nest.check_depth()?;
     let unknown = open(raw)?;
     let (group, version) = unknown.api_version.split_once('/').unwrap_or(("", &unknown.api_version));
     let Some(schema) = Schema::builtin().by_kind(group, version, &unknown.kind) else {
@@ -312,17 +381,15 @@ fn read_raw(raw: &[u8], depth: usize) -> Fallible<Value> {
         return Err(Box::new(DecodeError::Protobuf(message)));
     };
     let mut object = Map::new();
-    read_struct(unknown.raw, schema, &mut object, depth + 1)?;
+    read_struct(unknown.raw, schema, &mut object, nest.deeper())?;
     object.insert("kind".to_owned(), Value::String(unknown.kind));
     object.insert("apiVersion".to_owned(), Value::String(unknown.api_version));
     Ok(Value::Object(object))
 }
 
-fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, depth: usize) -> Fallible<Value> {
+fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, nest: Nest<'_>) -> Fallible<Value> {
     let Some((_, inner, other)) = schema.union() else { return Ok(Value::Null) };
-    if depth > MAX_DEPTH {
-        return Err(Box::new(DecodeError::Protobuf("proto: exceeded max depth".to_owned())));
-    }
+    nest.check_depth()?;
     let mut value = match union {
         Union::SchemaOrBool => Value::Bool(false),
         Union::SchemaOrArray | Union::SchemaOrStringArray => Value::Null,
@@ -338,10 +405,10 @@ fn read_union(message: &[u8], union: Union, schema: SchemaRef<'_>, depth: usize)
                 }
             }
             (number, BYTES) if number == inner_number => {
-                value = read_value(reader, wire_type, inner, "Schema", depth)?;
+                value = read_value(reader, wire_type, inner, "Schema", nest)?;
             }
             (2, BYTES) if union != Union::SchemaOrBool => {
-                items.push(read_value(reader, wire_type, other.item(), "Items", depth)?);
+                items.push(read_value(reader, wire_type, other.item(), "Items", nest)?);
             }
             _ => return Ok(false),
         }

@@ -10,7 +10,7 @@ mod encode;
 mod envelope;
 mod wire;
 
-pub use decode::{decode, decode_message};
+pub use decode::{decode, decode_body, decode_message};
 pub use emptiness::drop_empty;
 pub use encode::{encode, encode_message};
 pub use envelope::{PREFIX, Unknown, open, seal, watch_frame};

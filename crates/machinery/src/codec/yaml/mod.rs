@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::error::{DecodeError, Decoded, StrictProblem};
 use super::json;
+use super::weight::Weight;
 
 /// A YAML document as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,9 +25,19 @@ pub struct Converted {
     pub problems: Vec<StrictProblem>,
 }
 
-/// Turns the first document into JSON. No document at all is `null`.
+/// Turns the first document into JSON, which is not much larger than the text, whatever aliases repeat. No document at
+/// all is `null`.
 pub fn to_json(text: &[u8]) -> Result<Converted, DecodeError> {
-    let parsed = parse::parse(text)?;
+    to_json_within(text, Weight::of_body(text.len()))
+}
+
+/// As [`to_json`], for what this server wrote.
+pub fn own_to_json(text: &[u8]) -> Result<Converted, DecodeError> {
+    to_json_within(text, Weight::UNLIMITED)
+}
+
+fn to_json_within(text: &[u8], weight: Weight) -> Result<Converted, DecodeError> {
+    let parsed = parse::parse(text, weight)?;
     let problems = match parsed.duplicates.as_slice() {
         [] => Vec::new(),
         duplicates => {

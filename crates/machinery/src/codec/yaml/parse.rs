@@ -7,7 +7,8 @@ use serde_json::{Map, Number, Value};
 
 use super::resolve::{Resolved, resolve};
 use crate::codec::error::{DecodeError, Fallible, quoted};
-use crate::codec::{MAX_DEPTH, base64, number};
+use crate::codec::weight::{ITEM, MEMBER, NODE, OBJECT, TEXT, TOKENS, Weight};
+use crate::codec::{MAX_DEPTH, base64, json, number};
 
 /// From how many nodes on aliases are allowed less and less of them, and where that ends.
 const ALIAS_RATIO_FROM: u32 = 400_000;
@@ -19,23 +20,31 @@ pub(super) struct Parsed {
     pub(super) duplicates: Vec<String>,
 }
 
-pub(super) fn parse(text: &[u8]) -> Result<Parsed, DecodeError> {
-    read(text).map_err(|error| *error)
+pub(super) fn parse(text: &[u8], weight: Weight) -> Result<Parsed, DecodeError> {
+    read(text, weight).map_err(|error| *error)
 }
 
 fn error(message: impl std::fmt::Display) -> Box<DecodeError> {
     Box::new(DecodeError::Yaml(format!("yaml: {message}")))
 }
 
-fn read(text: &[u8]) -> Fallible<Parsed> {
+fn read(text: &[u8], mut weight: Weight) -> Fallible<Parsed> {
     let text = std::str::from_utf8(text).map_err(|_| error("invalid UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The scanner takes more than YAML allows.
     if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
         return Err(error("control characters are not allowed"));
     }
+    if let Some(value) = plain_json(text, weight) {
+        return Ok(Parsed { value, duplicates: Vec::new() });
+    }
+    if text.trim_start().starts_with(['{', '[']) {
+        // The scanner holds all tokens of such a document: it could still be the key of another one.
+        let separators = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
+        weight.add(separators.saturating_mul(TOKENS))?;
+    }
     let mut document =
-        Document { events: Parser::new_from_str(text), nodes: Vec::new(), anchors: HashMap::new() };
+        Document { events: Parser::new_from_str(text), nodes: Vec::new(), anchors: HashMap::new(), weight };
     let Some(root) = document.root()? else {
         return Ok(Parsed { value: Value::Null, duplicates: Vec::new() });
     };
@@ -46,9 +55,21 @@ fn read(text: &[u8]) -> Fallible<Parsed> {
         read: 0,
         read_by_alias: 0,
         duplicates: Vec::new(),
+        weight: document.weight,
     };
     let value = reader.value(root, 0)?;
     Ok(Parsed { value, duplicates: reader.duplicates })
+}
+
+/// A document that is JSON and means the same as YAML, as most do that programs write: it is read without the detour. `None`
+/// for all others, and for what is wrong.
+fn plain_json(text: &str, mut weight: Weight) -> Option<Value> {
+    // YAML has no pairs of surrogates.
+    let has_surrogates = text.contains(r"\ud") || text.contains(r"\uD");
+    if has_surrogates || !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    json::decode_plain(text.as_bytes(), &mut weight).ok()
 }
 
 type NodeIndex = usize;
@@ -69,6 +90,7 @@ struct Document<'t> {
     events: Parser<'t, saphyr_parser::StrInput<'t>>,
     nodes: Vec<Node>,
     anchors: HashMap<usize, NodeIndex>,
+    weight: Weight,
 }
 
 impl<'t> Document<'t> {
@@ -101,6 +123,7 @@ impl<'t> Document<'t> {
         if depth > MAX_DEPTH {
             return Err(error("exceeded max depth"));
         }
+        self.weight.add(NODE)?;
         // Anchored before its content is read, since the content may hold an alias of it.
         let index = self.nodes.len();
         self.nodes.push(Node { line: span.start.line(), content: Content::Sequence(Vec::new()) });
@@ -111,6 +134,7 @@ impl<'t> Document<'t> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.anchors.insert(anchor, index);
+                self.weight.add(text.len())?;
                 let plain = matches!(style, ScalarStyle::Plain);
                 Content::Scalar { text: text.into_owned(), plain, tag: tag.map(|tag| short(&tag)) }
             }
@@ -168,6 +192,8 @@ struct Reader<'n> {
     read: u32,
     read_by_alias: u32,
     duplicates: Vec<String>,
+    /// What aliases repeat counts each time.
+    weight: Weight,
 }
 
 /// A mapping's key, which JSON will only have as text.
@@ -199,9 +225,13 @@ impl<'n> Reader<'n> {
             return Err(error("exceeded max depth"));
         }
         match &self.node(index)?.content {
-            Content::Scalar { text, plain, tag } => scalar(text, *plain, tag.as_deref()),
+            Content::Scalar { text, plain, tag } => {
+                self.weight.add(text.len() + TEXT)?;
+                scalar(text, *plain, tag.as_deref())
+            }
             Content::Alias(target) => self.follow(index, |reader| reader.value(*target, depth + 1)),
             Content::Sequence(items) => {
+                self.weight.add(items.len() * ITEM)?;
                 let mut values = Vec::with_capacity(items.len());
                 for &item in items {
                     values.push(self.value(item, depth + 1)?);
@@ -234,6 +264,7 @@ impl<'n> Reader<'n> {
                 self.merge(value, object, depth + 1)?;
                 continue;
             }
+            self.weight.add(if object.is_empty() { OBJECT } else { MEMBER })?;
             let line = self.node(value)?.line;
             let key = self.key(key, depth + 1)?;
             let value = self.value(value, depth + 1)?;
@@ -245,6 +276,7 @@ impl<'n> Reader<'n> {
                 Key::Other(name) => (name.clone(), name),
             };
             if object.insert(name, value).is_some() {
+                self.weight.add(shown.len() + NODE)?;
                 self.duplicates.push(format!("line {line}: key {shown} already set in map"));
             }
         }

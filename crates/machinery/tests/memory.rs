@@ -1,0 +1,197 @@
+//! Memory follows the body: whatever a body says, in whatever encoding, decoding it takes no more than a bounded multiple
+//! of its size.
+
+use pintle_machinery::{
+    codec::{json, protobuf, yaml},
+    options::FieldValidation,
+    patch::{json_patch, merge_patch, strategic},
+};
+use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// Counts what is allocated.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[expect(
+    unsafe_code,
+    reason = "an allocator is unsafe by its nature; this one hands everything on to the system's"
+)]
+// SAFETY: all requests go to the system's allocator as they are, and its answers back.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller's promises are those that the system's allocator wants.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What is in use at most while something runs, beyond what was before.
+fn peak(run: impl FnOnce()) -> usize {
+    let before = NOW.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    run();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+const MIB: usize = 1 << 20;
+
+/// `start`, as many of `unit` as fit, and `end`.
+fn filled(start: &str, unit: &str, end: &str, size: usize) -> Vec<u8> {
+    let times = (size - start.len() - end.len()) / unit.len();
+    let unit = unit.repeat(times);
+    let unit = match end.starts_with([']', '}']) {
+        true => unit.strip_suffix(',').unwrap_or(&unit),
+        false => &unit,
+    };
+    format!("{start}{unit}{end}").into_bytes()
+}
+
+/// A tree of the same thing inside itself, as deep as it may be, over and over.
+fn nested(open: &str, close: &str, size: usize) -> Vec<u8> {
+    let unit = format!("{}{},", open.repeat(200), close.repeat(200));
+    filled("[", &unit, "]", size)
+}
+
+fn builtin(kind: &str) -> SchemaRef<'static> {
+    Schema::builtin().by_kind("", "v1", kind).unwrap()
+}
+
+fn anything() -> Schema {
+    let mut builder = SchemaBuilder::new();
+    let root = builder.scalar(Type::Any);
+    builder.set_structural(root, Structural { preserve_unknown_fields: true, ..Structural::default() });
+    builder.finish(root)
+}
+
+/// A message in a field of a message.
+fn field(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    protobuf::write_field(&mut out, number, content);
+    out
+}
+
+fn check(what: &str, size: usize, allowed: usize, run: impl FnOnce()) {
+    let peak = peak(run);
+    let allowed = allowed * size + 24 * MIB;
+    assert!(
+        peak <= allowed,
+        "{what}: {size} bytes took {} KiB, {:.1} times as much; {} KiB are allowed",
+        peak / 1024,
+        peak as f64 / size as f64,
+        allowed / 1024,
+    );
+}
+
+/// One test, since others would allocate meanwhile.
+#[test]
+fn memory_follows_the_body() {
+    decoding_takes_no_more_than_a_multiple_of_the_body();
+    patching_takes_no_more_than_a_multiple_of_the_patch();
+}
+
+fn decoding_takes_no_more_than_a_multiple_of_the_body() {
+    let anything = anything();
+    let configmap = r#"{"kind":"ConfigMap","apiVersion":"v1","data":{"#;
+    let pod = r#"{"kind":"Pod","apiVersion":"v1","spec":{"containers":["#;
+    for size in [100 * 1024, MIB, 3 * MIB] {
+        let bodies = [
+            ("zeros", filled("[", "0,", "]", size)),
+            ("numbers", filled("[", "1.5e300,", "]", size)),
+            ("one long number", filled("[1", "1", "]", size)),
+            ("short texts", filled("[", "\"\",", "]", size)),
+            ("empty objects", filled("[", "{},", "]", size)),
+            ("objects of one", filled("[", "{\"a\":0},", "]", size)),
+            ("objects of one of one", filled("[", "{\"a\":{\"b\":0}},", "]", size)),
+            ("lists of one", filled("[", "[0],", "]", size)),
+            ("nested lists", nested("[", "]", size)),
+            ("nested objects", nested("{\"\":", "}", size).iter().copied().collect()),
+            ("the same key", filled("{", "\"a\":{},", "}", size)),
+            ("escapes", filled("[\"", "\\u0000", "\"]", size)),
+        ];
+        for (what, body) in &bodies {
+            check(what, size, 20, || drop(json::decode_any_body(body)));
+            check(what, size, 20, || drop(json::decode_body(body, anything.root())));
+            check(&format!("{what} as YAML"), size, 20, || drop(yaml::to_json(body)));
+        }
+        let bodies = [
+            ("data", "ConfigMap", filled(configmap, "\"a\":\"\",", "}}", size)),
+            ("empty containers", "Pod", filled(pod, "{},", "]}}", size)),
+            ("small containers", "Pod", filled(pod, "{\"tty\":true},", "]}}", size)),
+            ("ports", "Pod", filled(&format!("{pod}{{\"ports\":["), "{\"hostPort\":1},", "]}]}}", size)),
+            ("unknown fields", "Pod", filled("{", "\"a\":0,", "}", size)),
+        ];
+        for (what, kind, body) in &bodies {
+            check(what, size, 20, || drop(json::decode_body(body, builtin(kind))));
+        }
+        let aliases = [
+            ("a long scalar", filled(&format!("a: &a {}\nb: [", "x".repeat(size / 2)), "*a,", "]", size)),
+            ("a small map", filled("a: &a {b: c}\nb: [", "*a,", "]", size)),
+            ("a small list", filled("a: &a [1]\nb: [", "*a,", "]", size)),
+            ("merges", filled("a: &a {b: c}\nb:\n", "- <<: *a\n", "", size)),
+            (
+                "aliases of aliases",
+                format!(
+                    "a: &a {}\nb: &b [{}*a]\nc: &c [{}*b]\nd: [{}*c]\n",
+                    "x".repeat(size / 2),
+                    "*a,".repeat(90),
+                    "*b,".repeat(90),
+                    "*c,".repeat(90)
+                )
+                .into_bytes(),
+            ),
+            ("items of a block", filled("", "- a\n", "", size)),
+            ("nothing", filled("", "-\n", "", size)),
+        ];
+        for (what, body) in &aliases {
+            check(what, size, 20, || drop(yaml::to_json(body)));
+        }
+        // containers: each has one port, of one number.
+        let port = field(6, &[0x18, 1]);
+        let container = field(2, &port);
+        for (what, unit) in [("empty messages", field(2, b"")), ("ports", container)] {
+            let spec = unit.repeat(size / unit.len());
+            let body = protobuf::seal("v1", "Pod", &field(2, &spec));
+            check(what, body.len(), 20, || drop(protobuf::decode_body(&body, builtin("Pod"))));
+        }
+    }
+}
+
+fn patching_takes_no_more_than_a_multiple_of_the_patch() {
+    let anything = anything();
+    let size = MIB;
+    let document = || serde_json::json!({"a": {"b": [1, 2, 3]}});
+    let copies = filled("[", r#"{"op":"copy","from":"/a","path":"/a/b/-"},"#, "]", size);
+    let adds = filled("[", r#"{"op":"add","path":"/a/b/-","value":{"c":1}},"#, "]", size);
+    for (what, body) in [("copies", copies), ("adds", adds)] {
+        check(what, size, 40, || {
+            let Ok(patch) = json::decode_body(&body, anything.root()) else { return };
+            drop(json_patch::apply(document(), &patch.value, FieldValidation::Ignore));
+        });
+    }
+    let merge = filled("{\"a\":[", "{\"b\":0},", "]}", size);
+    check("a merge patch", size, 40, || {
+        let Ok(patch) = json::decode_body(&merge, anything.root()) else { return };
+        drop(merge_patch::apply(document(), patch.value, FieldValidation::Ignore));
+    });
+    let strategic = filled("{\"spec\":{\"containers\":[", "{\"name\":\"\"},", "]}}", size);
+    check("a strategic merge patch", size, 40, || {
+        let Ok(patch) = json::decode_body(&strategic, anything.root()) else { return };
+        drop(strategic::apply(document(), patch.value, builtin("Pod")));
+    });
+}
