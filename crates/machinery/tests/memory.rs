@@ -69,7 +69,7 @@ fn nested(open: &str, close: &str, size: usize) -> Vec<u8> {
 }
 
 fn builtin(kind: &str) -> SchemaRef<'static> {
-    Schema::builtin().by_kind("", "v1", kind).unwrap()
+    Schema::builtin().by_kind("", "v1", kind).expect("a kind that there is")
 }
 
 fn anything() -> Schema {
@@ -120,7 +120,7 @@ fn decoding_takes_no_more_than_a_multiple_of_the_body() {
             ("objects of one of one", filled("[", "{\"a\":{\"b\":0}},", "]", size)),
             ("lists of one", filled("[", "[0],", "]", size)),
             ("nested lists", nested("[", "]", size)),
-            ("nested objects", nested("{\"\":", "}", size).iter().copied().collect()),
+            ("nested objects", nested("{\"\":", "}", size)),
             ("the same key", filled("{", "\"a\":{},", "}", size)),
             ("escapes", filled("[\"", "\\u0000", "\"]", size)),
         ];

@@ -12,8 +12,8 @@ pub(super) const OBJECT: usize = 640;
 pub(super) const MEMBER: usize = 112;
 /// A list with its first items.
 pub(super) const LIST: usize = 144;
-/// An item of a list.
-pub(super) const ITEM: usize = 40;
+/// An item of a list, which takes twice its size while the list grows.
+pub(super) const ITEM: usize = 64;
 /// A text, beside its bytes.
 pub(super) const TEXT: usize = 16;
 /// A node of YAML that is not a value yet.

@@ -149,7 +149,7 @@ impl Shared {
         self.handover.order(Order::Apply { until, reply });
         #[expect(
             clippy::disallowed_methods,
-            reason = "called by blocking reads, which are on threads for that"
+            reason = "the thread of the committer waits, and threads for what blocks"
         )]
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
