@@ -19,6 +19,7 @@ use pintle_apiserver::{
 use pintle_cacher::{Freshness, WatchItem, WatchOptions, WatchScope, WatchStart};
 use pintle_machinery::{GroupVersion, Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry, WriteOptions};
+use pintle_supervisor::Supervisor;
 use serde_json::json;
 use std::{
     collections::{BTreeMap, HashSet},
@@ -106,17 +107,25 @@ impl AutoRegistration {
     }
 
     /// Starts the controller, which ends when `stopping` turns true.
-    pub fn start(self: Arc<Self>, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
-        let mut stopping = stopping.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stopped(&mut stopping) => {}
-                () = self.run() => {}
+    pub fn start(
+        self: Arc<Self>,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) -> JoinHandle<()> {
+        let stopping = stopping.clone();
+        supervisor.spawn_restarting("poststarthook/kube-apiserver-autoregistration", move || {
+            let (registration, mut stopping) = (self.clone(), stopping.clone());
+            async move {
+                tokio::select! {
+                    () = stopped(&mut stopping) => {}
+                    () = registration.run() => {}
+                }
             }
         })
     }
 
     async fn run(&self) {
+        self.queue.recover();
         // Or API services would be deleted whose definitions are only not known yet.
         self.custom.wait_synced().await;
         self.note_start().await;

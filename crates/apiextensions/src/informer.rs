@@ -73,7 +73,7 @@ pub(crate) struct Informer {
 
 impl Informer {
     /// Runs until the server stops.
-    pub(crate) async fn run(self, stopping: watch::Receiver<bool>) {
+    pub(crate) async fn run(self: Arc<Self>, stopping: watch::Receiver<bool>) {
         let take = |batch: Batch<'_>| {
             if batch.tell(|heard| self.take(&heard)).is_some() {
                 self.synced.send_if_modified(|synced| !std::mem::replace(synced, true));

@@ -12,10 +12,15 @@ use crate::{
 use pintle_apiserver::registry::{StorageFactory, Stores};
 use pintle_machinery::Status;
 use pintle_openapi::CustomDefinitions;
+use pintle_supervisor::Supervisor;
 use pintle_webhook::ClusterIpResolver;
 use prometheus::core::Collector;
 use std::sync::Arc;
-use tokio::{runtime::Handle as Runtime, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
+
+/// The parts by the names of their health checks.
+const INFORMER: &str = "poststarthook/start-apiextensions-informers";
+const CONTROLLERS: &str = "poststarthook/start-apiextensions-controllers";
 
 /// A running server: what serves custom resources, and its controllers.
 pub struct ApiExtensions {
@@ -35,7 +40,7 @@ impl ApiExtensions {
     pub fn start(
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
-        runtime: &Runtime,
+        supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Result<ApiExtensions, Status> {
         let definitions = Arc::new(Definitions::default());
@@ -50,17 +55,18 @@ impl ApiExtensions {
             let tasks = Vec::new();
             return Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics });
         };
-        let serving = Serving::new(stores.clone(), storage.clone(), runtime.clone(), webhooks);
+        let serving = Serving::new(stores.clone(), storage.clone(), supervisor.clone(), webhooks);
         // First come those who serve, so that what a controller says is true when it says so.
         let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
         let mut tasks = Vec::new();
-        run(Naming::new(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
-        run(Establishing(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
-        run(NonStructural(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
-        run(ApiApproval(context.clone()), &mut handlers, &mut tasks, runtime, stopping);
-        run(Finalizer(context), &mut handlers, &mut tasks, runtime, stopping);
-        let informer = Informer { store, definitions: definitions.clone(), handlers, synced };
-        tasks.push(runtime.spawn(informer.run(stopping.clone())));
+        run(Naming::new(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
+        run(Establishing(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
+        run(NonStructural(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
+        run(ApiApproval(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
+        run(Finalizer(context), &mut handlers, &mut tasks, supervisor, stopping);
+        let informer = Arc::new(Informer { store, definitions: definitions.clone(), handlers, synced });
+        let stopping = stopping.clone();
+        tasks.push(supervisor.spawn_restarting(INFORMER, move || informer.clone().run(stopping.clone())));
         Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics })
     }
 
@@ -100,10 +106,11 @@ fn run<C: Controller + 'static>(
     controller: C,
     handlers: &mut Vec<Arc<dyn Handler>>,
     tasks: &mut Vec<JoinHandle<()>>,
-    runtime: &Runtime,
+    supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) {
     let worker = Worker::new(controller);
     handlers.push(worker.clone());
-    tasks.push(runtime.spawn(worker.run(stopping.clone())));
+    let stopping = stopping.clone();
+    tasks.push(supervisor.spawn_restarting(CONTROLLERS, move || worker.clone().run(stopping.clone())));
 }

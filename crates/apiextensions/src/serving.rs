@@ -9,14 +9,14 @@ use crate::{
 use parking_lot::Mutex;
 use pintle_apiserver::registry::{CustomResource, StorageFactory, Stores};
 use pintle_machinery::GroupResource;
+use pintle_supervisor::Supervisor;
 use std::{collections::HashMap, sync::Arc};
-use tokio::runtime::Handle as Runtime;
 
 /// The part of the server that keeps the served resources as the definitions say.
 pub(crate) struct Serving {
     pub(crate) stores: Arc<Stores>,
     pub(crate) storage: Arc<StorageFactory>,
-    pub(crate) runtime: Runtime,
+    pub(crate) supervisor: Supervisor,
     webhooks: Webhooks,
     served: Mutex<HashMap<String, Served>>,
 }
@@ -44,10 +44,10 @@ impl Serving {
     pub(crate) fn new(
         stores: Arc<Stores>,
         storage: Arc<StorageFactory>,
-        runtime: Runtime,
+        supervisor: Supervisor,
         webhooks: Webhooks,
     ) -> Serving {
-        Serving { stores, storage, runtime, webhooks, served: Mutex::default() }
+        Serving { stores, storage, supervisor, webhooks, served: Mutex::default() }
     }
 
     fn serve(&self, definition: &Arc<Definition>) {
@@ -67,7 +67,7 @@ impl Serving {
             |resource| is_served(&resource.resource.version),
             declared.terminating,
             &self.storage,
-            &self.runtime,
+            &self.supervisor,
         );
         let custom = match custom {
             Ok(custom) => custom,

@@ -7,6 +7,7 @@ use crate::{
 };
 use http::HeaderValue;
 use parking_lot::RwLock;
+use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 
 /// One thing that has to be in order.
@@ -23,16 +24,17 @@ pub enum CheckScope {
     ReadyOnly,
 }
 
-/// All checks of a server.
-#[derive(Default)]
+/// All checks of a server, and its parts, which fail them when they are dead.
 pub struct Health {
     checks: RwLock<Vec<(String, CheckScope, Check)>>,
+    supervisor: Supervisor,
 }
 
 impl Health {
-    /// Checks with the two that every server has.
-    pub fn new() -> Health {
-        let health = Health::default();
+    /// Checks with the two that every server has. A part of `supervisor` that is dead fails the check of its name; without
+    /// one it is shown as a check that fails.
+    pub fn new(supervisor: Supervisor) -> Health {
+        let health = Health { checks: RwLock::default(), supervisor };
         health.add("ping", CheckScope::Always, Arc::new(|| Ok(())));
         health.add("log", CheckScope::Always, Arc::new(|| Ok(())));
         health
@@ -57,6 +59,16 @@ impl Health {
         paths
     }
 
+    fn all_checks(&self) -> Vec<(String, CheckScope, Check)> {
+        let mut checks = self.checks.read().clone();
+        for part in self.supervisor.dead() {
+            checks.retain(|(name, ..)| **name != *part);
+            let check = || Err("it has panicked".to_owned());
+            checks.push((part.to_string(), CheckScope::Always, Arc::new(check)));
+        }
+        checks
+    }
+
     /// Answers a health path; `None` when it is none.
     pub fn serve(&self, path: &str, query: &Query) -> Option<Response> {
         let path = path.trim_start_matches('/');
@@ -64,7 +76,7 @@ impl Health {
         if !matches!(root, "healthz" | "livez" | "readyz") {
             return None;
         }
-        let checks = self.checks.read();
+        let checks = self.all_checks();
         let mut checks: Vec<_> = checks.iter().filter(|(_, scope, _)| asks(root, *scope)).collect();
         if !one.is_empty() {
             checks.retain(|(name, _, _)| name == one);
@@ -115,4 +127,28 @@ fn ok_text(body: String) -> Response {
     let mut response = text(200, body);
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dead_part_fails_the_check_of_its_name_and_one_without_a_check_all_the_same() {
+        let supervisor = Supervisor::current();
+        let health = Health::new(supervisor.clone());
+        health.add("poststarthook/roles", CheckScope::Always, Arc::new(|| Ok(())));
+        let status =
+            |path: &str| health.serve(path, &Query::parse("")).map(|response| response.status().as_u16());
+        assert_eq!(status("/livez"), Some(200));
+        for part in ["poststarthook/roles", "watch-cache/pods"] {
+            supervisor.spawn(part, async { panic!("as asked") }).await.unwrap();
+        }
+        for root in ["healthz", "livez", "readyz"] {
+            assert_eq!(status(&format!("/{root}")), Some(500), "{root}");
+        }
+        assert_eq!(status("/livez/poststarthook/roles"), Some(500));
+        assert_eq!(status("/livez/watch-cache/pods"), Some(500));
+        assert_eq!(status("/livez/ping"), Some(200));
+    }
 }

@@ -40,6 +40,14 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
+    /// Takes back the names that workers had who are no more: they come again. Call it when no worker is at work.
+    pub fn recover(&self) {
+        let active: Vec<String> = self.state.lock().active.iter().cloned().collect();
+        for name in active {
+            self.failed(&name);
+        }
+    }
+
     /// The next name whose turn it is. Who gets it says [`WorkQueue::succeeded`] or [`WorkQueue::failed`] afterwards.
     pub async fn next(&self) -> String {
         loop {
@@ -146,5 +154,16 @@ mod tests {
         }
         queue.succeeded("a");
         assert_eq!(queue.state.lock().failures.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_dead_worker_had_comes_again() {
+        let queue = WorkQueue::default();
+        queue.add("a".to_owned());
+        assert_eq!(queue.next().await, "a");
+        queue.add("a".to_owned());
+        assert_eq!(now(&queue).await, None, "somebody works on it");
+        queue.recover();
+        assert_eq!(queue.next().await, "a");
     }
 }

@@ -9,10 +9,7 @@ use pintle_cacher::{
 };
 use pintle_storage::{Key, MemoryStorage, Revision, Storage};
 use std::{hint::black_box, sync::Arc};
-use tokio::{
-    runtime::{Builder, Handle},
-    sync::mpsc,
-};
+use tokio::{runtime::Builder, sync::mpsc};
 
 const PREFIX: &str = "/registry/pods/";
 
@@ -91,7 +88,7 @@ fn fan_out(criterion: &mut Criterion) {
                 triggers: vec![TriggerField { name: "spec.nodeName".into(), index: 0 }],
                 ..CacherConfig::new("pods", PREFIX, Arc::new(Decoder))
             };
-            let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+            let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
             cacher.wait_ready().await.expect("a list");
             for watcher in 0..watchers {
                 let node = nodes.map(|nodes| format!("node-{}", watcher % nodes));

@@ -7,7 +7,7 @@ use pintle_cacher::{
 };
 use pintle_storage::{Key, MemoryStorage, Revision, Storage};
 use std::{hint::black_box, sync::Arc};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 
 const PREFIX: &str = "/registry/pods/";
 
@@ -41,7 +41,7 @@ fn cacher(runtime: &Runtime, objects: usize) -> (Arc<MemoryStorage>, Arc<Cacher>
             storage.create(&key, value.clone(), None).await.expect("a write");
         }
         let config = CacherConfig::new("pods", PREFIX, Arc::new(Decoder));
-        let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+        let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
         cacher.wait_ready().await.expect("a list");
         cacher
     });

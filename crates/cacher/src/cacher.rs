@@ -10,11 +10,12 @@ use crate::{
     watcher_index::{Bucket, Requirement},
 };
 use pintle_storage::{Revision, Storage};
+use pintle_supervisor::Supervisor;
 use std::{
     fmt,
     sync::{Arc, atomic::Ordering},
 };
-use tokio::{runtime::Handle, task::AbortHandle, time::Instant};
+use tokio::{task::AbortHandle, time::Instant};
 
 /// The watch cache of one resource over a store. See the crate's head for how it works.
 ///
@@ -25,13 +26,14 @@ pub struct Cacher {
 }
 
 impl Cacher {
-    /// Starts to list and watch on the runtime. Returns at once; see [`Cacher::wait_ready`].
-    pub fn start(storage: Arc<dyn Storage>, config: CacherConfig, runtime: &Handle) -> Arc<Cacher> {
+    /// Starts to list and watch. Returns at once; see [`Cacher::wait_ready`].
+    pub fn start(storage: Arc<dyn Storage>, config: CacherConfig, supervisor: &Supervisor) -> Arc<Cacher> {
         let shared = Arc::new(Shared::new(storage, config, Instant::now()));
-        let tasks = [
-            runtime.spawn(reflector::run(shared.clone())).abort_handle(),
-            runtime.spawn(ticker::run(shared.clone())).abort_handle(),
-        ];
+        let part: Arc<str> = format!("watch-cache/{}", shared.config.resource).into();
+        let (reflected, ticked) = (shared.clone(), shared.clone());
+        let reflector = supervisor.spawn_restarting(part.clone(), move || reflector::run(reflected.clone()));
+        let ticker = supervisor.spawn_restarting(part, move || ticker::run(ticked.clone()));
+        let tasks = [reflector.abort_handle(), ticker.abort_handle()];
         Arc::new(Cacher { shared, tasks })
     }
 

@@ -30,10 +30,10 @@ use std::{
 /// So many events are decoded and published at once; other tasks run in between.
 const CHUNK: usize = 256;
 
-/// Runs until the store is closed. However it ends, what nobody follows any more must not be read as if it were
-/// followed: the cacher stops.
+/// Runs until the store is closed. What nobody follows any more must not be read as if it were followed: when it ends, the
+/// cacher stops; when it panics, the cacher is empty until it is run again.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let _stop = StopAtEnd(&shared);
+    let _empty = EmptyAtEnd(&shared);
     let mut backoff = Backoff::default();
     loop {
         match shared.list_from_storage(None).await {
@@ -56,11 +56,14 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
 }
 
-struct StopAtEnd<'a>(&'a Shared);
+struct EmptyAtEnd<'a>(&'a Shared);
 
-impl Drop for StopAtEnd<'_> {
+impl Drop for EmptyAtEnd<'_> {
     fn drop(&mut self) {
-        self.0.stop();
+        match std::thread::panicking() {
+            true => self.0.begin_anew(),
+            false => self.0.stop(),
+        }
     }
 }
 

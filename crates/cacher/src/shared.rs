@@ -56,7 +56,7 @@ pub(crate) struct Progress {
     pub(crate) phase: Phase,
 }
 
-/// Pending until the first list, then Ready until Stopped.
+/// Pending until the first list, and again after a panic until the next one; then Ready until Stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Pending,
@@ -212,16 +212,31 @@ impl Shared {
 
     /// Ends every watch after what happened so far, and every wait.
     pub(crate) fn stop(&self) {
+        self.empty(Phase::Stopped);
+    }
+
+    /// Ends every watch and forgets everything, as nobody follows the store for now. Reads wait for the next list.
+    pub(crate) fn begin_anew(&self) {
+        self.set_queued(None);
+        self.empty(Phase::Pending);
+    }
+
+    fn empty(&self, phase: Phase) {
         let wakers = {
             let mut state = self.state.lock();
+            if state.stopped {
+                return;
+            }
+            let watches_ended = state.watches_ended;
             let wakers = self.finish_watchers(&mut state);
-            state.stopped = true;
+            state.stopped = phase == Phase::Stopped;
+            state.watches_ended = watches_ended || state.stopped;
             state.snapshot = Snapshot::default();
             state.log.reset(Revision(0));
             self.snapshot.store(None);
             wakers
         };
-        self.progress.send_modify(|progress| progress.phase = Phase::Stopped);
+        self.progress.send_replace(Progress { revision: Revision(0), phase });
         self.wake_watchers(wakers);
     }
 

@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use tokio::{runtime::Handle, sync::watch};
+use tokio::sync::watch;
 
 /// Decodes `node=a;l:app=web`: the one selectable field and labels. `!` does not decode.
 pub(crate) struct TestDecoder;
@@ -95,6 +95,8 @@ pub(crate) struct Controls {
     pub(crate) no_lists: bool,
     /// New watches fail.
     pub(crate) no_watches: bool,
+    /// Open watches panic.
+    pub(crate) panics: bool,
     /// Grows to end the open watches.
     pub(crate) breaks: u32,
 }
@@ -232,7 +234,8 @@ impl WatchReceiver for TestStream {
             let TestStream { inner, controls, breaks } = self;
             let breaks = *breaks;
             loop {
-                let Controls { held, breaks: now, .. } = *controls.borrow_and_update();
+                let Controls { held, panics, breaks: now, .. } = *controls.borrow_and_update();
+                assert!(!panics, "as asked");
                 if now != breaks {
                     return None;
                 }
@@ -253,7 +256,7 @@ impl WatchReceiver for TestStream {
 
 /// A ready cacher over `storage`.
 pub(crate) async fn start(storage: &Arc<TestStorage>, config: CacherConfig) -> Arc<Cacher> {
-    let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+    let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
     cacher.wait_ready().await.unwrap();
     cacher
 }

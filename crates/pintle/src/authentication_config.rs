@@ -9,6 +9,7 @@ use pintle_authentication::{
     oidc::{Algorithm, Issuers},
 };
 use pintle_machinery::{FieldPath, error_list::FieldError};
+use pintle_supervisor::Supervisor;
 use std::{path::PathBuf, sync::Arc};
 use tokio::{
     sync::{mpsc, watch},
@@ -100,7 +101,11 @@ impl AuthenticationConfig {
     }
 
     /// Lets a changed file count: what looks at it, and what puts it in force when its issuers are there.
-    pub(crate) fn follow(self, stopping: &watch::Receiver<bool>) -> Option<(DynamicFiles, JoinHandle<()>)> {
+    pub(crate) fn follow(
+        self,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) -> Option<(DynamicFiles, JoinHandle<()>)> {
         let (file, issuers) = (self.file?, self.issuers?);
         let (found, candidates) = mpsc::unbounded_channel();
         let ConfigFile { path, content, anonymous, own_issuers, metrics } = file;
@@ -115,7 +120,7 @@ impl AuthenticationConfig {
         };
         let files = DynamicFiles::new("authentication-config", vec![path], vec![content], Box::new(apply));
         let mut stopping = stopping.clone();
-        let task = tokio::spawn(async move {
+        let task = supervisor.spawn("authentication-config", async move {
             tokio::select! {
                 () = put_in_force(&issuers, &metrics, candidates) => {}
                 () = stopped(&mut stopping) => {}

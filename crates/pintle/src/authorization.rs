@@ -11,7 +11,7 @@ use pintle_cacher::Cacher;
 use pintle_machinery::GroupResource;
 use pintle_rbac::{GROUP_NAME, Rbac, Sources};
 use std::sync::Arc;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 /// What decides, as options say, and what it decides by.
 pub(crate) struct Authorization {
@@ -58,8 +58,8 @@ impl Authorization {
             role_bindings: cacher(GROUP_NAME, "rolebindings"),
             cluster_role_bindings: cacher(GROUP_NAME, "clusterrolebindings"),
         };
-        let runtime = Handle::current();
-        let mut tasks = self.rbac.follow(sources, &runtime, stopping);
+        let supervisor = &chain.supervisor;
+        let mut tasks = self.rbac.follow(sources, supervisor, stopping);
         if self.configured.has(AuthorizerType::Node) {
             let sources = NodeSources {
                 pods: cacher("", "pods"),
@@ -67,13 +67,16 @@ impl Authorization {
                 volume_attachments: cacher("storage.k8s.io", "volumeattachments"),
                 resource_slices: cacher("resource.k8s.io", "resourceslices"),
             };
-            tasks.extend(self.node.follow(sources, &runtime, stopping));
+            tasks.extend(self.node.follow(sources, supervisor, stopping));
         }
-        let (configured, mut stopping) = (self.configured.clone(), stopping.clone());
-        tasks.push(runtime.spawn(async move {
-            tokio::select! {
-                () = configured.run() => {}
-                () = stopped(&mut stopping) => {}
+        let (configured, stopping) = (self.configured.clone(), stopping.clone());
+        tasks.push(supervisor.spawn_restarting("authorization-config", move || {
+            let (configured, mut stopping) = (configured.clone(), stopping.clone());
+            async move {
+                tokio::select! {
+                    () = configured.run() => {}
+                    () = stopped(&mut stopping) => {}
+                }
             }
         }));
         Ok(tasks)

@@ -29,7 +29,7 @@ pub(crate) async fn start(
     pintle_controlplane::bootstrap(&*stores, &config).await.map_err(RunError::Bootstrap)?;
     chain.bootstrapped.store(true, Ordering::Relaxed);
     let mut stopping = stopping.clone();
-    Ok(tokio::spawn(async move {
+    Ok(chain.supervisor.spawn("poststarthook/bootstrap-controller", async move {
         pintle_controlplane::run(&*stores, &config, stopped(&mut stopping)).await;
     }))
 }

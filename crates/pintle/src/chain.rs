@@ -24,6 +24,7 @@ use pintle_apiserver::{
     server::{Front, GenericApiServer, PlainEndpoints},
 };
 use pintle_openapi::OpenApi;
+use pintle_supervisor::Supervisor;
 use serde_json::{Value, json};
 use std::{
     net::SocketAddr,
@@ -32,7 +33,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tokio::runtime::Handle;
 
 /// The servers of the chain, and what the process needs of them.
 pub(crate) struct Chain {
@@ -41,6 +41,7 @@ pub(crate) struct Chain {
     pub(crate) all_stores: Vec<Arc<Stores>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
+    pub(crate) supervisor: Supervisor,
     /// Whether the objects of a fresh server are there.
     pub(crate) bootstrapped: Arc<AtomicBool>,
     pub(crate) network: Arc<ServiceNetwork>,
@@ -62,9 +63,9 @@ pub(crate) fn build(
     storage: &Arc<StorageFactory>,
     authorization: &Authorization,
     tokens: &Tokens,
+    supervisor: &Supervisor,
     shutdown: &tokio::sync::watch::Receiver<bool>,
 ) -> Result<Chain, RunError> {
-    let runtime = Handle::current();
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let noted = metrics.set_build_info(&version());
     noted.map_err(|error| RunError::Assemble(error.to_string()))?;
@@ -72,7 +73,7 @@ pub(crate) fn build(
     let start = |declared, stored_only: Vec<_>| {
         let Enabled { served, mut internal } = enablement::enabled(declared, &resource_config);
         internal.extend(stored_only);
-        Stores::start(served, internal, storage, &runtime).map_err(RunError::Assemble)
+        Stores::start(served, internal, storage, supervisor).map_err(RunError::Assemble)
     };
     let config = pintle_api::Config {
         service_network: network.clone(),
@@ -89,8 +90,8 @@ pub(crate) fn build(
     // Who admits a custom resource looks at namespaces.
     let beside = Some(kube.clone());
     let extensions =
-        Stores::start_beside(beside, served, internal, storage, &runtime).map_err(RunError::Assemble)?;
-    let api_extensions = ApiExtensions::start(&extensions, storage, &runtime, shutdown)
+        Stores::start_beside(beside, served, internal, storage, supervisor).map_err(RunError::Assemble)?;
+    let api_extensions = ApiExtensions::start(&extensions, storage, supervisor, shutdown)
         .map_err(|status| RunError::Assemble(status.message))?;
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
@@ -112,7 +113,7 @@ pub(crate) fn build(
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
     let address = SocketAddr::new(options.advertised(), port).to_string();
     let open_id = tokens.open_id(options, &address).map(OpenIdEndpoints);
-    let health = Arc::new(Health::new());
+    let health = Arc::new(Health::new(supervisor.clone()));
     let ready = all_stores.clone();
     health.add(
         "informer-sync",
@@ -156,7 +157,8 @@ pub(crate) fn build(
     let open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
-    let flow_control = flow_control::build(options, &all_stores, &kube, &metrics, &health, shutdown)?;
+    let flow_control =
+        flow_control::build(options, &all_stores, &kube, &metrics, &health, supervisor, shutdown)?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
     documents.extend(flow_control.as_ref().map(FlowControlParts::endpoints));
     if let Some(open_id) = open_id {
@@ -182,6 +184,7 @@ pub(crate) fn build(
     let registered = metrics.register(api_extensions.metrics());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     Ok(Chain {
+        supervisor: supervisor.clone(),
         server,
         stores: kube,
         all_stores,

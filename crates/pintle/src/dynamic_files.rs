@@ -3,6 +3,7 @@
 //! They are looked at once a second, and read once a minute even when they look the same. A file that is replaced by another
 //! one, as Kubernetes does with mounted secrets, is another one too.
 
+use pintle_supervisor::Supervisor;
 use std::{
     fs, io,
     os::unix::fs::MetadataExt,
@@ -101,13 +102,14 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// Looks at files until the server stops.
 pub(crate) fn watch(
     mut files: Vec<DynamicFiles>,
+    supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Option<JoinHandle<()>> {
     if files.is_empty() {
         return None;
     }
     let mut stopping = stopping.clone();
-    Some(tokio::spawn(async move {
+    Some(supervisor.spawn("dynamic-files", async move {
         let looks = async {
             let mut ticks = tokio::time::interval(LOOK_INTERVAL);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,6 +5,7 @@ use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, servi
 use pintle_encryption::{Encryption, EncryptionMetrics, EncryptionOptions, identity};
 use pintle_machinery::GroupResource;
 use pintle_storage::ValueTransformer;
+use pintle_supervisor::Supervisor;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
@@ -90,13 +91,20 @@ impl EncryptionAtRest {
     }
 
     /// Puts changes of the configuration in force until the server stops.
-    pub(crate) fn watch_config(&self, stopping: &watch::Receiver<bool>) -> Option<JoinHandle<()>> {
+    pub(crate) fn watch_config(
+        &self,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) -> Option<JoinHandle<()>> {
         let encryption = self.encryption.clone()?;
-        let mut stopping = stopping.clone();
-        Some(tokio::spawn(async move {
-            tokio::select! {
-                () = encryption.run() => {}
-                () = stopped(&mut stopping) => {}
+        let stopping = stopping.clone();
+        Some(supervisor.spawn_restarting("encryption-config", move || {
+            let (encryption, mut stopping) = (encryption.clone(), stopping.clone());
+            async move {
+                tokio::select! {
+                    () = encryption.run() => {}
+                    () = stopped(&mut stopping) => {}
+                }
             }
         }))
     }

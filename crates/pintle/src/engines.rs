@@ -9,6 +9,7 @@ use crate::{
 };
 use pintle_apiserver::{health::CheckScope, metrics::StorageSizes, registry::Engine, serving::stopped};
 use pintle_storage::{CompactionRound, Storage, StorageError};
+use pintle_supervisor::Supervisor;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::watch,
@@ -61,7 +62,8 @@ impl Engines {
             ];
             for (name, scope, patience) in checks {
                 let (failure, failed) = watch::channel(None::<String>);
-                tokio::spawn(watch_health(engine.storage.clone(), patience, failure, stopping.clone()));
+                let watched = watch_health(engine.storage.clone(), patience, failure, stopping.clone());
+                chain.supervisor.spawn(name.as_str(), watched);
                 let check = move || match &*failed.borrow() {
                     None => Ok(()),
                     Some(why) => Err(why.clone()),
@@ -75,7 +77,8 @@ impl Engines {
             };
             if !interval.is_zero() {
                 let sizes = chain.storage_sizes.clone();
-                tokio::spawn(watch_size(at, engine.storage.clone(), sizes, interval, stopping.clone()));
+                let watched = watch_size(at, engine.storage.clone(), sizes, interval, stopping.clone());
+                chain.supervisor.spawn("storage-size", watched);
             }
         }
     }
@@ -84,13 +87,18 @@ impl Engines {
     pub(crate) fn compact(
         &self,
         interval: Duration,
+        supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
         match interval.is_zero() {
             true => Vec::new(),
             false => self
                 .all()
-                .map(|engine| tokio::spawn(compact(engine.storage.clone(), interval, stopping.clone())))
+                .map(|engine| {
+                    let (storage, stopping) = (engine.storage.clone(), stopping.clone());
+                    let make = move || compact(storage.clone(), interval, stopping.clone());
+                    supervisor.spawn_restarting("storage-compaction", make)
+                })
                 .collect(),
         }
     }

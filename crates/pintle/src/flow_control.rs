@@ -12,8 +12,13 @@ use pintle_apiserver::{
 use pintle_controlplane::FlowControlController;
 use pintle_flowcontrol::{FlowControl, FlowControlConfig, FlowControlMetrics, RealClock};
 use pintle_machinery::GroupResource;
+use pintle_supervisor::Supervisor;
 use std::sync::Arc;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
+
+/// The parts by the names of their health checks.
+const CONSUMER: &str = "poststarthook/priority-and-fairness-config-consumer";
+const FILTER: &str = "poststarthook/priority-and-fairness-filter";
 
 /// Flow control, and what feeds it.
 pub(crate) struct FlowControlParts {
@@ -37,6 +42,7 @@ pub(crate) fn build(
     stores: &Arc<Stores>,
     metrics: &Metrics,
     health: &Health,
+    supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Option<FlowControlParts>, RunError> {
     let limit = options.priority_and_fairness.server_concurrency_limit(options);
@@ -67,7 +73,7 @@ pub(crate) fn build(
     Ok(Some(FlowControlParts {
         flow_control,
         stores: stores.clone(),
-        changes: changes(followed, stopping, &Handle::current()),
+        changes: changes(followed, stopping, supervisor),
         started,
     }))
 }
@@ -81,6 +87,7 @@ impl FlowControlParts {
     /// Makes the objects take effect, and goes on doing so.
     pub(crate) async fn start(
         &self,
+        supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Result<[JoinHandle<()>; 2], RunError> {
         let registry = self.stores.clone();
@@ -91,8 +98,8 @@ impl FlowControlParts {
         let (mut stop_controller, mut stop_adjusting) = (stopping.clone(), stopping.clone());
         let flow_control = self.flow_control.clone();
         Ok([
-            tokio::spawn(async move { controller.run(stopped(&mut stop_controller)).await }),
-            tokio::spawn(async move { flow_control.run(stopped(&mut stop_adjusting)).await }),
+            supervisor.spawn(CONSUMER, async move { controller.run(stopped(&mut stop_controller)).await }),
+            supervisor.spawn(FILTER, async move { flow_control.run(stopped(&mut stop_adjusting)).await }),
         ])
     }
 }

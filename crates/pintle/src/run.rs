@@ -22,6 +22,7 @@ use pintle_audit::{AuditMetrics, Auditor};
 use pintle_auth::TokenFileError;
 use pintle_machinery::Status;
 use pintle_storage::{Storage, StorageError};
+use pintle_supervisor::Supervisor;
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -195,6 +196,7 @@ async fn start_on(
     options: Options,
 ) -> Result<Running, RunError> {
     let stopping = stop.subscribe();
+    let supervisor = Supervisor::current();
     let network = Arc::new(options.service_network().map_err(RunError::Options)?);
     let audit_metrics = AuditMetrics::new().map_err(|error| RunError::Assemble(error.to_string()))?;
     let auditor = options.audit.auditor(&audit_metrics)?;
@@ -210,8 +212,16 @@ async fn start_on(
     let address = listener.local_addr().map_err(listen)?;
     let factory = storage_factory(&options, engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let chain =
-        chain::build(&options, address.port(), network, &factory, &authorization, &tokens, &stopping)?;
+    let chain = chain::build(
+        &options,
+        address.port(),
+        network,
+        &factory,
+        &authorization,
+        &tokens,
+        &supervisor,
+        &stopping,
+    )?;
     let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
@@ -262,20 +272,21 @@ async fn start_on(
     authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     if let Some(parts) = &chain.flow_control {
-        background.extend(parts.start(&stopping).await?);
+        background.extend(parts.start(&supervisor, &stopping).await?);
     }
-    let registration = chain.auto_registration.clone().map(|registration| registration.start(&stopping));
+    let registration =
+        chain.auto_registration.clone().map(|registration| registration.start(&supervisor, &stopping));
     background.extend(registration);
     background.extend(chain.api_extensions.into_tasks());
     background.extend(informers);
-    background.extend(engines.compact(options.etcd_compaction_interval, &stopping));
-    background.extend(encryption.watch_config(&stopping));
+    background.extend(engines.compact(options.etcd_compaction_interval, &supervisor, &stopping));
+    background.extend(encryption.watch_config(&supervisor, &stopping));
     let mut files: Vec<_> = secure_serving.dynamic_files().into_iter().collect();
-    if let Some((config_file, task)) = authentication.config.follow(&stopping) {
+    if let Some((config_file, task)) = authentication.config.follow(&supervisor, &stopping) {
         files.push(config_file);
         background.push(task);
     }
-    background.extend(dynamic_files::watch(files, &stopping));
+    background.extend(dynamic_files::watch(files, &supervisor, &stopping));
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),

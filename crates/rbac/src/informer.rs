@@ -3,9 +3,10 @@
 use crate::{Index, PolicyRule, Rbac, RoleBinding, policy_rule::or_none, rbac::Source};
 use pintle_cacher::{Batch, CachedObject, Cacher, Heard};
 use pintle_storage::Revision;
+use pintle_supervisor::Supervisor;
 use serde::Deserialize;
 use std::sync::Arc;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 /// The caches of roles and bindings; `None` for one that is not served, of which there are then none.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl Rbac {
     pub fn follow(
         self: &Arc<Self>,
         sources: Sources,
-        runtime: &Handle,
+        supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
         let sources = [
@@ -45,8 +46,11 @@ impl Rbac {
             let Some(cacher) = cacher else { continue };
             let (sender, applied) = watch::channel(None);
             followed.push(Source { cacher: Arc::downgrade(&cacher), applied });
-            let informer = Informer { rbac: self.clone(), cacher, kind, of_cluster, applied: sender };
-            tasks.push(runtime.spawn(informer.run(stopping.clone())));
+            let part = format!("informer/{}", cacher.config().resource);
+            let informer =
+                Arc::new(Informer { rbac: self.clone(), cacher, kind, of_cluster, applied: sender });
+            let stopping = stopping.clone();
+            tasks.push(supervisor.spawn_restarting(part, move || informer.clone().run(stopping.clone())));
         }
         if self.sources.set(followed).is_err() {
             tracing::error!("roles and bindings are followed already");
@@ -64,7 +68,7 @@ struct Informer {
 }
 
 impl Informer {
-    async fn run(self, stopping: watch::Receiver<bool>) {
+    async fn run(self: Arc<Self>, stopping: watch::Receiver<bool>) {
         let take = |batch: Batch<'_>| {
             let mut reached = None;
             self.rbac.change(|index| reached = batch.tell(|heard| self.take(index, &heard)));

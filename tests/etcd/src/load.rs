@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    runtime::Handle,
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -109,7 +108,7 @@ impl Load {
         };
         for (engine, storage) in load.storages.iter().enumerate() {
             let config = CacherConfig::new("counters", PREFIX, Arc::new(Decoder));
-            let cacher = Cacher::start(storage.clone(), config, &Handle::current());
+            let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
             cacher.wait_ready().await?;
             for writer in 0..4 {
                 let name = format!("{engine}-{writer}");

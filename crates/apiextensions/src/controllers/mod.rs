@@ -83,6 +83,7 @@ impl<C: Controller> Worker<C> {
 
     /// Runs until the server stops.
     pub(crate) async fn run(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        self.queue.recover();
         let workers = (0..self.controller.workers()).map(|_| self.work());
         tokio::select! {
             () = stopped(&mut stopping) => {}

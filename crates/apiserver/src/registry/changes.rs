@@ -1,27 +1,29 @@
 //! Tells that objects of a resource have changed.
 
 use super::Store;
+use pintle_supervisor::Supervisor;
 use std::sync::Arc;
-use tokio::{
-    runtime::Handle,
-    sync::watch::{self, Receiver},
-};
+use tokio::sync::watch::{self, Receiver};
 
 /// A number that grows whenever an object of one of these stores has changed, until `stopping` turns true. It may grow
 /// without a change, but never stays when there was one: who reads the objects after each growth has seen them all.
-pub fn changes(stores: Vec<Arc<Store>>, stopping: &Receiver<bool>, runtime: &Handle) -> Receiver<u64> {
+pub fn changes(stores: Vec<Arc<Store>>, stopping: &Receiver<bool>, supervisor: &Supervisor) -> Receiver<u64> {
     let (sender, receiver) = watch::channel(0);
     for store in stores {
         let (sender, stopping) = (sender.clone(), stopping.clone());
-        runtime.spawn(async move {
-            let following = store.cacher().follow(stopping, |batch| {
-                let mut changed = false;
-                batch.tell(|_| changed = true);
-                if changed {
-                    sender.send_modify(|changes| *changes += 1);
-                }
-            });
-            following.await;
+        let part = format!("informer/{}", store.resource().group_resource());
+        supervisor.spawn_restarting(part, move || {
+            let (store, sender, stopping) = (store.clone(), sender.clone(), stopping.clone());
+            async move {
+                let following = store.cacher().follow(stopping, |batch| {
+                    let mut changed = false;
+                    batch.tell(|_| changed = true);
+                    if changed {
+                        sender.send_modify(|changes| *changes += 1);
+                    }
+                });
+                following.await;
+            }
         });
     }
     receiver

@@ -4,11 +4,11 @@ use super::{StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
 use imbl::OrdMap;
 use pintle_machinery::{GroupResource, GroupVersionResource};
 use pintle_registry::Resource;
+use pintle_supervisor::Supervisor;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
-use tokio::runtime::Handle;
 
 /// A custom resource that is served: all of its versions, and its store.
 pub struct CustomResource {
@@ -30,14 +30,14 @@ impl CustomResource {
         is_served: impl Fn(&Resource) -> bool,
         terminating: Arc<AtomicBool>,
         storage: &Arc<StorageFactory>,
-        runtime: &Handle,
+        supervisor: &Supervisor,
     ) -> Result<CustomResource, String> {
         let versions: Vec<Arc<Resource>> = versions.into_iter().map(Arc::new).collect();
         let is_stored = |resource: &Resource| resource.group_version_kind() == resource.storage.kind;
         let stored = versions.iter().find(|resource| is_stored(resource)).ok_or("no version is stored")?;
         let config =
             StoreConfig { resource: stored.clone(), versions: versions.clone(), storage: storage.clone() };
-        let store = Store::start(config, runtime)?;
+        let store = Store::start(config, supervisor)?;
         let mut all_versions = Vec::with_capacity(versions.len());
         for (at, resource) in versions.into_iter().enumerate() {
             let schema = TypeSchema::of(&resource).ok_or("a version without a schema")?;

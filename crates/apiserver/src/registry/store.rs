@@ -18,8 +18,8 @@ use pintle_machinery::{
 use pintle_registry::{Resource, StorageEncoding};
 use pintle_schema::default_by_schema;
 use pintle_storage::{Key, ReadError, Revision, Storage};
+use pintle_supervisor::Supervisor;
 use std::sync::Arc;
-use tokio::runtime::Handle;
 
 /// What a store is made of.
 pub struct StoreConfig {
@@ -75,7 +75,7 @@ impl Store {
     ///
     /// # Errors
     /// When the declaration names a type that the schema does not have.
-    pub fn start(config: StoreConfig, runtime: &Handle) -> Result<Arc<Store>, String> {
+    pub fn start(config: StoreConfig, supervisor: &Supervisor) -> Result<Arc<Store>, String> {
         let StoreConfig { resource, versions, storage } = config;
         let schema = TypeSchema::of(&resource).ok_or_else(|| {
             format!("no schema for {} of {}", resource.type_name, resource.resource.resource)
@@ -98,7 +98,7 @@ impl Store {
             .filter(|(_, field)| field.trigger)
             .map(|(index, field)| TriggerField { name: field.name.as_str().into(), index })
             .collect();
-        let cacher = Cacher::start(storage.clone(), cacher, runtime);
+        let cacher = Cacher::start(storage.clone(), cacher, supervisor);
         let kind = resource.group_version_kind();
         let type_meta = match schema.is_custom() {
             true => "{".to_owned(),

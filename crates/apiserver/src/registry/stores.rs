@@ -18,6 +18,7 @@ use pintle_registry::{
     BoxFuture, DefaultStrategy, DeleteOptions, Registry, RequestContext, Resource, Strategy, SubresourceKind,
     WriteOptions,
 };
+use pintle_supervisor::Supervisor;
 use std::{
     collections::HashMap,
     sync::{
@@ -25,7 +26,6 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
-use tokio::runtime::Handle;
 
 /// A resource in one served version.
 pub struct VersionedResource {
@@ -93,9 +93,9 @@ impl Stores {
         resources: Vec<Resource>,
         internal: Vec<Resource>,
         storage: &Arc<StorageFactory>,
-        runtime: &Handle,
+        supervisor: &Supervisor,
     ) -> Result<Arc<Stores>, String> {
-        Stores::start_beside(None, resources, internal, storage, runtime)
+        Stores::start_beside(None, resources, internal, storage, supervisor)
     }
 
     /// The same for a server that is not alone: what it has no store of itself, code inside it finds in `beside`.
@@ -107,7 +107,7 @@ impl Stores {
         resources: Vec<Resource>,
         internal: Vec<Resource>,
         storage: &Arc<StorageFactory>,
-        runtime: &Handle,
+        supervisor: &Supervisor,
     ) -> Result<Arc<Stores>, String> {
         let mut by_location: HashMap<String, Arc<Store>> = HashMap::new();
         let is_stored = Resource::is_stored;
@@ -124,7 +124,7 @@ impl Stores {
                 versions: Vec::new(),
                 storage: storage.clone(),
             };
-            by_location.insert(resource.storage.path.clone(), Store::start(config, runtime)?);
+            by_location.insert(resource.storage.path.clone(), Store::start(config, supervisor)?);
         }
         let mut stores = Stores {
             resources: Vec::new(),

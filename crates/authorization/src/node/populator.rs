@@ -9,6 +9,7 @@ use crate::metrics::NodeMetrics;
 use parking_lot::Mutex;
 use pintle_cacher::{CachedObject, Cacher, FollowedWatch, Heard, Names, WatchItem, Watcher};
 use pintle_storage::Key;
+use pintle_supervisor::Supervisor;
 use std::{
     collections::HashMap,
     future::poll_fn,
@@ -16,7 +17,7 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 /// What the graph is made of. A resource that is not served has no part in it.
 #[derive(Default)]
@@ -54,7 +55,7 @@ impl NodeAuthorizer {
     pub fn follow(
         self: &Arc<Self>,
         sources: NodeSources,
-        runtime: &Handle,
+        supervisor: &Supervisor,
         stopping: &watch::Receiver<bool>,
     ) -> Vec<JoinHandle<()>> {
         let pods = sources.pods.and_then(|pods| {
@@ -76,7 +77,11 @@ impl NodeAuthorizer {
             Arc::new(Populator { cacher, source, graph, metrics, synced, following })
         });
         let populators: Vec<_> = populators.collect();
-        let run = |populator: &Arc<Populator>| runtime.spawn(populator.clone().run(stopping.clone()));
+        let run = |populator: &Arc<Populator>| {
+            let part = format!("node-graph/{}", populator.cacher.config().resource);
+            let (populator, stopping) = (populator.clone(), stopping.clone());
+            supervisor.spawn_restarting(part, move || populator.clone().run(stopping.clone()))
+        };
         let tasks = populators.iter().map(run).collect();
         if self.populators.set(populators).is_err() {
             tracing::error!("the node authorizer follows its sources already");
@@ -367,7 +372,11 @@ mod tests {
     async fn a_pod_that_comes_back_elsewhere_unseen_gives_its_former_node_nothing() {
         let config = CacherConfig::new("pods", "/registry/pods/", Arc::new(NoObjects));
         let populator = Populator {
-            cacher: Cacher::start(Arc::new(MemoryStorage::new()), config, &Handle::current()),
+            cacher: Cacher::start(
+                Arc::new(MemoryStorage::new()),
+                config,
+                &pintle_supervisor::Supervisor::current(),
+            ),
             source: Source::Pods { node_name: 0 },
             graph: Arc::default(),
             metrics: crate::AuthorizationMetrics::new("me").unwrap().node().clone(),

@@ -5,8 +5,9 @@ use crate::{
     testing::{TestStorage, config, contents, ready, start},
 };
 use pintle_storage::{Key, Revision, Storage};
+use pintle_supervisor::Supervisor;
 use std::{sync::atomic::Ordering, time::Duration};
-use tokio::{runtime::Handle, time::Instant};
+use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn a_consistent_read_sees_every_acknowledged_write_at_once() {
@@ -193,7 +194,7 @@ async fn a_cacher_is_ready_once_it_has_listed() {
     let storage = TestStorage::new();
     storage.put("/p/a/x", "").await;
     storage.control(|controls| controls.no_lists = true);
-    let cacher = Cacher::start(storage.clone(), config(), &Handle::current());
+    let cacher = Cacher::start(storage.clone(), config(), &Supervisor::current());
     for freshness in [Freshness::Any, Freshness::Consistent] {
         assert_eq!(cacher.snapshot(freshness).await.unwrap_err(), CacherError::NotReady);
     }
@@ -206,4 +207,27 @@ async fn a_cacher_is_ready_once_it_has_listed() {
     assert!(!cacher.is_ready());
     assert_eq!(cacher.wait_ready().await, Err(CacherError::Stopped));
     assert_eq!(cacher.snapshot(Freshness::Any).await.unwrap_err(), CacherError::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_panics_begins_anew_and_is_dead_until_then() {
+    let storage = TestStorage::new();
+    let supervisor = Supervisor::current();
+    let cacher = Cacher::start(storage.clone(), config(), &supervisor);
+    cacher.wait_ready().await.unwrap();
+    storage.put("/p/a/x", "v=1").await;
+    let mut watcher = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
+    storage.control(|controls| controls.panics = true);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(supervisor.dead().len(), 1);
+    assert!(supervisor.dead()[0].starts_with("watch-cache/"), "{:?}", supervisor.dead());
+    storage.control(|controls| controls.panics = false);
+    let revision = storage.put("/p/a/y", "v=2").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let snapshot = cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!(snapshot.revision(), revision);
+    assert_eq!(contents(&snapshot), ["/p/a/x v=1@2", "/p/a/y v=2@3"]);
+    assert_eq!(ready(&mut watcher).last().map(String::as_str), Some("END"));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert!(supervisor.dead().is_empty());
 }

@@ -15,7 +15,6 @@ use std::{
     },
     time::Duration,
 };
-use tokio::runtime::Handle;
 
 /// Does not read what begins with `locked`, until it is open.
 #[derive(Default)]
@@ -56,7 +55,7 @@ async fn what_becomes_readable_is_there_and_watchers_start_again() {
     for number in 10..30 {
         create(&*engine, &format!("/p/a/{number}"), "locked=1").await;
     }
-    let cacher = Cacher::start(storage.clone(), config(), &Handle::current());
+    let cacher = Cacher::start(storage.clone(), config(), &pintle_supervisor::Supervisor::current());
     cacher.wait_ready().await.unwrap();
     let mut watcher = cacher.watch(WatchOptions::new(WatchStart::Now(Freshness::Any))).await.unwrap();
     let snapshot = async || cacher.snapshot(Freshness::Consistent).await.unwrap();

@@ -9,7 +9,6 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::runtime::Handle;
 
 /// Everything that is stored below a prefix.
 async fn stored(storage: &dyn Storage, prefix: &str) -> Vec<KeyValue> {
@@ -363,7 +362,13 @@ async fn every_resource_lies_where_and_as_kube_apiserver_has_it() {
     ];
     let mut found = Vec::new();
     for resources in declared {
-        let stores = Stores::start(resources, Vec::new(), &factory("/registry"), &Handle::current()).unwrap();
+        let stores = Stores::start(
+            resources,
+            Vec::new(),
+            &factory("/registry"),
+            &pintle_supervisor::Supervisor::current(),
+        )
+        .unwrap();
         for versioned in stores.resources() {
             let Some(store) = &versioned.store else { continue };
             let resource = &versioned.resource;

@@ -1,0 +1,184 @@
+//! Runs a server's background tasks and notices those that panic.
+//!
+//! A task that dies silently leaves a server that looks well and is not: roles that count no longer, a cache that nobody fills.
+//! So each part of a server is spawned here. A part that can begin anew is restarted after a panic; a part that cannot stays
+//! dead. Dead parts are reported by [`Supervisor::dead`], which the server's health checks ask.
+//!
+//! A task that returns, or that is aborted, has ended as it should. Deliberately absent: time limits. A part that hangs is
+//! noticed by the checks of what it does.
+
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use tokio::{runtime::Handle, task::JoinHandle, time::sleep};
+
+/// How long after its first panic a part is restarted; each further panic doubles it.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest time until a part is restarted.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A restarted part that has run for so long is alive again.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Spawns tasks and knows which parts are dead. Clones share both.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    runtime: Handle,
+    /// How many tasks of a part are dead.
+    dead: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
+}
+
+impl Supervisor {
+    /// A supervisor of tasks on this runtime.
+    pub fn new(runtime: Handle) -> Supervisor {
+        Supervisor { runtime, dead: Arc::default() }
+    }
+
+    /// A supervisor of tasks on the runtime of the caller.
+    ///
+    /// # Panics
+    /// When it is called outside of one, as [`Handle::current`] does.
+    pub fn current() -> Supervisor {
+        Supervisor::new(Handle::current())
+    }
+
+    /// Runs a task that cannot be restarted. If it panics, its part stays dead.
+    pub fn spawn(
+        &self,
+        part: impl Into<Arc<str>>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let (part, supervisor) = (part.into(), self.clone());
+        self.runtime.spawn(async move {
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                tracing::error!(part = &*part, why = message(&*panic), "a part of the server died");
+                supervisor.mark(&part, true);
+            }
+        })
+    }
+
+    /// Runs the tasks that `make` makes, one after the other: another one whenever one has panicked. Each must begin from a
+    /// state of its own, since the one before it may have left anything half done.
+    ///
+    /// After a panic the part is dead until the next task has run for ten seconds.
+    pub fn spawn_restarting<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        part: impl Into<Arc<str>>,
+        mut make: impl FnMut() -> F + Send + 'static,
+    ) -> JoinHandle<()> {
+        let (part, supervisor) = (part.into(), self.clone());
+        self.runtime.spawn(async move {
+            let (mut is_dead, mut pause) = (false, FIRST_PAUSE);
+            loop {
+                let mut task = pin!(AssertUnwindSafe(make()).catch_unwind());
+                let ended = tokio::select! {
+                    ended = &mut task => ended,
+                    () = sleep(STEADY), if is_dead => {
+                        supervisor.mark(&part, false);
+                        (is_dead, pause) = (false, FIRST_PAUSE);
+                        task.await
+                    }
+                };
+                let Err(panic) = ended else { break };
+                tracing::error!(
+                    part = &*part,
+                    why = message(&*panic),
+                    "a part of the server died; restarting it"
+                );
+                if !is_dead {
+                    supervisor.mark(&part, true);
+                    is_dead = true;
+                }
+                sleep(pause).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
+            if is_dead {
+                supervisor.mark(&part, false);
+            }
+        })
+    }
+
+    /// Declares a part dead that is no task, such as a thread.
+    pub fn mark_dead(&self, part: impl Into<Arc<str>>) {
+        self.mark(&part.into(), true);
+    }
+
+    /// The parts that are dead, sorted.
+    pub fn dead(&self) -> Vec<Arc<str>> {
+        self.dead.lock().keys().cloned().collect()
+    }
+
+    fn mark(&self, part: &Arc<str>, is_dead: bool) {
+        let mut dead = self.dead.lock();
+        let count = dead.entry(part.clone()).or_default();
+        *count = if is_dead { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            dead.remove(part);
+        }
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::{sync::watch, time::Instant};
+
+    fn names(supervisor: &Supervisor) -> Vec<String> {
+        supervisor.dead().iter().map(|part| part.to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_part_that_panics_stays_dead_and_one_that_ends_is_not() {
+        let supervisor = Supervisor::current();
+        supervisor.spawn("ends", async {}).await.unwrap();
+        let aborted = supervisor.spawn("aborted", std::future::pending());
+        aborted.abort();
+        assert!(aborted.await.unwrap_err().is_cancelled());
+        assert!(names(&supervisor).is_empty());
+        supervisor.spawn("panics", async { panic!("as asked") }).await.unwrap();
+        assert_eq!(names(&supervisor), ["panics"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_can_begin_anew_is_restarted_and_alive_again_after_a_while() {
+        let supervisor = Supervisor::current();
+        let started = Arc::new(AtomicUsize::new(0));
+        let (running, mut is_running) = watch::channel(0);
+        let count = started.clone();
+        let task = supervisor.spawn_restarting("part", move || {
+            let (nth, running) = (count.fetch_add(1, Ordering::Relaxed), running.clone());
+            async move {
+                assert!(nth >= 3, "not yet");
+                running.send_replace(nth);
+                std::future::pending().await
+            }
+        });
+        let begin = Instant::now();
+        is_running.wait_for(|nth| *nth == 3).await.unwrap();
+        assert_eq!(begin.elapsed().as_millis(), 100 + 200 + 400, "each pause is twice the one before it");
+        assert_eq!(names(&supervisor), ["part"], "it has not proved itself yet");
+        sleep(STEADY + Duration::from_millis(1)).await;
+        assert!(names(&supervisor).is_empty());
+        assert_eq!(started.load(Ordering::Relaxed), 4);
+        task.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_of_one_part_count_for_themselves() {
+        let supervisor = Supervisor::current();
+        supervisor.spawn("part", async { panic!("as asked") }).await.unwrap();
+        let mut panicked = false;
+        let make = move || {
+            let panics = !std::mem::replace(&mut panicked, true);
+            async move { assert!(!panics, "as asked") }
+        };
+        supervisor.spawn_restarting("part", make).await.unwrap();
+        assert_eq!(names(&supervisor), ["part"], "the other task is still dead");
+    }
+}
