@@ -54,27 +54,28 @@ impl Store {
     ) -> Result<Deleted, Status> {
         let missing = || Status::not_found(&self.group_resource, context.name);
         let mut current = self.guess(context.namespace, context.name).await?.ok_or_else(missing)?;
+        let mut ending = None;
         loop {
-            match self.try_delete(context, options, validate, &current).await {
+            let found = match self.try_delete(context, options, validate, &current, &mut ending).await {
                 Ok((deleted, written)) if written || current.confirmed => return Ok(deleted),
                 // Nothing was to be done by a guess, which another server may have made wrong.
                 Ok((deleted, _)) => {
-                    let guessed = current.revision;
-                    current =
-                        self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
-                    if current.revision == guessed {
+                    let found = self.read_current(context.namespace, context.name).await?;
+                    if found.as_ref().is_some_and(|found| found.revision == current.revision) {
                         return Ok(deleted);
                     }
+                    found
                 }
-                Err(Failure::Conflict(kv)) => {
-                    current = self.current_of(kv).await?.ok_or_else(missing)?;
-                }
+                Err(Failure::Conflict(kv)) => self.current_of(kv).await?,
                 Err(Failure::Final(status)) if current.confirmed => return Err(status),
-                Err(Failure::Final(_)) => {
-                    current =
-                        self.read_current(context.namespace, context.name).await?.ok_or_else(missing)?;
-                }
-            }
+                Err(Failure::Final(_)) => self.read_current(context.namespace, context.name).await?,
+            };
+            current = match found {
+                Some(found) => found,
+                // Without a grace period the next update of the object by anybody deletes it, too. Then this request has been
+                // carried out.
+                None => return ending.map(|ended| self.deleted(ended, true, false)).ok_or_else(missing),
+            };
         }
     }
 
@@ -106,26 +107,28 @@ impl Store {
         }
     }
 
-    /// The outcome, and whether anything was written for it.
+    fn deleted(&self, object: Value, gone: bool, returns_object: bool) -> Deleted {
+        let returns_object = returns_object || self.resource.strategy.returns_deleted_object();
+        Deleted { object, gone, returns_object }
+    }
+
+    /// The outcome, and whether anything was written for it. `ending` is the object as this request has stored it, ready to
+    /// be deleted, if it has.
     async fn try_delete(
         &self,
         context: &RequestContext<'_>,
         options: &DeleteOptions,
         validate: &dyn Validation,
         current: &Current,
+        ending: &mut Option<Value>,
     ) -> Result<(Deleted, bool), Failure> {
         let old = &current.object;
         self.check_delete_preconditions(options, old)?;
         validate.validate(&Value::Null, Some(old)).await?;
-        let answer = |object: Value, gone: bool, returns_object: bool| Deleted {
-            object,
-            gone,
-            returns_object: returns_object || self.resource.strategy.returns_deleted_object(),
-        };
         let mut object = old.clone();
         let grace = self.begin_graceful_deletion(context, &mut object, options);
         if grace == Grace::Pending {
-            return Ok((answer(object, false, true), false));
+            return Ok((self.deleted(object, false, true), false));
         }
         self.set_garbage_collection_finalizers(&mut object, options);
         let keeps = !object.finalizers().is_empty() || !self.resource.strategy.may_be_removed(&object);
@@ -149,7 +152,10 @@ impl Store {
             object.set("metadata.resourceVersion", revision.to_string());
         }
         if waits {
-            return Ok((answer(object, false, true), revision != current.revision));
+            return Ok((self.deleted(object, false, true), revision != current.revision));
+        }
+        if revision != current.revision {
+            *ending = Some(object.clone());
         }
         if !context.dry_run {
             match self.storage.delete(&key, revision).await {
@@ -161,7 +167,7 @@ impl Store {
                 Err(error) => return Err(self.write_failure(error, context.name)),
             }
         }
-        Ok((answer(object, true, false), !context.dry_run))
+        Ok((self.deleted(object, true, false), !context.dry_run))
     }
 
     /// Preconditions of a delete, which the reference checks in another place than those of an update, and in other

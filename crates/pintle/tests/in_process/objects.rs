@@ -1,6 +1,6 @@
 //! Objects: every form of every answer to a request that is in order.
 
-use crate::harness::{Server, Transcript, assert_transcript};
+use crate::harness::{Identity, Server, Transcript, assert_transcript};
 use pintle_machinery::codec::{json, protobuf};
 use pintle_schema::Schema;
 
@@ -192,5 +192,28 @@ async fn a_generated_name_is_the_prefix_and_five_letters() {
         "{name}"
     );
     assert_eq!(answer.str_at("/metadata/generateName"), "a-");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_status_changes_while_it_is_deleted_is_deleted() {
+    let server = Server::start().await;
+    server
+        .send("POST /api/v1/namespaces/default/serviceaccounts\n\n{\"metadata\":{\"name\":\"default\"}}")
+        .await;
+    let (scheduler, user) = (server.client(Identity::Admin).await, server.client(Identity::Admin).await);
+    for round in 0..200 {
+        let pod = r#"{"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+        let made = user.send(&format!("POST /api/v1/namespaces/default/pods\n\n{pod}")).await;
+        assert_eq!(made.status, 201, "{}", made.text());
+        let patch = format!("{{\"status\":{{\"message\":\"{round}\"}}}}");
+        let patch = format!(
+            "PATCH /api/v1/namespaces/default/pods/a/status\nContent-Type: application/merge-patch+json\n\n{patch}"
+        );
+        // An update of an object without a grace period deletes it, and so may be first.
+        let deleting = user.send("DELETE /api/v1/namespaces/default/pods/a?gracePeriodSeconds=0");
+        let (_, deleted) = tokio::join!(scheduler.send(&patch), deleting);
+        assert_eq!(deleted.status, 200, "round {round}: {}", deleted.text());
+    }
     server.stop().await;
 }
