@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn what_the_database_lacks_is_found_by_revision() {
         let mut backlog = Backlog::new(Revision(4));
-        assert_eq!(after(&backlog, 0), []);
+        assert!(after(&backlog, 0).is_empty());
         for revisions in [5..=5, 6..=8, 9..=10] {
             backlog.push(batch(revisions));
         }

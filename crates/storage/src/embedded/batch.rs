@@ -152,7 +152,7 @@ impl Deciding {
         let (kind, value, ttl) = match &write.kind {
             WriteKind::Create { value, ttl } => (EventKind::Create, value.clone(), *ttl),
             WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
-            WriteKind::Delete { .. } => (EventKind::Delete, self.value(shared, previous)?, None),
+            WriteKind::Delete { .. } => (EventKind::Delete, self.last_value(shared, previous, write)?, None),
         };
         // A time beyond what the clock can tell never comes.
         let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
@@ -195,6 +195,18 @@ impl Deciding {
             },
             Err(error) => error.into(),
         }
+    }
+
+    /// The value that a delete removes. A key that expires goes even if its value cannot be read any more, or it would stay for
+    /// ever; a client is told instead.
+    fn last_value(&self, shared: &Shared, revision: Revision, write: &Write) -> Result<Bytes, StorageError> {
+        self.value(shared, revision).or_else(|error| match (&error, &write.reply) {
+            (StorageError::Corrupt(_), None) => {
+                tracing::error!(key = %write.key, %error, "an expired value cannot be read, and is deleted all the same");
+                Ok(Bytes::new())
+            }
+            _ => Err(error),
+        })
     }
 
     /// The value of a key's newest write, of this batch or before.

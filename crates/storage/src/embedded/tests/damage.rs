@@ -4,6 +4,7 @@ use super::{
     history::{History, value},
     *,
 };
+use crate::{EventKind, StorageEvent, WatchRequest};
 use pintle_fault_vfs::{Image, Random};
 use std::io::{Seek, SeekFrom, Write};
 
@@ -117,6 +118,31 @@ async fn a_flipped_bit_in_a_value_is_an_error_for_that_value_only() {
     let deleted = storage.delete(&bad, revision).await;
     assert!(matches!(&deleted, Err(WriteError::Storage(StorageError::Corrupt(_)))), "{deleted:?}");
     create(&storage, "/r/other", 10).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_whose_value_is_damaged_expires() {
+    let factory = Embedded::new();
+    let storage = open(factory.0.path());
+    let key = Key::new("/r/event");
+    let ttl = Some(Duration::from_secs(2));
+    storage.create(&key, Bytes::from_static(b"one certain value"), ttl).await.unwrap();
+    storage.close().await.unwrap();
+    drop(storage);
+    let path = file::database_path(factory.0.path());
+    let content = fs::read(&path).unwrap();
+    let offset = content.windows(17).position(|bytes| bytes == b"one certain value").unwrap();
+    overwrite(&path, offset as u64, b"0");
+
+    let storage = open(factory.0.path());
+    let request = WatchRequest { prefix: "/r/".to_owned(), after: storage.current_revision().await.unwrap() };
+    let mut watch = storage.watch(request).await.unwrap();
+    let batch = tokio::time::timeout(Duration::from_secs(30), watch.next_batch()).await.unwrap().unwrap();
+    assert!(
+        matches!(&batch[..], [StorageEvent::Write { kind: EventKind::Delete, kv, .. }] if kv.key == key),
+        "{batch:?}"
+    );
+    assert!(storage.get(&key).await.unwrap().kv.is_none());
 }
 
 /// A message names the file, and the row's beginning before the damage in it.
