@@ -1,8 +1,8 @@
 //! All plugins, in their order.
 
 use crate::{AdmissionPlugin, AdmissionRequest, plugins};
-use pintle_machinery::Status;
-use std::sync::Arc;
+use pintle_machinery::{Status, text::quote};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// The plugins that decide on every write. The first refusal is the answer.
 #[derive(Clone, Default)]
@@ -19,6 +19,33 @@ impl AdmissionChain {
     /// The plugins of a default server.
     pub fn default_plugins() -> AdmissionChain {
         AdmissionChain::new(plugins::default_plugins())
+    }
+
+    /// The plugins of a default server, except for those that are switched off by name.
+    ///
+    /// # Errors
+    /// A name of no plugin, one in both lists, or one to switch on that this server does not have.
+    pub fn configured(enable: &[String], disable: &[String]) -> Result<AdmissionChain, String> {
+        let mut chain = AdmissionChain::default_plugins();
+        for (flag, names) in [("enable-admission-plugins", enable), ("disable-admission-plugins", disable)] {
+            if let Some(name) = names.iter().find(|name| !plugins::NAMES.contains(&name.as_str())) {
+                return Err(format!("{flag} plugin {} is unknown", quote(name)));
+            }
+        }
+        let both: BTreeSet<&str> =
+            enable.iter().filter(|name| disable.contains(name)).map(String::as_str).collect();
+        if !both.is_empty() {
+            let both: Vec<&str> = both.into_iter().collect();
+            return Err(format!(
+                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
+                both.join(" ")
+            ));
+        }
+        if let Some(name) = enable.iter().find(|name| !chain.names().any(|own| own == name.as_str())) {
+            return Err(format!("--enable-admission-plugins: this server does not have {name}"));
+        }
+        chain.plugins.retain(|plugin| !disable.iter().any(|name| name == plugin.name()));
+        Ok(chain)
     }
 
     /// The names of the plugins, in order.
@@ -50,5 +77,46 @@ impl AdmissionChain {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(enable: &[&str], disable: &[&str]) -> Result<Vec<&'static str>, String> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        AdmissionChain::configured(&owned(enable), &owned(disable)).map(|chain| chain.names().collect())
+    }
+
+    #[test]
+    fn plugins_are_called_in_the_order_of_kubernetes() {
+        let own = names(&[], &[]).unwrap();
+        let expected: Vec<_> = plugins::NAMES.iter().copied().filter(|name| own.contains(name)).collect();
+        assert_eq!(own, expected);
+    }
+
+    #[test]
+    fn plugins_are_switched_off_by_name() {
+        let without = names(&["LimitRanger"], &["ServiceAccount", "MutatingAdmissionWebhook"]).unwrap();
+        let expected: Vec<_> =
+            names(&[], &[]).unwrap().into_iter().filter(|name| *name != "ServiceAccount").collect();
+        assert_eq!(without, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        for (enable, disable, expected) in [
+            (&["Nonsense"][..], &[][..], "enable-admission-plugins plugin \"Nonsense\" is unknown"),
+            (&[], &["limitranger"], "disable-admission-plugins plugin \"limitranger\" is unknown"),
+            (
+                &["Priority", "LimitRanger"],
+                &["LimitRanger", "Priority"],
+                "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped",
+            ),
+            (&["AlwaysDeny"], &[], "--enable-admission-plugins: this server does not have AlwaysDeny"),
+        ] {
+            assert_eq!(names(enable, disable).unwrap_err(), expected);
+        }
     }
 }

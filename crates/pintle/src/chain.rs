@@ -96,11 +96,14 @@ pub(crate) fn build(
     let aggregator = start(pintle_aggregator::resources(), Vec::new())?;
     let all_stores = vec![aggregator.clone(), kube.clone(), extensions.clone()];
     let unsafe_deletes = options.feature_gates.allow_unsafe_malformed_object_deletion;
+    let admission =
+        AdmissionChain::configured(&options.admission.enable_plugins, &options.admission.disable_plugins);
+    let admission = admission.map_err(RunError::Options)?;
     let server = |stores: &Arc<Stores>, delegate, front| {
         Arc::new(GenericApiServer {
             endpoints: ApiEndpoints {
                 stores: stores.clone(),
-                admission: AdmissionChain::default_plugins(),
+                admission: admission.clone(),
                 authorizer: authorization.authorizer(),
                 unsafe_deletes,
                 shutdown: shutdown.clone(),

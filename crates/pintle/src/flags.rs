@@ -3,9 +3,9 @@
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pintle::{
-    AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType, EtcdServersOverrides,
-    FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, StorageBackend,
-    StorageMediaType, WatchCache,
+    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EndpointReconcilerType,
+    EtcdServersOverrides, FeatureGates, Options, PriorityAndFairnessOptions, ServiceAccountOptions,
+    ServingOptions, StorageBackend, StorageMediaType, WatchCache,
 };
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
@@ -61,6 +61,7 @@ fn command() -> Command {
         .args(ServingOptions::args())
         .args(ServiceAccountOptions::args())
         .args(PriorityAndFairnessOptions::args())
+        .args(AdmissionOptions::args())
         .args([
             path(flag("data-dir", "DIR", "where the store, certificates and admin.kubeconfig are")),
             flag("storage-backend", "NAME", "embedded, etcd3 (with --etcd-servers) or memory")
@@ -253,6 +254,7 @@ fn read(matches: &ArgMatches) -> Flags {
     options.authentication = AuthenticationOptions::read(matches);
     options.serving = ServingOptions::read(matches);
     options.priority_and_fairness = PriorityAndFairnessOptions::read(matches);
+    options.admission = AdmissionOptions::read(matches);
     Flags { options, warnings, verbosity: matches.get_one("v").copied().unwrap_or_default() }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 
+mod admission_options;
 mod audit_options;
 mod authentication;
 mod authentication_config;
@@ -34,6 +35,7 @@ mod serving_options;
 mod storage_options;
 mod tokens;
 
+pub use admission_options::AdmissionOptions;
 pub use audit_options::{AuditDeliveryOptions, AuditLogOptions, AuditOptions, AuditWebhookOptions};
 pub use authentication_options::{AuthenticationOptions, RequestHeaderOptions, TokenWebhookOptions};
 pub use authorization_options::AuthorizationOptions;

@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
-    AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides, FeatureGates,
-    PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
+    AdmissionOptions, AuditOptions, AuthenticationOptions, AuthorizationOptions, EtcdServersOverrides,
+    FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
@@ -133,6 +133,8 @@ pub struct Options {
     pub request_timeout: Duration,
     /// Whether and how requests share the server.
     pub priority_and_fairness: PriorityAndFairnessOptions,
+    /// Admission plugins.
+    pub admission: AdmissionOptions,
     /// How many reads may be in flight; with priority and fairness, a summand of how many requests may be.
     pub max_requests_inflight: usize,
     /// The same of writes.
@@ -186,6 +188,7 @@ impl Default for Options {
             service_node_port_range: "30000-32767".to_owned(),
             request_timeout: Duration::from_secs(60),
             priority_and_fairness: PriorityAndFairnessOptions::default(),
+            admission: AdmissionOptions::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             audit: AuditOptions::default(),
