@@ -71,6 +71,8 @@ fn end_to_end(root: &Path) -> Result<(), String> {
             .env("PINTLE_KUBECTL", &tools.kubectl)
             .env("PINTLE_HELM", &tools.helm)
             .env("PINTLE_PYTHONPATH", &tools.python_path)
+            .env("PINTLE_NODE", &tools.node)
+            .env("PINTLE_NODE_PATH", &tools.node_path)
             .env("PINTLE_DEFINITIONS", &definitions);
         etcd.name_in(command);
         if let Some(old) = &tools.old_kubectl {

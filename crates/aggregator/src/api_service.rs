@@ -53,22 +53,26 @@ pub(crate) fn resource_name() -> GroupResource {
 
 /// Says of an API service that this server answers for its version. Whether that changes anything.
 pub(crate) fn set_local_condition(object: &mut Value) -> bool {
-    const LOCAL: [(&str, &str); 3] =
-        [("status", "True"), ("reason", "Local"), ("message", "Local APIServices are always available")];
+    set_available(object, "True", "Local", "Local APIServices are always available")
+}
+
+/// Says whether the server behind an API service can be used, and why. Whether that changes anything.
+pub(crate) fn set_available(object: &mut Value, status: &str, reason: &str, message: &str) -> bool {
+    let wanted = [("status", status), ("reason", reason), ("message", message)];
     let mut conditions = object.items_at("status.conditions").to_vec();
     let now = meta::format_time(Timestamp::now());
     let at = conditions.iter().position(|condition| condition.str_at("type") == AVAILABLE);
     match at.and_then(|at| conditions.get_mut(at)) {
-        Some(old) if LOCAL.iter().all(|(name, value)| old.str_at(name) == *value) => return false,
+        Some(old) if wanted.iter().all(|(name, value)| old.str_at(name) == *value) => return false,
         Some(old) => {
-            if old.str_at("status") != "True" {
+            if old.str_at("status") != status {
                 old.set("lastTransitionTime", now);
             }
-            LOCAL.iter().for_each(|(name, value)| old.set(name, *value));
+            wanted.iter().for_each(|(name, value)| old.set(name, *value));
         }
         None => {
             let mut condition = json!({"type": AVAILABLE, "lastTransitionTime": now});
-            LOCAL.iter().for_each(|(name, value)| condition.set(name, *value));
+            wanted.iter().for_each(|(name, value)| condition.set(name, *value));
             conditions.push(condition);
         }
     }

@@ -7,7 +7,8 @@
 //! thing: a local API service is always available.
 
 use crate::{
-    api_service::{resource_name, set_local_condition},
+    api_service::{resource_name, set_available, set_local_condition},
+    availability::unavailable,
     priority::{CUSTOM, built_in_priority},
 };
 use parking_lot::Mutex;
@@ -36,6 +37,8 @@ const CONTINUOUSLY: &str = "true";
 const WORKERS: usize = 16;
 /// How many events are taken at once.
 const BATCH: usize = 64;
+/// How often the services behind API services are looked at.
+const SERVICES_INTERVAL: Duration = Duration::from_secs(15);
 /// How long the controller waits before it watches again.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -55,6 +58,8 @@ pub trait CustomGroupVersions: Send + Sync {
 /// The controller that makes, keeps and deletes automatic API services.
 pub struct AutoRegistration {
     stores: Arc<Stores>,
+    /// Where the services are that API services name.
+    services: Arc<Stores>,
     store: Arc<Store>,
     /// The built-in ones, by name.
     built_in: BTreeMap<String, GroupVersion>,
@@ -78,6 +83,7 @@ impl AutoRegistration {
     /// services are switched off.
     pub fn new(
         stores: &Arc<Stores>,
+        services: &Arc<Stores>,
         served: impl IntoIterator<Item = GroupVersion>,
         custom: Arc<dyn CustomGroupVersions>,
     ) -> Option<Arc<AutoRegistration>> {
@@ -90,6 +96,7 @@ impl AutoRegistration {
         let pending = built_in.keys().cloned().collect();
         Some(Arc::new(AutoRegistration {
             stores: stores.clone(),
+            services: services.clone(),
             store,
             built_in,
             custom,
@@ -133,7 +140,7 @@ impl AutoRegistration {
             self.queue.add(name.clone());
         }
         let workers = futures_util::future::join_all((0..WORKERS).map(|_| self.work()));
-        tokio::join!(self.follow_definitions(), self.follow_api_services(), workers);
+        tokio::join!(self.follow_definitions(), self.follow_api_services(), self.follow_services(), workers);
     }
 
     async fn note_start(&self) {
@@ -185,6 +192,17 @@ impl AutoRegistration {
             }
             // The watch was cut off, or the cache is not usable: everything is looked at again.
             tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Looks again and again at the API services that have a service, which comes and goes.
+    async fn follow_services(&self) {
+        loop {
+            tokio::time::sleep(SERVICES_INTERVAL).await;
+            let objects = self.stores.list(&resource_name(), "").await.unwrap_or_default();
+            for object in objects.iter().filter(|object| object.at("spec.service").is_some()) {
+                self.queue.add(object.name().to_owned());
+            }
         }
     }
 
@@ -274,9 +292,28 @@ impl AutoRegistration {
         }
     }
 
-    /// Local API services are always available.
+    /// Local API services are always available; whether others are, their services say.
     async fn keep_available(&self, object: &Value) -> Result<(), Status> {
         let name = object.name();
+        if let Some(service) = object.at("spec.service") {
+            let condition = unavailable(&*self.services, object).await?;
+            let set =
+                |object: &mut Value| set_available(object, "False", condition.reason, &condition.message);
+            if !set(&mut object.clone()) {
+                return Ok(());
+            }
+            let (service, reason, message) = (service.clone(), condition.reason, condition.message.clone());
+            let change = Box::new(move |mut object: Value| {
+                if object.at("spec.service") == Some(&service) {
+                    set_available(&mut object, "False", reason, &message);
+                }
+                Ok(object)
+            });
+            return match self.stores.update(&resource_name(), "", name, change, options("status")).await {
+                Err(status) if !matches!(status.code, 404 | 409) => Err(status),
+                _ => Ok(()),
+            };
+        }
         if object.at("spec.service").is_none() && set_local_condition(&mut object.clone()) {
             let change = Box::new(|mut object: Value| {
                 if object.at("spec.service").is_none() {

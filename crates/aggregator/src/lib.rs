@@ -2,6 +2,7 @@
 
 mod api_service;
 mod auto_registration;
+mod availability;
 mod priority;
 
 pub use auto_registration::{AutoRegistration, CustomGroupVersions};

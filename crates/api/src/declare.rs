@@ -72,6 +72,8 @@ pub(crate) trait Declare: Sized {
     fn verbs<const N: usize>(self, verbs: [Verb; N]) -> Resource;
     /// Integers that only this version has as pointers.
     fn plain_integers(self, paths: &'static [&'static str]) -> Resource;
+    /// Annotations in which this version keeps integers of the internal one.
+    fn integer_annotations(self, names: &'static [&'static str]) -> Resource;
     fn selectable(self, fields: impl IntoIterator<Item = SelectableField>) -> Resource;
     /// How a selector by another field is refused, where the kind has its own words.
     fn refuses_fields(self, refusal: fn(&str) -> String) -> Resource;
@@ -148,6 +150,11 @@ impl Declare for Resource {
 
     fn plain_integers(mut self, paths: &'static [&'static str]) -> Resource {
         self.plain_integers = paths;
+        self
+    }
+
+    fn integer_annotations(mut self, names: &'static [&'static str]) -> Resource {
+        self.integer_annotations = names;
         self
     }
 

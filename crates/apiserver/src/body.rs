@@ -4,9 +4,11 @@ use crate::serving::LentBody;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use pintle_machinery::Status;
+use pintle_machinery::{Status, StatusReason};
 use std::{
     convert::Infallible,
+    error::Error as _,
+    io,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -137,8 +139,7 @@ async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
     }
     let mut body = BytesMut::new();
     while let Some(frame) = incoming.frame().await {
-        let frame = frame
-            .map_err(|error| Status::bad_request(format!("reading the request body failed: {error}")))?;
+        let frame = frame.map_err(|error| unreadable(&error))?;
         let Ok(data) = frame.into_data() else { continue };
         if body.len() + data.len() > MAX_REQUEST_BYTES {
             return Err(too_large());
@@ -146,6 +147,15 @@ async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
         body.extend_from_slice(&data);
     }
     Ok(body.freeze())
+}
+
+/// 500 for a body that is broken, in the words of whoever found that out; 400 for one that just ends.
+fn unreadable(error: &hyper::Error) -> Status {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    match cause.filter(|cause| cause.kind() == io::ErrorKind::InvalidData) {
+        Some(cause) => Status::failure(500, StatusReason::Unknown, cause.to_string()),
+        None => Status::bad_request(format!("reading the request body failed: {error}")),
+    }
 }
 
 fn too_large() -> Status {

@@ -3,12 +3,19 @@
 
 use crate::{
     query::Query,
-    response::{Response, text},
+    response::{Response, not_found, text},
 };
 use http::HeaderValue;
 use parking_lot::RwLock;
+use pintle_machinery::error_list::quote;
 use pintle_supervisor::Supervisor;
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// One thing that has to be in order.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -20,11 +27,13 @@ pub enum CheckScope {
     Always,
     /// `/healthz` and `/readyz`, but not `/livez`: a restart would not help.
     NotLive,
+    /// `/healthz` and `/livez`, but not `/readyz`.
+    NotReady,
     /// Only `/readyz`.
     ReadyOnly,
 }
 
-/// All checks of a server, and its parts, which fail them when they are dead.
+/// All checks of a server, in the order in which they were added, and its parts, which fail them when they are dead.
 pub struct Health {
     checks: RwLock<Vec<(String, CheckScope, Check)>>,
     supervisor: Supervisor,
@@ -45,6 +54,30 @@ impl Health {
         self.checks.write().push((name.to_owned(), scope, check));
     }
 
+    /// Adds the check of a post-start hook, `poststarthook/NAME`: it fails until the hook has started.
+    pub fn hook(&self, name: &str) -> Hook {
+        let hook = Hook::default();
+        let has_started = hook.0.clone();
+        let check = move || match has_started.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err("not finished".to_owned()),
+        };
+        self.add(&format!("poststarthook/{name}"), CheckScope::Always, Arc::new(check));
+        hook
+    }
+
+    fn all_checks(&self) -> Vec<(String, CheckScope, Check)> {
+        let mut checks = self.checks.read().clone();
+        for part in self.supervisor.dead() {
+            let is_dead: Check = Arc::new(|| Err("it has panicked".to_owned()));
+            match checks.iter_mut().find(|(name, ..)| **name == *part) {
+                Some((_, scope, check)) => (*scope, *check) = (CheckScope::Always, is_dead),
+                None => checks.push((part.to_string(), CheckScope::Always, is_dead)),
+            }
+        }
+        checks
+    }
+
     /// The paths of all endpoints and checks.
     pub fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
@@ -59,39 +92,34 @@ impl Health {
         paths
     }
 
-    fn all_checks(&self) -> Vec<(String, CheckScope, Check)> {
-        let mut checks = self.checks.read().clone();
-        for part in self.supervisor.dead() {
-            checks.retain(|(name, ..)| **name != *part);
-            let check = || Err("it has panicked".to_owned());
-            checks.push((part.to_string(), CheckScope::Always, Arc::new(check)));
-        }
-        checks
-    }
-
     /// Answers a health path; `None` when it is none.
     pub fn serve(&self, path: &str, query: &Query) -> Option<Response> {
-        let path = path.trim_start_matches('/');
-        let (root, one) = path.split_once('/').unwrap_or((path, ""));
+        let path = path.strip_prefix('/')?;
+        let (root, one) = match path.split_once('/') {
+            None => (path, None),
+            Some((root, one)) => (root, Some(one)),
+        };
         if !matches!(root, "healthz" | "livez" | "readyz") {
             return None;
         }
         let checks = self.all_checks();
         let mut checks: Vec<_> = checks.iter().filter(|(_, scope, _)| asks(root, *scope)).collect();
-        if !one.is_empty() {
+        if let Some(one) = one {
             checks.retain(|(name, _, _)| name == one);
-            let (_, _, check) = checks.first()?;
+            let Some((_, _, check)) = checks.first() else { return Some(not_found()) };
             return Some(match check() {
                 Ok(()) => ok_text("ok".to_owned()),
-                Err(why) => text(500, format!("internal server error: {why}\n")),
+                Err(why) => failed_text(format!("internal server error: {why}\n")),
             });
         }
-        let excluded: Vec<&str> =
+        let excluded: BTreeSet<&str> =
             query.pairs().filter(|(name, _)| *name == "exclude").map(|(_, value)| value).collect();
+        let mut unknown = excluded.clone();
         let mut report = String::new();
-        let mut failed = Vec::new();
+        let mut has_failed = false;
         for (name, _, check) in checks {
-            if excluded.contains(&name.as_str()) {
+            unknown.remove(name.as_str());
+            if excluded.contains(name.as_str()) {
                 report.push_str(&format!("[+]{name} excluded: ok\n"));
                 continue;
             }
@@ -101,12 +129,18 @@ impl Health {
                     tracing::warn!(check = name, why, "health check failed");
                     // What is wrong inside is for the log; the endpoint is open to everybody.
                     report.push_str(&format!("[-]{name} failed: reason withheld\n"));
-                    failed.push(name.clone());
+                    has_failed = true;
                 }
             }
         }
-        if !failed.is_empty() {
-            return Some(text(500, format!("{report}{root} check failed\n")));
+        if !unknown.is_empty() {
+            let unknown: Vec<String> = unknown.into_iter().map(quote).collect();
+            let names = unknown.join(", ");
+            report
+                .push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        if has_failed {
+            return Some(failed_text(format!("{report}{root} check failed\n")));
         }
         match query.first("verbose").is_some() {
             true => Some(ok_text(format!("{report}{root} check passed\n"))),
@@ -115,16 +149,35 @@ impl Health {
     }
 }
 
+/// A part of the server that starts behind its port. Clones are the same hook.
+#[derive(Clone, Default)]
+pub struct Hook(Arc<AtomicBool>);
+
+impl Hook {
+    /// The part has done what has to be done at the start.
+    pub fn started(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn asks(root: &str, scope: CheckScope) -> bool {
     match scope {
         CheckScope::Always => true,
         CheckScope::NotLive => root != "livez",
+        CheckScope::NotReady => root != "readyz",
         CheckScope::ReadyOnly => root == "readyz",
     }
 }
 
 fn ok_text(body: String) -> Response {
-    let mut response = text(200, body);
+    with_nosniff(text(200, body))
+}
+
+fn failed_text(body: String) -> Response {
+    with_nosniff(text(500, body))
+}
+
+fn with_nosniff(mut response: Response) -> Response {
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
@@ -132,6 +185,68 @@ fn ok_text(body: String) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::Body;
+
+    fn ask(health: &Health, uri: &str) -> Option<(u16, String)> {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let response = health.serve(path, &Query::parse(query))?;
+        let code = response.status().as_u16();
+        let Body::Full(Some(bytes)) = response.into_body() else { panic!("{uri}: no text") };
+        Some((code, String::from_utf8(bytes.to_vec()).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn reports_are_kube_apiserver_s() {
+        let health = Health::new(Supervisor::current());
+        health.add("part", CheckScope::NotReady, Arc::new(|| Ok(())));
+        health.add("ready", CheckScope::ReadyOnly, Arc::new(|| Err("no".to_owned())));
+        let check = |uri: &str, code: u16, expected: &str| {
+            assert_eq!(ask(&health, uri), Some((code, expected.to_owned())), "{uri}");
+        };
+        check("/healthz", 200, "ok");
+        check("/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]part ok\nlivez check passed\n");
+        check(
+            "/livez?verbose=false&exclude=log",
+            200,
+            "[+]ping ok\n[+]log excluded: ok\n[+]part ok\nlivez check passed\n",
+        );
+        check(
+            "/livez?exclude=b&verbose&exclude=a,b",
+            200,
+            "[+]ping ok\n[+]log ok\n[+]part ok\nwarn: some health checks cannot be excluded: no matches for \"a,b\", \"b\"\n\
+             livez check passed\n",
+        );
+        check("/livez?exclude=b", 200, "ok");
+        check("/livez/part", 200, "ok");
+        check(
+            "/readyz",
+            500,
+            "[+]ping ok\n[+]log ok\n[-]ready failed: reason withheld\nreadyz check failed\n",
+        );
+        check("/readyz/ready", 500, "internal server error: no\n");
+        check("/readyz?exclude=ready", 200, "ok");
+        for unknown in ["/readyz/part", "/livez/", "/livez/nothing", "/healthz/ready"] {
+            check(unknown, 404, "404 page not found\n");
+        }
+        assert_eq!(ask(&health, "/health"), None);
+        assert_eq!(ask(&health, "//healthz"), None);
+    }
+
+    #[tokio::test]
+    async fn a_hook_fails_until_it_has_started_and_when_it_has_died() {
+        let supervisor = Supervisor::current();
+        let health = Health::new(supervisor.clone());
+        let hook = health.hook("part");
+        health.hook("other").started();
+        let report = || ask(&health, "/livez?verbose").unwrap().1;
+        assert_eq!(ask(&health, "/livez/poststarthook/part").unwrap().0, 500);
+        hook.started();
+        let well = "[+]ping ok\n[+]log ok\n[+]poststarthook/part ok\n[+]poststarthook/other ok\nlivez check passed\n";
+        assert_eq!(report(), well);
+        supervisor.spawn("poststarthook/part", async { panic!("as asked") }).await.unwrap();
+        let dead = well.replace("[+]poststarthook/part ok", "[-]poststarthook/part failed: reason withheld");
+        assert_eq!(report(), dead.replace("passed", "failed"));
+    }
 
     #[tokio::test]
     async fn a_dead_part_fails_the_check_of_its_name_and_one_without_a_check_all_the_same() {

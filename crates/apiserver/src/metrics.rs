@@ -14,13 +14,17 @@ use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
     core::Collector,
 };
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 pub use stores::StorageSizes;
 use stores::StoreMetrics;
 
 /// All counters of a server.
 pub struct Metrics {
     registry: Registry,
+    start_time: u64,
     requests: IntCounterVec,
     duration: HistogramVec,
     inflight: IntGaugeVec,
@@ -36,6 +40,11 @@ const DURATION_BUCKETS: &[f64] = &[
 ];
 
 impl Metrics {
+    /// When the server started, in seconds since 1970.
+    pub fn start_time(&self) -> u64 {
+        self.start_time
+    }
+
     /// New counters.
     ///
     /// # Errors
@@ -75,7 +84,9 @@ impl Metrics {
         let stores = StoreMetrics::register(&registry)?;
         let impersonation = ImpersonationMetrics::register(&registry)?;
         let authorization = AuthorizationMetrics::register(&registry)?;
+        let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Ok(Metrics {
+            start_time,
             registry,
             requests,
             duration,

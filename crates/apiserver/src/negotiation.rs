@@ -1,9 +1,9 @@
 //! Which media type a body is in, and which the client wants back
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
-use crate::response::{Response, failure};
+use crate::response::{Response, negotiated_failure};
 use http::{HeaderMap, header};
-use pintle_machinery::{GroupVersionKind, Status};
+use pintle_machinery::Status;
 
 /// The encodings of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,10 +26,17 @@ impl MediaType {
         }
     }
 
+    const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
+
+    /// The media type of a body, in any case of letters.
     fn parse(name: &str) -> Option<MediaType> {
-        [MediaType::Json, MediaType::Yaml, MediaType::Protobuf]
-            .into_iter()
-            .find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
+        MediaType::ALL.into_iter().find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
+    }
+
+    /// The media types that a clause of `Accept` stands for, the server's favourite first.
+    fn matching(clause: &str) -> impl Iterator<Item = MediaType> {
+        let is_any = matches!(clause, "*/*" | "application/*");
+        MediaType::ALL.into_iter().filter(move |media_type| is_any || media_type.as_str() == clause)
     }
 }
 
@@ -110,69 +117,130 @@ pub enum Offers {
 /// # Errors
 /// 406 when nothing the client accepts can be made.
 pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Result<Accepted, Status> {
-    accepted_of(headers, pretty, offers, true)
+    let negotiated = negotiate(headers, pretty, offers, true).map(|(accepted, _)| accepted);
+    negotiated.ok_or_else(|| not_acceptable_of(&MediaType::ALL.map(MediaType::as_str)))
 }
 
-/// The same for objects that may have no protobuf form, as custom resources; partial metadata of theirs have one.
+/// What a resource's answers are made of.
+#[derive(Clone, Copy)]
+pub struct Answers<'a> {
+    /// What shapes there are.
+    pub offers: Offers,
+    /// Whether they are custom resources, which have no protobuf form; partial metadata of theirs have one.
+    pub is_custom: bool,
+    /// The name of Go's type, which clients see in one message.
+    pub go_type: &'a dyn Fn() -> String,
+}
+
+/// The same for the answers of a resource.
 ///
 /// # Errors
-/// 406 when nothing the client accepts can be made.
+/// 406 when nothing the client accepts can be made, or when it wants a list for an object or the other way round.
 pub fn accepted_of(
+    headers: &HeaderMap,
+    pretty: Option<&str>,
+    answers: Answers<'_>,
+) -> Result<Accepted, Status> {
+    if !answers.is_custom {
+        routed(headers)?;
+    }
+    let Some((accepted, is_of_list)) = negotiate(headers, pretty, answers.offers, !answers.is_custom) else {
+        return Err(only(&MediaType::ALL.map(MediaType::as_str)));
+    };
+    let is_partial = matches!(accepted.transform, Some((Transform::PartialObjectMetadata, _)));
+    let (asked, is) = match answers.offers {
+        Offers::List if is_partial && !is_of_list => ("PartialObjectMetadata", "is"),
+        Offers::Object if is_partial && is_of_list => ("PartialObjectMetadataList", "is not"),
+        _ => return Ok(accepted),
+    };
+    Err(Status::not_acceptable(format!(
+        "you requested {asked}, but the requested object {is} a list (*{})",
+        (answers.go_type)()
+    )))
+}
+
+/// Whether a route of built-in resources has what the client accepts: the router knows the names of media types, and
+/// neither their parameters nor a wildcard in the second half only.
+///
+/// # Errors
+/// 406 when not.
+pub fn routed(headers: &HeaderMap) -> Result<(), Status> {
+    let header = header_of(headers);
+    let is_named = |clause: &str| {
+        let name = clause.split(';').next().unwrap_or_default().trim();
+        name != "application/*" && MediaType::matching(name).next().is_some()
+    };
+    match header.is_empty() || header.split(',').any(is_named) {
+        true => Ok(()),
+        false => Err(not_acceptable_of(&MediaType::ALL.map(MediaType::as_str))),
+    }
+}
+
+fn header_of(headers: &HeaderMap) -> &str {
+    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
+}
+
+/// The first form that the client asks for and that there is, and whether it is that of a list.
+fn negotiate(
     headers: &HeaderMap,
     pretty: Option<&str>,
     offers: Offers,
     has_protobuf: bool,
-) -> Result<Accepted, Status> {
-    let header = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+) -> Option<(Accepted, bool)> {
+    let header = header_of(headers);
     let pretty = match pretty {
         Some(value) => !(value == "0" || value.eq_ignore_ascii_case("false")),
         None => is_tool_for_people(headers),
     };
-    if header.trim().is_empty() {
-        return Ok(Accepted { pretty, ..Accepted::JSON });
+    if header.is_empty() {
+        return Some((Accepted { pretty, ..Accepted::JSON }, false));
     }
-    let mut transforms_refused = false;
-    for clause in accept_clauses(header) {
-        let media_type = match clause.name {
-            "*/*" => MediaType::Json,
-            name => match MediaType::parse(name) {
-                Some(media_type) => media_type,
-                None => continue,
-            },
-        };
+    accept_clauses(header).iter().find_map(|clause| {
         let parameter =
             |name: &str| clause.parameters.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
-        let transform = match parameter("as") {
-            None | Some("") if media_type == MediaType::Protobuf && !has_protobuf => continue,
-            None | Some("") => None,
-            Some(kind) => {
-                transforms_refused = offers != Offers::Plain;
-                let version = parameter("v").unwrap_or_default();
-                if parameter("g") != Some("meta.k8s.io") || !matches!(version, "v1" | "v1beta1") {
-                    continue;
-                }
-                let transform = match (kind, offers) {
-                    ("Table", Offers::Object | Offers::List) if media_type != MediaType::Protobuf => {
-                        Transform::Table
-                    }
-                    ("PartialObjectMetadata", Offers::Object)
-                    | ("PartialObjectMetadataList", Offers::List) => Transform::PartialObjectMetadata,
-                    _ => continue,
-                };
-                Some((transform, version.to_owned()))
+        MediaType::matching(clause.name).find_map(|media_type| {
+            let stream = parameter("stream").filter(|stream| !stream.is_empty());
+            if stream.is_some_and(|stream| stream != "watch" || media_type == MediaType::Yaml) {
+                return None;
             }
-        };
-        let pretty = pretty || parameter("pretty").is_some_and(|value| value == "1" || value == "true");
-        return Ok(Accepted { media_type, transform, pretty });
+            let (transform, is_of_list) = match (parameter("as"), parameter("g"), parameter("v")) {
+                (None | Some(""), None | Some(""), None | Some("")) => (None, false),
+                asked => {
+                    let (transform, version, is_of_list) = transform(asked, media_type, offers)?;
+                    (Some((transform, version)), is_of_list)
+                }
+            };
+            if transform.is_none() && media_type == MediaType::Protobuf && !has_protobuf {
+                return None;
+            }
+            let pretty = pretty || parameter("pretty").is_some_and(|value| value == "1" || value == "true");
+            Some((Accepted { media_type, transform, pretty }, is_of_list))
+        })
+    })
+}
+
+/// The shape that `as`, `g` and `v` name, where the endpoint has it in the media type, and whether it is that of a list.
+fn transform(
+    (kind, group, version): (Option<&str>, Option<&str>, Option<&str>),
+    media_type: MediaType,
+    offers: Offers,
+) -> Option<(Transform, String, bool)> {
+    let version = version.filter(|version| matches!(*version, "v1" | "v1beta1"))?;
+    if group != Some("meta.k8s.io") || !matches!(offers, Offers::Object | Offers::List) {
+        return None;
     }
-    let available = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-    match transforms_refused {
-        true => Err(Status::not_acceptable(format!(
-            "only the following media types are accepted: {}",
-            available.join(", ")
-        ))),
-        false => Err(not_acceptable_of(&available)),
-    }
+    let (transform, is_of_list) = match kind? {
+        "Table" if media_type != MediaType::Protobuf => (Transform::Table, false),
+        "PartialObjectMetadata" => (Transform::PartialObjectMetadata, false),
+        "PartialObjectMetadataList" => (Transform::PartialObjectMetadata, true),
+        _ => return None,
+    };
+    Some((transform, version.to_owned(), is_of_list))
+}
+
+/// 406 of an endpoint that has these media types.
+pub fn only(available: &[&str]) -> Status {
+    Status::not_acceptable(format!("only the following media types are accepted: {}", available.join(", ")))
 }
 
 /// The form of an answer that exists in one media type only, and that no transformation applies to. Any clause that
@@ -189,8 +257,7 @@ pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Resp
     if accept.is_empty() || accept.split(',').any(names_it) {
         return Ok(());
     }
-    let form = accepted(headers, None, Offers::Plain).unwrap_or(Accepted::JSON);
-    Err(Box::new(failure(&not_acceptable_of(&[media_type]), &form)))
+    Err(Box::new(negotiated_failure(&not_acceptable_of(&[media_type]), headers, None)))
 }
 
 /// 406 with the media types there are.
@@ -236,16 +303,6 @@ pub fn unsupported_media_type(accepted: &[&str]) -> Status {
     ))
 }
 
-/// The kind of a transformed answer.
-pub fn transform_kind(transform: Transform, version: &str, list: bool) -> GroupVersionKind {
-    let kind = match (transform, list) {
-        (Transform::Table, _) => "Table",
-        (Transform::PartialObjectMetadata, false) => "PartialObjectMetadata",
-        (Transform::PartialObjectMetadata, true) => "PartialObjectMetadataList",
-    };
-    GroupVersionKind::new("meta.k8s.io", version, kind)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,7 +318,13 @@ mod tests {
         let rows = [
             ("", Some(MediaType::Json)),
             ("*/*", Some(MediaType::Json)),
-            ("application/*", None),
+            ("application/*", Some(MediaType::Json)),
+            ("application/JSON", None),
+            ("application/yaml;stream=watch", None),
+            ("application/json;stream=other", None),
+            ("application/vnd.kubernetes.protobuf;stream=watch", Some(MediaType::Protobuf)),
+            ("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", None),
+            ("application/json;as=PartialObjectMetadata", None),
             ("text/html", None),
             ("text/html,*/*;q=0.8", Some(MediaType::Json)),
             ("application/json;q=0.1,application/yaml;q=0.9", Some(MediaType::Yaml)),
@@ -273,6 +336,40 @@ mod tests {
         }
         let table = negotiate("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap();
         assert_eq!(table.transform, Some((Transform::Table, "v1".to_owned())));
+    }
+
+    #[test]
+    fn resources_say_what_they_cannot_answer() {
+        const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+        const ONLY: &str = "only the following media types are accepted: application/json, application/yaml, \
+                            application/vnd.kubernetes.protobuf";
+        const ROUTED: &str = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+                              application/vnd.kubernetes.protobuf";
+        let check = |accept: &str, offers: Offers, is_custom: bool, expected: Result<MediaType, &str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, accept.parse().unwrap());
+            let answers = Answers { offers, is_custom, go_type: &|| "core.Thing".to_owned() };
+            let got = accepted_of(&headers, None, answers);
+            let got = got.map(|accepted| accepted.media_type).map_err(|status| status.message);
+            assert_eq!(got, expected.map_err(str::to_owned), "{accept} {offers:?} {is_custom}");
+        };
+        let partial = |kind: &str| format!("{PROTOBUF};as={kind};v=v1;g=meta.k8s.io");
+        let (one, list) = (partial("PartialObjectMetadata"), partial("PartialObjectMetadataList"));
+        check(PROTOBUF, Offers::Object, false, Ok(MediaType::Protobuf));
+        check(PROTOBUF, Offers::Object, true, Err(ONLY));
+        check(&one, Offers::Object, true, Ok(MediaType::Protobuf));
+        check(&list, Offers::List, false, Ok(MediaType::Protobuf));
+        let is_list = "you requested PartialObjectMetadata, but the requested object is a list (*core.Thing)";
+        check(&format!("{one},application/json"), Offers::List, false, Err(is_list));
+        let is_no_list =
+            "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Thing)";
+        check(&list, Offers::Object, true, Err(is_no_list));
+        check(&one, Offers::Answer, false, Err(ONLY));
+        check(&partial("Table"), Offers::List, false, Err(ONLY));
+        check("text/html", Offers::List, false, Err(ROUTED));
+        check("text/html", Offers::List, true, Err(ONLY));
+        check("application/*", Offers::List, false, Err(ROUTED));
+        check("application/*", Offers::List, true, Ok(MediaType::Json));
     }
 
     #[test]

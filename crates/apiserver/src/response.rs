@@ -3,9 +3,9 @@
 use crate::{
     body::Body,
     endpoints::encoding::encode_status,
-    negotiation::{Accepted, MediaType},
+    negotiation::{Accepted, MediaType, Offers, accepted},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
 use std::sync::Arc;
 
@@ -55,6 +55,21 @@ pub fn failure(status: &Status, accepted: &Accepted) -> Response {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
     }
     response
+}
+
+/// A failure, in the encoding that the request's headers ask for, whatever shape they want the answer in.
+pub fn negotiated_failure(status: &Status, headers: &HeaderMap, pretty: Option<&str>) -> Response {
+    match accepted(headers, pretty, Offers::Plain) {
+        Ok(accepted) => failure(status, &accepted),
+        // What Go's server then writes is indented and has no newline.
+        Err(_) => {
+            let response = failure(status, &Accepted { pretty: true, ..Accepted::JSON });
+            response.map(|body| match body {
+                Body::Full(Some(bytes)) => Body::from(bytes.slice(..bytes.trim_ascii_end().len())),
+                body => body,
+            })
+        }
+    }
 }
 
 /// A failure as JSON.

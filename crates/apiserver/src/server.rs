@@ -10,7 +10,7 @@ use crate::{
     negotiation::{self, MediaType},
     registry::Stores,
     request::Request,
-    response::{Response, json_failure, not_found, with_content_type},
+    response::{Response, json_failure, negotiated_failure, not_found, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};
@@ -68,6 +68,10 @@ impl GenericApiServer {
     /// Answers a request, or hands it to the delegate.
     async fn direct(&self, request: Request) -> Response {
         let info = request_info_of(&request);
+        // No path of the server begins with two slashes, though authorization reads such a one.
+        if begins_with_two_slashes(request.uri().path()) {
+            return not_found();
+        }
         let mut server = self;
         if let Some(response) = self.front.as_ref().and_then(|front| front.serve(&request, &self.version)) {
             return response;
@@ -87,7 +91,7 @@ impl GenericApiServer {
         }
         // Within a group that is served, a version that is not is told as Status; elsewhere nobody is at home.
         if self.knows_group(&info.api_group, request.uri().path()) {
-            return json_failure(&Status::no_such_resource());
+            return negotiated_failure(&Status::no_such_resource(), request.headers(), None);
         }
         not_found()
     }
@@ -115,19 +119,25 @@ impl Front {
         if let Some(response) = self.documents.iter().find_map(|documents| documents.serve(request)) {
             return Some(response);
         }
-        match path.trim_end_matches('/') {
-            "" => Some(self.root(request)),
+        if matches!(path, "/" | "/index.html") {
+            return Some(self.root(request));
+        }
+        match path.strip_suffix('/').unwrap_or(path) {
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
-            "/metrics" => Some(self.only_get(request, |_| self.metrics_text())),
+            "/metrics" => Some(self.metrics_text()),
             path if path == "/api"
                 || path == "/apis"
                 || path.starts_with("/api/")
                 || path.starts_with("/apis/") =>
             {
                 let response = self.discovery.serve(path, request.headers())?;
+                // Groups are told of by the aggregator, which does not look at the method.
+                let is_of_groups =
+                    path.strip_prefix("/apis").is_some_and(|rest| rest.matches('/').count() < 2);
                 match *request.method() {
                     Method::GET => Some(response),
-                    _ => Some(json_failure(&method_not_allowed())),
+                    _ if is_of_groups => Some(response),
+                    _ => Some(negotiated_failure(&method_not_allowed(), request.headers(), None)),
                 }
             }
             _ => None,
@@ -137,17 +147,18 @@ impl Front {
     fn only_get(&self, request: &Request, answer: impl FnOnce(&Request) -> Response) -> Response {
         match *request.method() {
             Method::GET => answer(request),
-            _ => json_failure(&method_not_allowed()),
+            _ => negotiated_failure(&method_not_allowed(), request.headers(), None),
         }
     }
 
     fn metrics_text(&self) -> Response {
         match self.metrics.text(&self.stores, &self.storage_sizes, self.count_objects) {
-            Ok(text) => with_content_type(
-                200,
-                "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
-                Body::from(text),
-            ),
+            Ok(text) => {
+                let media_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+                let mut response = with_content_type(200, media_type, Body::from(text));
+                response.headers_mut().insert("process-start-time-unix", self.metrics.start_time().into());
+                response
+            }
             Err(error) => json_failure(&Status::internal_error(error)),
         }
     }
@@ -163,6 +174,11 @@ impl Front {
             with_content_type(200, MediaType::Json.as_str(), Body::from(format!("{document:#}")))
         })
     }
+}
+
+fn begins_with_two_slashes(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix('/') else { return false };
+    rest.starts_with('/') || rest.get(..3).is_some_and(|escape| escape.eq_ignore_ascii_case("%2f"))
 }
 
 fn version_document(request: &Request, version: &Value) -> Response {

@@ -3,8 +3,8 @@
 use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
-    Config, cluster_authentication, flow_control, identity_lease, kubernetes_service, priority_classes,
-    rbac_policy, service_cidr, system_namespaces,
+    Config, cluster_authentication, flow_control, identity_lease, kubernetes_service, legacy_token_tracking,
+    priority_classes, rbac_policy, service_cidr, system_namespaces,
 };
 use jiff::Timestamp;
 use pintle_machinery::Status;
@@ -41,6 +41,7 @@ pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), S
         unless_off(rbac_policy::reconcile(registry)),
         unless_off(cluster_authentication::reconcile(registry, config, now)),
         unless_off(identity_lease::renew(registry, config, now)),
+        unless_off(legacy_token_tracking::reconcile(registry, now)),
         unless_off(repair::cluster_ips(registry, now)),
         unless_off(node_ports.run_once(registry, config.service_network.node_ports())),
     )?;

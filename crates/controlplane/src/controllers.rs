@@ -3,8 +3,8 @@
 use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
 use crate::{
-    Config, cluster_authentication, flow_control, identity_lease, kubernetes_service, priority_classes,
-    service_cidr, system_namespaces,
+    Config, cluster_authentication, flow_control, identity_lease, kubernetes_service, legacy_token_tracking,
+    priority_classes, service_cidr, system_namespaces,
 };
 use jiff::Timestamp;
 use pintle_machinery::Status;
@@ -60,6 +60,7 @@ async fn system_objects(registry: &dyn Registry, config: &Config) -> Result<(), 
     unless_off(service_cidr::reconcile(registry, config, now)).await?;
     unless_off(priority_classes::reconcile(registry)).await?;
     unless_off(flow_control::reconcile(registry)).await?;
+    unless_off(legacy_token_tracking::reconcile(registry, now)).await?;
     cluster_authentication::reconcile(registry, config, now).await
 }
 

@@ -12,6 +12,7 @@ mod controllers;
 mod flow_control;
 mod identity_lease;
 mod kubernetes_service;
+mod legacy_token_tracking;
 mod master_leases;
 mod objects;
 mod priority_classes;

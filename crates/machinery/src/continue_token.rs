@@ -5,7 +5,7 @@
 //! that may come, without the prefix of the listed resource; a server puts its own prefix before it, so that a forged
 //! token reads nothing that the list itself could not.
 
-use crate::Status;
+use crate::{Status, codec::json};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,8 @@ impl ContinueToken {
             };
             ContinueTokenError::Invalid(format!("illegal base64 data at input byte {position}"))
         })?;
+        // What is no JSON is told in Go's words.
+        json::decode_any(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
         let encoded: Encoded<'_> =
             serde_json::from_slice(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
         if encoded.version != VERSION {

@@ -32,10 +32,16 @@ const CONTINUE: Parameter = query(
     "string",
     "The token of the page before, to get the next one. It expires, which is answered by 410.",
 );
-const FIELD_SELECTOR: Parameter =
-    query("fieldSelector", "string", "Only objects whose fields match. All by default.");
-const LABEL_SELECTOR: Parameter =
-    query("labelSelector", "string", "Only objects whose labels match. All by default.");
+const FIELD_SELECTOR: Parameter = query(
+    "fieldSelector",
+    "string",
+    "Restricts the list of returned objects by their fields. All by default.",
+);
+const LABEL_SELECTOR: Parameter = query(
+    "labelSelector",
+    "string",
+    "Restricts the list of returned objects by their labels. All by default.",
+);
 const LIMIT: Parameter = query(
     "limit",
     "integer",
@@ -75,7 +81,11 @@ pub(crate) const LIST: [Parameter; 11] = [
     SEND_INITIAL_EVENTS,
     SHARD_SELECTOR,
     TIMEOUT_SECONDS,
-    query("watch", "boolean", "Changes as a stream of events, instead of a list."),
+    query(
+        "watch",
+        "boolean",
+        "Watch for changes to the described resources: the answer is a stream of events instead of a list.",
+    ),
 ];
 
 /// The parameters that choose what is deleted, on collections.

@@ -2,39 +2,34 @@
 
 use pintle_aggregator::{AutoRegistration, CustomGroupVersions};
 use pintle_apiextensions::{ApiExtensions, GroupVersions};
-use pintle_apiserver::{
-    health::{CheckScope, Health},
-    registry::Stores,
-};
+use pintle_apiserver::{health::Check, registry::Stores};
 use pintle_machinery::GroupVersion;
 use pintle_registry::BoxFuture;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::watch;
 
-/// The controller for `aggregator`, which registers what `local` serve, and its health check; `None` where API services
-/// are switched off.
+/// The controller for `aggregator`, which registers what `local` serve, services first; `None` where API services are switched off.
 pub(crate) fn auto_registration(
     aggregator: &Arc<Stores>,
     local: &[&Arc<Stores>],
     api_extensions: &ApiExtensions,
-    health: &Health,
 ) -> Option<Arc<AutoRegistration>> {
     let resources = local.iter().flat_map(|stores| stores.resources().iter());
     let served: BTreeSet<GroupVersion> =
         resources.map(|resource| resource.resource.resource.group_version()).collect();
     let definitions =
         Definitions { group_versions: api_extensions.group_versions(), synced: api_extensions.synced() };
-    let registration = AutoRegistration::new(aggregator, served, Arc::new(definitions))?;
+    let [services, ..] = local else { return None };
+    AutoRegistration::new(aggregator, services, served, Arc::new(definitions))
+}
+
+/// The check that everything is registered.
+pub(crate) fn is_complete(registration: &Arc<AutoRegistration>) -> Check {
     let checked = registration.clone();
-    health.add(
-        "autoregister-completion",
-        CheckScope::Always,
-        Arc::new(move || match checked.pending() {
-            pending if pending.is_empty() => Ok(()),
-            pending => Err(format!("missing APIService: [{}]", pending.join(" "))),
-        }),
-    );
-    Some(registration)
+    Arc::new(move || match checked.pending() {
+        pending if pending.is_empty() => Ok(()),
+        pending => Err(format!("missing APIService: [{}]", pending.join(" "))),
+    })
 }
 
 struct Definitions {

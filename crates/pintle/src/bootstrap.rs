@@ -4,7 +4,7 @@ use crate::{EndpointReconcilerType, Options, chain::Chain, run::RunError};
 use pintle_api::core::master_leases;
 use pintle_apiserver::{registry::StorageFactory, serving::stopped};
 use pintle_controlplane::{ClusterAuthentication, Config, EndpointReconciler, MasterLeases};
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
 /// Makes the objects that every server has, and starts the controllers that keep them.
@@ -27,11 +27,12 @@ pub(crate) async fn start(
     };
     let stores = Arc::clone(&chain.stores);
     pintle_controlplane::bootstrap(&*stores, &config).await.map_err(RunError::Bootstrap)?;
-    chain.bootstrapped.store(true, Ordering::Relaxed);
     let mut stopping = stopping.clone();
-    Ok(chain.supervisor.spawn("poststarthook/bootstrap-controller", async move {
+    let controllers = chain.supervisor.spawn("poststarthook/bootstrap-controller", async move {
         pintle_controlplane::run(&*stores, &config, stopped(&mut stopping)).await;
-    }))
+    });
+    chain.hooks.bootstrapped();
+    Ok(controllers)
 }
 
 fn endpoint_reconciler(options: &Options, storage: &StorageFactory) -> Result<EndpointReconciler, RunError> {

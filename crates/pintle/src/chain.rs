@@ -3,9 +3,10 @@
 use crate::{
     Options,
     authorization::Authorization,
-    auto_registration::auto_registration,
+    auto_registration::{auto_registration, is_complete},
     enablement::{self, Enabled},
     flow_control::{self, FlowControlParts},
+    hooks::{Hooks, Parts},
     openapi_endpoints::OpenApiEndpoints,
     openid_endpoints::OpenIdEndpoints,
     run::RunError,
@@ -26,13 +27,7 @@ use pintle_apiserver::{
 use pintle_openapi::OpenApi;
 use pintle_supervisor::Supervisor;
 use serde_json::{Value, json};
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{net::SocketAddr, sync::Arc};
 
 /// The servers of the chain, and what the process needs of them.
 pub(crate) struct Chain {
@@ -42,8 +37,8 @@ pub(crate) struct Chain {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
     pub(crate) supervisor: Supervisor,
-    /// Whether the objects of a fresh server are there.
-    pub(crate) bootstrapped: Arc<AtomicBool>,
+    /// The health checks of the parts that start behind the port.
+    pub(crate) hooks: Hooks,
     pub(crate) network: Arc<ServiceNetwork>,
     /// What serves custom resources.
     pub(crate) api_extensions: ApiExtensions,
@@ -55,17 +50,23 @@ pub(crate) struct Chain {
     pub(crate) flow_control: Option<FlowControlParts>,
 }
 
+/// What the chain is built of.
+pub(crate) struct Foundation<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) port: u16,
+    pub(crate) network: Arc<ServiceNetwork>,
+    pub(crate) storage: &'a Arc<StorageFactory>,
+    pub(crate) authorization: &'a Authorization,
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) health: Arc<Health>,
+    pub(crate) supervisor: &'a Supervisor,
+    pub(crate) shutdown: &'a tokio::sync::watch::Receiver<bool>,
+}
+
 /// Builds aggregator → kube API server → API extensions over one store.
-pub(crate) fn build(
-    options: &Options,
-    port: u16,
-    network: Arc<ServiceNetwork>,
-    storage: &Arc<StorageFactory>,
-    authorization: &Authorization,
-    tokens: &Tokens,
-    supervisor: &Supervisor,
-    shutdown: &tokio::sync::watch::Receiver<bool>,
-) -> Result<Chain, RunError> {
+pub(crate) fn build(foundation: Foundation<'_>) -> Result<Chain, RunError> {
+    let Foundation { options, port, network, storage, authorization, tokens, health, supervisor, shutdown } =
+        foundation;
     let metrics = Arc::new(Metrics::new().map_err(|error| RunError::Assemble(error.to_string()))?);
     let noted = metrics.set_build_info(&version());
     noted.map_err(|error| RunError::Assemble(error.to_string()))?;
@@ -116,7 +117,6 @@ pub(crate) fn build(
     let resources: Vec<_> = all_stores.iter().flat_map(|stores| stores.resources().iter().cloned()).collect();
     let address = SocketAddr::new(options.advertised(), port).to_string();
     let open_id = tokens.open_id(options, &address).map(OpenIdEndpoints);
-    let health = Arc::new(Health::new(supervisor.clone()));
     let ready = all_stores.clone();
     health.add(
         "informer-sync",
@@ -126,26 +126,14 @@ pub(crate) fn build(
             false => Err("caches are not filled yet".to_owned()),
         }),
     );
-    let synced = api_extensions.synced();
-    health.add(
-        "poststarthook/crd-informer-synced",
-        CheckScope::Always,
-        Arc::new(move || match *synced.borrow() {
-            true => Ok(()),
-            false => Err("definitions are not known yet".to_owned()),
-        }),
-    );
-    let bootstrapped = Arc::new(AtomicBool::new(false));
-    let is_bootstrapped = bootstrapped.clone();
-    health.add(
-        "poststarthook/rbac/bootstrap-roles",
-        CheckScope::Always,
-        Arc::new(move || match is_bootstrapped.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => Err("the default roles are not made yet".to_owned()),
-        }),
-    );
-    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions, &health);
+    let flow_control = flow_control::build(options, &all_stores, &kube, &metrics, supervisor, shutdown)?;
+    let auto_registration = auto_registration(&aggregator, &[&kube, &extensions], &api_extensions);
+    let parts = Parts { flow_control: flow_control.is_some(), api_services: auto_registration.is_some() };
+    let mut hooks = Hooks::new(&health, &parts);
+    if let Some(registration) = &auto_registration {
+        health.add("autoregister-completion", CheckScope::Always, is_complete(registration));
+    }
+    hooks.add_documents(&health);
     let stopping = shutdown.clone();
     health.add(
         "shutdown",
@@ -160,8 +148,6 @@ pub(crate) fn build(
     let open_api =
         OpenApi::new(declared, server_version).with_custom_definitions(api_extensions.definitions());
     let storage_sizes = Arc::new(StorageSizes::default());
-    let flow_control =
-        flow_control::build(options, &all_stores, &kube, &metrics, &health, supervisor, shutdown)?;
     let mut documents: Vec<Arc<dyn PlainEndpoints>> = vec![Arc::new(OpenApiEndpoints(open_api))];
     documents.extend(flow_control.as_ref().map(FlowControlParts::endpoints));
     if let Some(open_id) = open_id {
@@ -193,7 +179,7 @@ pub(crate) fn build(
         all_stores,
         metrics,
         health,
-        bootstrapped,
+        hooks,
         network,
         api_extensions,
         auto_registration,

@@ -7,7 +7,12 @@ use crate::{
     engine::{self, EngineMetrics},
     run::RunError,
 };
-use pintle_apiserver::{health::CheckScope, metrics::StorageSizes, registry::Engine, serving::stopped};
+use pintle_apiserver::{
+    health::{CheckScope, Health},
+    metrics::StorageSizes,
+    registry::Engine,
+    serving::stopped,
+};
 use pintle_storage::{CompactionRound, Storage, StorageError};
 use pintle_supervisor::Supervisor;
 use std::{sync::Arc, time::Duration};
@@ -49,27 +54,39 @@ impl Engines {
         std::iter::once(&self.default).chain(&self.overridden)
     }
 
-    /// Adds two checks for each engine that are true as long as it can serve, and notes how large its data is.
-    pub(crate) fn watch(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
+    /// Adds two checks for each engine that are true as long as it can serve.
+    pub(crate) fn watch_health(
+        &self,
+        checks: &Health,
+        options: &Options,
+        supervisor: &Supervisor,
+        stopping: &watch::Receiver<bool>,
+    ) {
         for (at, engine) in self.all().enumerate() {
             let [health, readiness] = match at.checked_sub(1) {
                 None => ["etcd".to_owned(), "etcd-readiness".to_owned()],
                 Some(at) => [format!("etcd-override-{at}"), format!("etcd-override-readiness-{at}")],
             };
-            let checks = [
+            let named = [
                 (health, CheckScope::Always, options.etcd_healthcheck_timeout),
                 (readiness, CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
             ];
-            for (name, scope, patience) in checks {
+            for (name, scope, patience) in named {
                 let (failure, failed) = watch::channel(None::<String>);
                 let watched = watch_health(engine.storage.clone(), patience, failure, stopping.clone());
-                chain.supervisor.spawn(name.as_str(), watched);
+                supervisor.spawn(name.as_str(), watched);
                 let check = move || match &*failed.borrow() {
                     None => Ok(()),
                     Some(why) => Err(why.clone()),
                 };
-                chain.health.add(&name, scope, Arc::new(check));
+                checks.add(&name, scope, Arc::new(check));
             }
+        }
+    }
+
+    /// Looks at the sizes of the engines, for the metrics.
+    pub(crate) fn watch_sizes(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
+        for (at, engine) in self.all().enumerate() {
             // What nobody else writes to is in this process.
             let interval = match engine.exclusive {
                 true => LOCAL_SIZE_INTERVAL,

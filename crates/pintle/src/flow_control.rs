@@ -1,9 +1,8 @@
 //! Flow control in the process: what it is made of, its endpoints, counters and background work.
 
-use crate::{Options, run::RunError};
+use crate::{Options, hooks::Hooks, run::RunError};
 use pintle_apiserver::{
     flow_control_endpoints::FlowControlEndpoints,
-    health::{CheckScope, Health},
     metrics::Metrics,
     registry::{StoredResourceStats, Stores, changes},
     server::PlainEndpoints,
@@ -25,15 +24,7 @@ pub(crate) struct FlowControlParts {
     pub(crate) flow_control: Arc<FlowControl>,
     stores: Arc<Stores>,
     changes: watch::Receiver<u64>,
-    started: watch::Sender<bool>,
 }
-
-/// What is done at the start, as the health checks name it.
-const HOOKS: [&str; 3] = [
-    "priority-and-fairness-config-consumer",
-    "priority-and-fairness-config-producer",
-    "priority-and-fairness-filter",
-];
 
 /// Makes flow control, unless it is switched off. Until it is started only the mandatory objects are in force.
 pub(crate) fn build(
@@ -41,7 +32,6 @@ pub(crate) fn build(
     all_stores: &[Arc<Stores>],
     stores: &Arc<Stores>,
     metrics: &Metrics,
-    health: &Health,
     supervisor: &Supervisor,
     stopping: &watch::Receiver<bool>,
 ) -> Result<Option<FlowControlParts>, RunError> {
@@ -61,20 +51,10 @@ pub(crate) fn build(
     // A resource that is switched off has no objects, and none that change.
     let followed = ["flowschemas", "prioritylevelconfigurations"];
     let followed = followed.iter().filter_map(|name| stores.store(&resource(name)).ok()).collect();
-    let started = watch::Sender::new(false);
-    for hook in HOOKS {
-        let started = started.subscribe();
-        let check = move || match *started.borrow() {
-            true => Ok(()),
-            false => Err("not finished".to_owned()),
-        };
-        health.add(&format!("poststarthook/{hook}"), CheckScope::Always, Arc::new(check));
-    }
     Ok(Some(FlowControlParts {
         flow_control,
         stores: stores.clone(),
         changes: changes(followed, stopping, supervisor),
-        started,
     }))
 }
 
@@ -88,18 +68,20 @@ impl FlowControlParts {
     pub(crate) async fn start(
         &self,
         supervisor: &Supervisor,
+        hooks: &Hooks,
         stopping: &watch::Receiver<bool>,
     ) -> Result<[JoinHandle<()>; 2], RunError> {
         let registry = self.stores.clone();
         let controller =
             FlowControlController::new(registry, self.flow_control.clone(), self.changes.clone());
         controller.configure().await.map_err(RunError::Bootstrap)?;
-        self.started.send_replace(true);
         let (mut stop_controller, mut stop_adjusting) = (stopping.clone(), stopping.clone());
         let flow_control = self.flow_control.clone();
-        Ok([
-            supervisor.spawn(CONSUMER, async move { controller.run(stopped(&mut stop_controller)).await }),
-            supervisor.spawn(FILTER, async move { flow_control.run(stopped(&mut stop_adjusting)).await }),
-        ])
+        let following =
+            supervisor.spawn(CONSUMER, async move { controller.run(stopped(&mut stop_controller)).await });
+        let adjusting =
+            supervisor.spawn(FILTER, async move { flow_control.run(stopped(&mut stop_adjusting)).await });
+        hooks.flow_control_started();
+        Ok([following, adjusting])
     }
 }

@@ -21,6 +21,7 @@ mod engine;
 mod engines;
 mod feature_gates;
 mod flow_control;
+mod hooks;
 mod kubeconfig;
 mod oidc_options;
 mod openapi_endpoints;

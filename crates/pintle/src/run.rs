@@ -5,10 +5,12 @@ use crate::{
     authentication::{Authentication, OwnTokens},
     authorization::Authorization,
     certificates::{CertificateError, Certificates, write_private},
-    chain, dynamic_files,
+    chain::{self, Foundation},
+    dynamic_files,
     encryption::EncryptionAtRest,
     engine::EngineMetrics,
     engines::Engines,
+    hooks,
     kubeconfig::kubeconfig,
     secure_serving::SecureServing,
     storage_options::{storage_factory, warn_of_unused_overrides},
@@ -16,6 +18,7 @@ use crate::{
 };
 use pintle_apiserver::{
     filters::{ChainConfig, Handler},
+    health::Health,
     serving::{ServingConfig, serve},
 };
 use pintle_audit::{AuditMetrics, Auditor};
@@ -212,22 +215,26 @@ async fn start_on(
     let address = listener.local_addr().map_err(listen)?;
     let factory = storage_factory(&options, engines).encryption(encryption.resources());
     let factory = Arc::new(factory);
-    let chain = chain::build(
-        &options,
-        address.port(),
+    let health = Arc::new(Health::new(supervisor.clone()));
+    hooks::add_loopback(&health);
+    engines.watch_health(&health, &options, &supervisor, &stopping);
+    let chain = chain::build(Foundation {
+        options: &options,
+        port: address.port(),
         network,
-        &factory,
-        &authorization,
-        &tokens,
-        &supervisor,
-        &stopping,
-    )?;
+        storage: &factory,
+        authorization: &authorization,
+        tokens: &tokens,
+        health,
+        supervisor: &supervisor,
+        shutdown: &stopping,
+    })?;
     let informers = authorization.follow(&chain, &stopping)?;
     encryption.observe(&chain)?;
     engine_metrics.observe(&chain)?;
     let registered = chain.metrics.register(audit_metrics.collectors());
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
-    engines.watch(&chain, &options, &stopping);
+    engines.watch_sizes(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
     // What is defined is served from the first request on.
     chain.api_extensions.wait_synced().await;
@@ -235,6 +242,7 @@ async fn start_on(
     for stores in &chain.all_stores {
         stores.wait_ready().await.map_err(RunError::Bootstrap)?;
     }
+    chain.hooks.caches_filled();
     let own_tokens = OwnTokens {
         authenticators: tokens.authenticators(&options, &chain)?,
         issuers: options.service_accounts.issuers.clone(),
@@ -254,6 +262,7 @@ async fn start_on(
         max_requests_in_flight: options.max_requests_inflight,
         max_mutating_requests_in_flight: options.max_mutating_requests_inflight,
     });
+    chain.hooks.admission_initializer.started();
     let cluster_authentication = secure_serving.cluster_authentication();
     let controllers = encryption
         .once_usable(|| {
@@ -272,12 +281,14 @@ async fn start_on(
     authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     if let Some(parts) = &chain.flow_control {
-        background.extend(parts.start(&supervisor, &stopping).await?);
+        background.extend(parts.start(&supervisor, &chain.hooks, &stopping).await?);
     }
     let registration =
         chain.auto_registration.clone().map(|registration| registration.start(&supervisor, &stopping));
+    chain.hooks.api_services_followed();
     background.extend(registration);
     background.extend(chain.api_extensions.into_tasks());
+    chain.hooks.definitions_served();
     background.extend(informers);
     background.extend(engines.compact(options.etcd_compaction_interval, &supervisor, &stopping));
     background.extend(encryption.watch_config(&supervisor, &stopping));
@@ -287,6 +298,7 @@ async fn start_on(
         background.push(task);
     }
     background.extend(dynamic_files::watch(files, &supervisor, &stopping));
+    chain.hooks.reloaded_files.started();
     let host = match options.bind_address.is_unspecified() {
         true => "127.0.0.1".to_owned(),
         false => options.bind_address.to_string(),

@@ -167,6 +167,8 @@ pub struct Resource {
     /// Dotted paths of integers that are pointers in this version and plain numbers inside the reference: there, an object
     /// of which nothing is known, that of a bookmark, has zero.
     pub plain_integers: &'static [&'static str],
+    /// Annotations in which this version keeps integers that are fields inside the reference; zero in such an object.
+    pub integer_annotations: &'static [&'static str],
 }
 
 impl Resource {
@@ -208,6 +210,7 @@ impl Resource {
             unsupported_field: None,
             deprecation: None,
             plain_integers: &[],
+            integer_annotations: &[],
         }
     }
 

@@ -16,6 +16,7 @@ pub fn resource() -> Resource {
         .prints(columns, cells)
         .short_names(["ds"])
         .categories(["all"])
+        .integer_annotations(&["deprecated.daemonset.template.generation"])
         .ruled(strategy::DaemonSetStrategy)
         .status(strategy::StatusStrategy)
 }

@@ -306,9 +306,11 @@ fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
 }
 
 fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
-    let accepted = match negotiation::accepted(headers, None, negotiation::Offers::Plain) {
+    let routed = negotiation::routed(headers);
+    let accepted = routed.and_then(|()| negotiation::accepted(headers, None, negotiation::Offers::Plain));
+    let accepted = match accepted {
         Ok(accepted) => accepted,
-        Err(status) => return crate::response::json_failure(&status),
+        Err(status) => return crate::response::negotiated_failure(&status, headers, None),
     };
     let bytes = match Schema::builtin().by_type_name(type_name) {
         Some(schema) => encode(document, schema, &accepted),

@@ -9,6 +9,7 @@ use pintle_machinery::{
     options::FieldValidation,
 };
 use pintle_schema::SchemaRef;
+use std::fmt::Display;
 
 /// Decodes a body as an object of `kind`; the tree is of that kind and version.
 ///
@@ -84,6 +85,12 @@ fn read(
 ) -> Result<Value, Status> {
     let media_type = content_type(exchange.headers)?;
     let is_custom = schema.is_structural();
+    let is_of_any_version = matches!(versions, Versions::Any);
+    // A body of which not even the kind can be read. Options are refused for the mere reason.
+    let unrecognized = |why: &dyn Display| match is_of_any_version {
+        true => Status::bad_request(why.to_string()),
+        false => unrecognized(kind, &why.to_string(), body),
+    };
     let mut custom_kind: Option<String> = None;
     let mut check_type_meta = |(api_version, found): (String, String), wanted: &GroupVersionKind| {
         if is_custom {
@@ -91,14 +98,25 @@ fn read(
             return Ok(());
         }
         let is_taken = found == wanted.kind && versions.take(&api_version, wanted);
-        let api_version = if is_taken { String::new() } else { api_version };
+        let api_version = match api_version.as_str() {
+            "" => wanted.group_version(),
+            _ if is_taken => wanted.group_version(),
+            text => match GroupVersion::parse(text) {
+                Some(version) => version,
+                // In an envelope such a version counts as none.
+                None if media_type == MediaType::Protobuf => wanted.group_version(),
+                None => return Err(unrecognized(&format!("unexpected GroupVersion string: {text}"))),
+            },
+        };
+        if is_of_any_version && !found.is_empty() && found != wanted.kind {
+            return Err(Status::bad_request(not_registered(&api_version.with_kind(found), OPTIONS_SCHEME)));
+        }
         check_type_meta((api_version, found), wanted)
     };
     let decoded = match media_type {
         MediaType::Json => {
             let found = json::type_meta(body).map_err(|error| {
-                let why = format!("couldn't get version/kind; json parse error: {error}");
-                if is_custom { unrecognized(kind, &why, body) } else { Status::bad_request(why) }
+                unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             match &custom_kind {
@@ -110,18 +128,16 @@ fn read(
             }
         }
         MediaType::Yaml => {
-            let converted = yaml::to_json(body).map_err(|error| {
-                Status::bad_request(format!("couldn't get version/kind; yaml parse error: {error}"))
-            })?;
+            let converted = yaml::to_json(body).map_err(|error| unrecognized(&error))?;
             let found = json::type_meta(&converted.json).map_err(|error| {
-                Status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+                unrecognized(&format!("couldn't get version/kind; json parse error: {error}"))
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             yaml::decode(body, schema)
         }
         MediaType::Protobuf if is_custom => return Err(no_protobuf(body, kind)),
         MediaType::Protobuf => {
-            let message = protobuf::open(body).map_err(|error| cannot_be_handled(kind, kind, &error))?;
+            let message = protobuf::open(body).map_err(|error| unrecognized(&error))?;
             check_type_meta((message.api_version, message.kind), kind)?;
             protobuf::decode_body(body, schema)
         }
@@ -208,13 +224,8 @@ fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
 }
 
 /// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.
-fn check_type_meta((api_version, kind): (String, String), wanted: &GroupVersionKind) -> Result<(), Status> {
+fn check_type_meta((version, kind): (GroupVersion, String), wanted: &GroupVersionKind) -> Result<(), Status> {
     let wanted_version = wanted.group_version();
-    let version = match api_version.as_str() {
-        "" => wanted_version.clone(),
-        text => GroupVersion::parse(text)
-            .ok_or_else(|| Status::bad_request(format!("unexpected GroupVersion string: {text}")))?,
-    };
     if !kind.is_empty() && kind != wanted.kind {
         let found = version.with_kind(kind);
         return Err(cannot_be_handled(&found, wanted, &other_kind(&found, wanted)));
@@ -238,16 +249,23 @@ pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) ->
             internal_package(&wanted.group),
             wanted.kind
         ),
-        false => format!(
-            "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-            found.kind,
-            found.group_version()
-        ),
+        false => not_registered(found, "pkg/api/legacyscheme/scheme.go:30"),
     }
 }
 
+/// Where Go's server registers the kinds of options, which clients see in one message.
+const OPTIONS_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
+
+fn not_registered(found: &GroupVersionKind, scheme: &str) -> String {
+    format!(
+        "no kind \"{}\" is registered for version \"{}\" in scheme \"{scheme}\"",
+        found.kind,
+        found.group_version()
+    )
+}
+
 /// The name of the package of a group's internal types, which clients see in one message.
-fn internal_package(group: &str) -> &str {
+pub(super) fn internal_package(group: &str) -> &str {
     match group {
         "" => "core",
         group => group.split('.').next().unwrap_or_default(),
@@ -258,7 +276,7 @@ fn internal_package(group: &str) -> &str {
 pub(super) fn cannot_be_handled(
     found: &GroupVersionKind,
     wanted: &GroupVersionKind,
-    why: &dyn std::fmt::Display,
+    why: &dyn Display,
 ) -> Status {
     Status::bad_request(format!(
         "{} in version \"{}\" cannot be handled as a {}: {why}",

@@ -3,7 +3,7 @@
 use super::{Exchange, create::AdmissionValidation, delete, list, selection::Selection};
 use crate::{
     body::{Body, RequestBody},
-    endpoints::encoding::{Encoder, IncludeObject, encode, partial, partial_list_schema},
+    endpoints::encoding::{Encoder, IncludeObject, partial, partial_list},
     negotiation::{MediaType, Offers, Transform},
     response::{Response, with_content_type},
 };
@@ -13,7 +13,6 @@ use pintle_machinery::{
     options::{IGNORE_STORE_READ_ERROR, ListOptions},
 };
 use pintle_registry::RequestContext;
-use serde_json::json;
 use std::sync::Arc;
 
 /// Serves a DELETE of a collection. The answer is the list of what was selected, as it was.
@@ -69,13 +68,7 @@ pub(super) async fn delete_collection(
             for item in &items {
                 rows.push(partial(&encoder.tree(item)?, version));
             }
-            let list = json!({
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": format!("meta.k8s.io/{version}"),
-                "metadata": page.metadata,
-                "items": rows,
-            });
-            encode(&list, partial_list_schema(), &encoder.accepted)?
+            partial_list(version, &page.metadata, rows.into(), &encoder.accepted)?
         }
         _ if encoder.accepted.media_type == MediaType::Protobuf => {
             list::protobuf_list(&encoder, items.iter(), &page.metadata)?

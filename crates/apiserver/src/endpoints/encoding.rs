@@ -303,9 +303,31 @@ pub fn partial(tree: &Value, version: &str) -> Value {
     })
 }
 
-/// The schema of `PartialObjectMetadataList`.
-pub fn partial_list_schema() -> SchemaRef<'static> {
-    META_V1.partial_list
+/// A `PartialObjectMetadataList` of objects' partial metadata; `Null` for none at all.
+///
+/// # Errors
+/// 500 when the tree does not fit the schema.
+pub(super) fn partial_list(
+    version: &str,
+    metadata: &Value,
+    items: Value,
+    accepted: &Accepted,
+) -> Result<Bytes, Status> {
+    let api_version = format!("meta.k8s.io/{version}");
+    const KIND: &str = "PartialObjectMetadataList";
+    // The older version has the same fields by other numbers.
+    if accepted.media_type == MediaType::Protobuf && version == "v1beta1" {
+        let mut message = Vec::new();
+        for item in items.as_array().into_iter().flatten() {
+            let item = protobuf::encode_message(item, META_V1.partial).ok_or_else(no_protobuf)?;
+            protobuf::write_field(&mut message, 1, &item);
+        }
+        let metadata = protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)?;
+        protobuf::write_field(&mut message, 2, &metadata);
+        return Ok(protobuf::seal(&api_version, KIND, &message).into());
+    }
+    let list = json!({"kind": KIND, "apiVersion": api_version, "metadata": metadata, "items": items});
+    encode(&list, META_V1.partial_list, accepted)
 }
 
 /// The schema of `PartialObjectMetadata`.

@@ -5,7 +5,7 @@
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list_schema},
+    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list},
     selection::Selection,
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     response::{Response, with_content_type},
 };
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
     Status, Value, ValueExt,
@@ -208,10 +209,16 @@ fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
     let (head, foot) = head_and_foot(exchange.resource, &page.metadata);
     let skip = store.type_meta().len();
     let resource = exchange.resource_arc();
-    let state = Some(Frames { page, resource, after: None, head: Some(head), foot, first: true, skip });
-    Body::stream(futures_util::stream::unfold(state, |state| {
-        std::future::ready(state.and_then(Frames::next))
-    }))
+    let frames = Frames { page, resource, after: None, head: Some(head), foot, first: true, skip };
+    let (first, rest) = frames.next();
+    match rest {
+        // A list of one frame has a length.
+        None => Body::from(first),
+        rest => {
+            let rest = futures_util::stream::unfold(rest, |rest| std::future::ready(rest.map(Frames::next)));
+            Body::stream(futures_util::stream::iter([first]).chain(rest))
+        }
+    }
 }
 
 /// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
@@ -251,7 +258,7 @@ struct Frames {
 }
 
 impl Frames {
-    fn next(mut self) -> Option<(Bytes, Option<Frames>)> {
+    fn next(mut self) -> (Bytes, Option<Frames>) {
         let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
         if let Some(head) = self.head.take() {
             frame.put_slice(head.as_bytes());
@@ -276,10 +283,10 @@ impl Frames {
         }
         if full {
             self.after = after;
-            return Some((frame.freeze(), Some(self)));
+            return (frame.freeze(), Some(self));
         }
         frame.put_slice(self.foot.as_bytes());
-        Some((frame.freeze(), None))
+        (frame.freeze(), None)
     }
 }
 
@@ -299,13 +306,8 @@ fn whole(encoder: &Encoder<'_>, page: &Page) -> Result<Bytes, Status> {
             for object in page.objects(None) {
                 items.push(partial(&encoder.tree(object)?, version));
             }
-            let list = json!({
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": format!("meta.k8s.io/{version}"),
-                "metadata": page.metadata,
-                "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
-            });
-            super::encoding::encode(&list, partial_list_schema(), &encoder.accepted)
+            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
+            partial_list(version, &page.metadata, items, &encoder.accepted)
         }
         None => match encoder.accepted.media_type {
             MediaType::Protobuf => protobuf_list(encoder, page.objects(None), &page.metadata),

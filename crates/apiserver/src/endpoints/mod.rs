@@ -13,17 +13,19 @@ mod patched_text;
 mod scale;
 mod selection;
 mod subresource;
+mod unrestorable;
 mod update;
 mod watch;
 
+use self::decode::internal_package;
 use crate::{
     filters::{WatchTicket, authorize},
-    negotiation::{self, Accepted, Offers},
+    negotiation::{self, Accepted, Answers, Offers},
     query::Query,
     registry::{Conversions, ManagedWrite, Store, Stores, VersionedResource},
     request::Request,
     request_info::RequestInfo,
-    response::{Response, Served, failure, json_failure},
+    response::{Response, Served, negotiated_failure},
     warning::Warnings,
 };
 use http::{HeaderMap, Method, header};
@@ -78,8 +80,19 @@ pub(crate) struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn accepted(&self, offers: Offers) -> Result<Accepted, Status> {
-        let has_protobuf = !self.resource.schema.is_custom();
-        negotiation::accepted_of(self.headers, self.query.first("pretty"), offers, has_protobuf)
+        let is_custom = self.resource.schema.is_custom();
+        let go_type = || {
+            let resource = &self.resource.resource;
+            let kind = resource.group_version_kind();
+            match (is_custom, offers) {
+                (true, Offers::List) => "unstructured.UnstructuredList".to_owned(),
+                (true, _) => "unstructured.Unstructured".to_owned(),
+                (false, Offers::List) => format!("{}.{}", internal_package(&kind.group), resource.list_kind),
+                (false, _) => format!("{}.{}", internal_package(&kind.group), kind.kind),
+            }
+        };
+        let answers = Answers { offers, is_custom, go_type: &go_type };
+        negotiation::accepted_of(self.headers, self.query.first("pretty"), answers)
     }
 
     fn store(&self) -> Result<&Arc<Store>, Status> {
@@ -365,18 +378,11 @@ impl ApiEndpoints {
     }
 
     fn failure(&self, status: &Status, exchange: &Exchange<'_>) -> Response {
-        match negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Object) {
-            Ok(accepted) => failure(status, &accepted),
-            Err(_) => json_failure(status),
-        }
+        negotiated_failure(status, exchange.headers, exchange.query.first("pretty"))
     }
 
     fn no_such_resource(&self, headers: &HeaderMap) -> Response {
-        let status = Status::no_such_resource();
-        match negotiation::accepted(headers, None, Offers::Plain) {
-            Ok(accepted) => failure(&status, &accepted),
-            Err(_) => json_failure(&status),
-        }
+        negotiated_failure(&Status::no_such_resource(), headers, None)
     }
 }
 

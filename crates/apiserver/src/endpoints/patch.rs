@@ -8,6 +8,7 @@ use super::{
     decode::other_kind,
     media_type,
     patched_text::Touched,
+    unrestorable,
     update::check_name,
 };
 use crate::{
@@ -200,12 +201,15 @@ impl PatchTransform<'_> {
         let schema = self.exchange.resource.schema.get();
         let old = self.exchange.resource.from_storage(old.clone());
         let Ok(patched) = self.patch.apply(old, schema, self.validation) else { return rejected() };
+        let mut why = why.to_owned();
         let text = match self.patch.format {
             _ if schema.is_structural() => String::from_utf8(json::encode_any(&patched)).unwrap_or_default(),
             Format::Json => Touched::by_json_patch(&self.patch.patch).text(&patched, schema),
             Format::Merge => Touched::by_merge_patch(&self.patch.patch).text(&patched, schema),
-            // Only texts are shown.
-            Format::Strategic => return status.clone(),
+            Format::Strategic => {
+                why = unrestorable::problem(&patched, schema).unwrap_or(why);
+                unrestorable::go_text(&self.patch.patch)
+            }
         };
         let error = FieldError::invalid(&FieldPath::new("patch"), text, why);
         Status::invalid(&GroupKind::default(), "", &vec![error])

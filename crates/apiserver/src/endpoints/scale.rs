@@ -341,8 +341,10 @@ struct Answer<'a> {
 impl<'a> Answer<'a> {
     fn new(exchange: &Exchange<'a>) -> Result<Answer<'a>, Status> {
         let paths = paths(exchange)?;
-        let offers = if paths.custom.is_some() { Offers::Object } else { Offers::Plain };
-        let accepted = negotiation::accepted(exchange.headers, exchange.query.first("pretty"), offers)?;
+        let accepted = match paths.custom {
+            Some(_) => exchange.accepted(Offers::Object)?,
+            None => negotiation::accepted(exchange.headers, exchange.query.first("pretty"), Offers::Plain)?,
+        };
         let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
         Ok(Answer { accepted, include_object, paths })
     }

@@ -73,8 +73,8 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let content_type = match media_type {
         MediaType::Json => "application/json",
         MediaType::Yaml => {
-            return Err(crate::negotiation::not_acceptable_of(&[
-                "application/json",
+            return Err(crate::negotiation::only(&[
+                "application/json;stream=watch",
                 "application/vnd.kubernetes.protobuf;stream=watch",
             ]));
         }
@@ -305,6 +305,9 @@ fn bookmark(
     }
     for path in resource.plain_integers {
         object.set(path, 0);
+    }
+    for name in resource.integer_annotations {
+        object.object_at_mut("metadata.annotations").insert((*name).to_owned(), "0".into());
     }
     match &encoder.accepted.transform {
         Some((Transform::Table, version)) => {

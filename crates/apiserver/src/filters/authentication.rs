@@ -2,9 +2,8 @@
 
 use super::{Filter, Rest, audit, request_info::query_of};
 use crate::{
-    negotiation::{self, Accepted, Offers},
     request::Request,
-    response::{Response, failure},
+    response::{Response, negotiated_failure},
     serving::ConnectionHandle,
     warning::Warnings,
     websocket_protocol::{self, ProtocolToken},
@@ -139,8 +138,7 @@ fn unauthorized(request: &Request, why: &dyn std::fmt::Display) -> Response {
     tracing::warn!(error = %why, "unable to authenticate the request");
     end_connection(request);
     let query = query_of(request);
-    let accepted = negotiation::accepted(request.headers(), query.first("pretty"), Offers::Plain);
-    failure(&Status::unauthorized(), &accepted.unwrap_or(Accepted::JSON))
+    negotiated_failure(&Status::unauthorized(), request.headers(), query.first("pretty"))
 }
 
 fn is_anonymous(user: &UserInfo) -> bool {

@@ -6,11 +6,10 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    negotiation::{Accepted, Offers, accepted},
     query::Query,
     request::Request,
     request_info::RequestInfo,
-    response::{Response, failure, text},
+    response::{Response, negotiated_failure, text},
 };
 use http::{HeaderValue, header};
 use pintle_auth::authz::{Attributes, Authorizer, Selectors, Verdict};
@@ -39,8 +38,8 @@ impl Filter for Authorization {
         }
         let mut response = match verdict.error.is_empty() {
             true => {
-                let accepted = accepted(request.headers(), query.first("pretty"), Offers::Plain);
-                failure(&forbidden(&attributes, &verdict.reason), &accepted.unwrap_or(Accepted::JSON))
+                let status = forbidden(&attributes, &verdict.reason);
+                negotiated_failure(&status, request.headers(), query.first("pretty"))
             }
             false => {
                 tracing::error!(error = %verdict.error, "a request could not be authorized");

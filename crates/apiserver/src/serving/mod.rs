@@ -7,17 +7,19 @@
 //! connection's requests their bounds, and who gives up one request after the other loses the connection.
 
 mod connection;
+mod http1;
 pub mod tls;
 mod unread;
 
 use crate::{
     body::Body,
     filters::{Handler, PeerCertificates, RemoteAddress},
-    response::{Response, text},
+    response::Response,
 };
 use connection::{End, Tracked};
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, Method, Version, header};
 use http_body::Body as _;
+use http1::{Refusal, Refused, RequestHeads};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -45,8 +47,6 @@ pub struct ServingConfig {
 
 /// A client has so long to finish the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A client has so long to send the headers of a request, or the next request on an HTTP/1.1 connection.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
 /// As Kubernetes has it: what clients of HTTP/2 begin with.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// How many times its streams a client may give up at once. Go's server closes connections at this.
@@ -126,13 +126,17 @@ async fn connection(
     let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {
         PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
     });
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let refused = Refused::default();
+    let stream = RequestHeads::new(stream, is_http2, refused.clone());
     let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
     let tracked = handle.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
         let (certificates, tracked) = (certificates.clone(), tracked.clone());
-        let answer = is_within_limits(&request).then(|| {
+        let refused = refused.clone();
+        let answer = check(&request, &refused).map(|()| {
             unread::answer(handler.clone(), request, move |request| {
                 request.extensions_mut().insert(remote);
                 if let Some(certificates) = certificates {
@@ -142,10 +146,13 @@ async fn connection(
             })
         });
         async move {
-            let response = match answer {
-                Some(answer) => answer.await,
-                None => headers_too_large(),
+            let mut response = match answer {
+                Ok(answer) => answer.await,
+                Err(response) => *response,
             };
+            if refused.is_broken() {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
             let active = active.answered();
             let response = if is_head { without_body(response) } else { response };
             Ok::<_, std::convert::Infallible>(response.map(|body| Tracked::new(body, active)))
@@ -155,7 +162,9 @@ async fn connection(
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_TIMEOUT)
+        // Heads come whole, and in time; how long none may come, the connection's own limit says.
+        .header_read_timeout(None)
+        .max_headers(http1::MAX_HEADERS)
         .max_buf_size(MAX_HEADERS + 4096);
     builder
         .http2()
@@ -191,11 +200,21 @@ fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
     headers.sum::<usize>() <= MAX_HEADERS + 4096
 }
 
-/// In the words of Go's server, which closes the connection, too.
-fn headers_too_large() -> Response {
-    let mut response = text(431, "431 Request Header Fields Too Large");
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
+/// What is answered in front of all filters, as Go's server does.
+fn check<B>(request: &hyper::Request<B>, refused: &Refused) -> Result<(), Box<Response>> {
+    if request.version() < Version::HTTP_2
+        && let Some(refusal) = refused.next()
+    {
+        return Err(Box::new(refusal.response()));
+    }
+    if !is_within_limits(request) {
+        return Err(Box::new(Refusal::HeadersTooLarge.response()));
+    }
+    // What the server as a whole can do: nothing that it tells of.
+    if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
+        return Err(Box::new(Response::new(Body::empty())));
+    }
+    Ok(())
 }
 
 /// The answer to a HEAD: all of the answer but its body, which HTTP/2 takes for a broken stream.

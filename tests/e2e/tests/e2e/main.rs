@@ -12,6 +12,7 @@ mod definitions;
 mod etcd_outage;
 mod helm;
 mod history;
+mod javascript;
 mod kubectl;
 mod lifecycle;
 mod overload;

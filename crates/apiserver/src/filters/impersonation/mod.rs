@@ -17,9 +17,8 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    negotiation::{Accepted, Offers, accepted},
     request::Request,
-    response::{Response, failure},
+    response::{Response, negotiated_failure},
 };
 use http::{HeaderValue, header};
 use mode_cache::ModeCache;
@@ -93,8 +92,7 @@ impl Filter for Impersonation {
 }
 
 fn refuse(request: &Request, status: &Status) -> Response {
-    let accepted = accepted(request.headers(), query_of(request).first("pretty"), Offers::Plain);
-    let mut response = failure(status, &accepted.unwrap_or(Accepted::JSON));
+    let mut response = negotiated_failure(status, request.headers(), query_of(request).first("pretty"));
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

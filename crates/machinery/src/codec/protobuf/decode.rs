@@ -283,7 +283,15 @@ fn read_value(
                 Ok(false)
             })?;
             match raw {
-                Some(raw) if !raw.is_empty() => read_raw(raw, nest)?,
+                Some(raw) if !raw.is_empty() => match read_raw(raw, nest) {
+                    // Whoever looks at a set of fields finds out that it is none; nothing else depends on it.
+                    Err(error)
+                        if schema.ty() == Type::FieldsV1 && matches!(*error, DecodeError::Syntax(_)) =>
+                    {
+                        Value::String(String::from_utf8_lossy(raw).into_owned())
+                    }
+                    read => read?,
+                },
                 _ => Value::Null,
             }
         }

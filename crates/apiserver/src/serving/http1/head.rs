@@ -1,0 +1,437 @@
+//! One request's head: the request line and the headers.
+
+use super::{MAX_HEAD_BYTES, Refusal};
+use bytes::{BufMut, BytesMut};
+use memchr::memchr;
+
+/// How many headers a request may have. Go counts only their bytes; hyper keeps a table for so many.
+pub(in crate::serving) const MAX_HEADERS: usize = 512;
+/// How long a path and query may be: what the library of URIs can hold.
+const MAX_TARGET_BYTES: usize = u16::MAX as usize - 1;
+
+/// What a head says of what follows.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// What comes behind the head.
+    pub(super) framing: Framing,
+    /// Whether the method is `POST`.
+    pub(super) is_post: bool,
+    /// The head in a form that hyper reads, when it does not read it as it is.
+    pub(super) rewritten: Option<BytesMut>,
+}
+
+/// What comes behind a head.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// So many bytes, then the next head.
+    Length(u64),
+    /// Chunks, then the next head.
+    Chunked,
+    /// Whatever both sides agree on.
+    Upgrade,
+}
+
+/// Where the head ends that the bytes begin with: behind the first empty line. `searched` bytes are known not to have it.
+pub(super) fn end(bytes: &[u8], searched: usize) -> Option<usize> {
+    let mut at = searched.saturating_sub(3);
+    loop {
+        let newline = at + memchr(b'\n', bytes.get(at..)?)?;
+        match bytes.get(newline + 1..)? {
+            [b'\n', ..] => return Some(newline + 2),
+            [b'\r', b'\n', ..] => return Some(newline + 3),
+            // Nothing but the empty line.
+            _ if newline == 0 || bytes.get(..=newline) == Some(b"\r\n") => return Some(newline + 1),
+            _ => at = newline + 1,
+        }
+    }
+}
+
+/// Looks at the request line of a head whose end did not come yet, if the line is there.
+///
+/// # Errors
+/// When the head is refused whatever comes.
+pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
+    match memchr(b'\n', bytes) {
+        Some(newline) => RequestLine::read(trim_line(bytes.get(..newline).unwrap_or_default())).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Reads a whole head, with the empty line behind it.
+///
+/// # Errors
+/// When Go's server refuses it; the order of the checks is Go's, too.
+pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
+    let mut lines = Lines(bytes);
+    let line = RequestLine::read(lines.next().unwrap_or_default())?;
+    if matches!(lines.0, [b' ' | b'\t', ..]) {
+        return Err(Refusal::Malformed);
+    }
+    let headers = lines.0;
+    let mut seen = Seen { is_plain: line.is_plain(), ..Seen::default() };
+    while let Some(line) = lines.next().filter(|line| !line.is_empty()) {
+        seen.header(line, &mut lines)?;
+    }
+    let framing = seen.framing(&line)?;
+    if line.major != 1 {
+        return Err(Refusal::Version);
+    }
+    let is_from_1_1 = line.minor >= 1;
+    if is_from_1_1 && seen.host.is_none() && line.method != b"CONNECT" {
+        return Err(Refusal::BadRequest("missing required Host header"));
+    }
+    if seen.host.is_some_and(|host| !host.iter().all(|byte| is_host_byte(*byte))) {
+        return Err(Refusal::BadRequest("malformed Host header"));
+    }
+    if seen.has_space_in_name {
+        return Err(Refusal::BadRequest("invalid header name"));
+    }
+    if seen.count > MAX_HEADERS || line.target.len() > MAX_TARGET_BYTES {
+        return Err(Refusal::HeadersTooLarge);
+    }
+    if seen.expect.is_some_and(|expect| !expect.is_empty() && !has_token(expect, b"100-continue")) {
+        return Err(Refusal::Expectation);
+    }
+    let is_post = line.method == b"POST";
+    let rewritten = match seen.is_plain {
+        true => None,
+        false => Some(rewrite(&line, headers)?),
+    };
+    Ok(Head { framing, is_post, rewritten })
+}
+
+/// What the headers say.
+#[derive(Default)]
+struct Seen<'a> {
+    host: Option<&'a [u8]>,
+    expect: Option<&'a [u8]>,
+    content_length: Option<&'a [u8]>,
+    transfer_encoding: Option<&'a [u8]>,
+    trailers: Vec<&'a [u8]>,
+    /// More than one `Transfer-Encoding`.
+    has_encodings: bool,
+    /// More than one `Content-Length`, not all alike.
+    has_different_lengths: bool,
+    has_hosts: bool,
+    has_space_in_name: bool,
+    is_upgrade: bool,
+    wants_upgrade: bool,
+    count: usize,
+    /// Whether hyper reads the head as it is.
+    is_plain: bool,
+}
+
+impl<'a> Seen<'a> {
+    /// Reads a header's line and those that continue it.
+    fn header(&mut self, line: &'a [u8], lines: &mut Lines<'a>) -> Result<(), Refusal> {
+        let colon = memchr(b':', line).ok_or(Refusal::Malformed)?;
+        let (name, value) =
+            (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
+        if name.is_empty() {
+            return Err(Refusal::Malformed);
+        }
+        if !name.iter().all(|byte| is_token_byte(*byte)) {
+            if !name.iter().all(|byte| is_token_byte(*byte) || *byte == b' ') {
+                return Err(Refusal::Malformed);
+            }
+            self.has_space_in_name = true;
+        }
+        if !is_value(value) {
+            return Err(Refusal::Malformed);
+        }
+        let mut value = trim(value);
+        let mut is_continued = false;
+        while matches!(lines.0, [b' ' | b'\t', ..]) {
+            let more = trim(lines.next().unwrap_or_default());
+            if !is_value(more) {
+                return Err(Refusal::Malformed);
+            }
+            // What is continued is none of the values that matter here.
+            is_continued |= !more.is_empty();
+            self.is_plain = false;
+        }
+        if is_continued {
+            value = b"(continued)";
+        }
+        self.count += 1;
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"Host") => {
+                self.has_hosts |= self.host.replace(value).is_some();
+            }
+            6 if name.eq_ignore_ascii_case(b"Expect") => self.expect = self.expect.or(Some(value)),
+            7 if name.eq_ignore_ascii_case(b"Upgrade") => self.is_upgrade = true,
+            7 if name.eq_ignore_ascii_case(b"Trailer") => self.trailers.push(value),
+            10 if name.eq_ignore_ascii_case(b"Connection") => {
+                self.wants_upgrade |= has_token(value, b"upgrade")
+            }
+            14 if name.eq_ignore_ascii_case(b"Content-Length") => {
+                if let Some(first) = self.content_length {
+                    self.has_different_lengths |= first != value;
+                    self.is_plain = false;
+                }
+                self.content_length = self.content_length.or(Some(value));
+            }
+            17 if name.eq_ignore_ascii_case(b"Transfer-Encoding") => {
+                self.has_encodings |= self.transfer_encoding.replace(value).is_some();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What follows the head.
+    fn framing(&mut self, line: &RequestLine<'_>) -> Result<Framing, Refusal> {
+        if self.has_hosts {
+            return Err(Refusal::Malformed);
+        }
+        let is_from_1_1 = line.major > 1 || (line.major == 1 && line.minor >= 1);
+        let is_chunked = match self.transfer_encoding {
+            None => false,
+            Some(_) if !is_from_1_1 => {
+                self.is_plain = false;
+                false
+            }
+            Some(encoding) if self.has_encodings || !encoding.eq_ignore_ascii_case(b"chunked") => {
+                return Err(Refusal::TransferEncoding);
+            }
+            Some(_) => true,
+        };
+        if self.has_different_lengths {
+            return Err(Refusal::Malformed);
+        }
+        let length = match self.content_length {
+            None => 0,
+            Some(length) => parse_length(length).ok_or(Refusal::Malformed)?,
+        };
+        if is_chunked {
+            self.is_plain &= self.content_length.is_none();
+            let is_framing = |name: &[u8]| {
+                [&b"Transfer-Encoding"[..], b"Trailer", b"Content-Length"]
+                    .iter()
+                    .any(|framing| trim(name).eq_ignore_ascii_case(framing))
+            };
+            if self.trailers.iter().flat_map(|trailer| trailer.split(|byte| *byte == b',')).any(is_framing) {
+                return Err(Refusal::Malformed);
+            }
+        }
+        Ok(match (self.is_upgrade && self.wants_upgrade, is_chunked) {
+            (true, _) => Framing::Upgrade,
+            (false, true) => Framing::Chunked,
+            (false, false) => Framing::Length(length),
+        })
+    }
+}
+
+/// The first line of a head.
+struct RequestLine<'a> {
+    method: &'a [u8],
+    target: &'a [u8],
+    major: u8,
+    minor: u8,
+}
+
+impl<'a> RequestLine<'a> {
+    fn read(line: &'a [u8]) -> Result<RequestLine<'a>, Refusal> {
+        let method_end = memchr(b' ', line).ok_or(Refusal::Malformed)?;
+        let (method, rest) = (line.get(..method_end), line.get(method_end + 1..));
+        let (method, rest) = (method.unwrap_or_default(), rest.unwrap_or_default());
+        let target_end = memchr(b' ', rest).ok_or(Refusal::Malformed)?;
+        let (target, version) = (rest.get(..target_end), rest.get(target_end + 1..));
+        let (target, version) = (target.unwrap_or_default(), version.unwrap_or_default());
+        if method.is_empty() || !method.iter().all(|byte| is_token_byte(*byte)) {
+            return Err(Refusal::Malformed);
+        }
+        let [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] = version else {
+            return Err(Refusal::Malformed);
+        };
+        let line = RequestLine { method, target, major: major - b'0', minor: minor - b'0' };
+        match line.is_target() {
+            true => Ok(line),
+            false => Err(Refusal::Malformed),
+        }
+    }
+
+    /// Whether Go reads the target as a request's URI.
+    fn is_target(&self) -> bool {
+        if self.target.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
+            return false;
+        }
+        match self.target {
+            [b'/', ..] => has_valid_escapes(self.target),
+            b"*" => true,
+            // An authority, or a URI with its scheme.
+            _ => {
+                let uri =
+                    std::str::from_utf8(self.target).ok().and_then(|text| text.parse::<http::Uri>().ok());
+                uri.is_some_and(|uri| match self.method {
+                    b"CONNECT" => uri.authority().is_some(),
+                    _ => uri.scheme().is_some() && has_valid_escapes(uri.path().as_bytes()),
+                })
+            }
+        }
+    }
+
+    /// Whether hyper reads the line as Go does.
+    fn is_plain(&self) -> bool {
+        self.major == 1 && self.minor <= 1 && self.target.iter().all(|byte| is_plain_target_byte(*byte))
+    }
+}
+
+/// The same head, so that hyper reads it: headers on one line each, nothing said twice about the body, other characters
+/// of the target percent-encoded.
+fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> {
+    let mut out = BytesMut::with_capacity(headers.len() + line.target.len() + 64);
+    out.put_slice(line.method);
+    out.put_u8(b' ');
+    for byte in line.target {
+        match is_plain_target_byte(*byte) {
+            true => out.put_u8(*byte),
+            false => out.put_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    if out.len() > MAX_TARGET_BYTES {
+        return Err(Refusal::HeadersTooLarge);
+    }
+    out.put_slice(if line.minor == 0 { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+    let mut has_length = false;
+    let is_chunked = |name: &[u8]| name.eq_ignore_ascii_case(b"Transfer-Encoding");
+    let has_chunks = line.minor >= 1 && Lines(headers).any(|line| is_chunked(name_of(line)));
+    let mut lines = Lines(headers);
+    while let Some(header) = lines.next().filter(|header| !header.is_empty()) {
+        let is_length = name_of(header).eq_ignore_ascii_case(b"Content-Length");
+        let is_dropped = (is_length && (has_chunks || std::mem::replace(&mut has_length, true)))
+            || (is_chunked(name_of(header)) && line.minor == 0);
+        if !is_dropped {
+            out.put_slice(header);
+        }
+        while matches!(lines.0, [b' ' | b'\t', ..]) {
+            let more = trim(lines.next().unwrap_or_default());
+            if !is_dropped {
+                out.put_u8(b' ');
+                out.put_slice(more);
+            }
+        }
+        if !is_dropped {
+            out.put_slice(b"\r\n");
+        }
+    }
+    out.put_slice(b"\r\n");
+    match out.len() > 2 * MAX_HEAD_BYTES {
+        true => Err(Refusal::HeadersTooLarge),
+        false => Ok(out),
+    }
+}
+
+fn name_of(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b':').next().unwrap_or_default()
+}
+
+/// The lines of a head, without their ends.
+struct Lines<'a>(&'a [u8]);
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let newline = memchr(b'\n', self.0)?;
+        let (line, rest) = self.0.split_at_checked(newline + 1)?;
+        self.0 = rest;
+        Some(trim_line(line.strip_suffix(b"\n").unwrap_or(line)))
+    }
+}
+
+fn trim_line(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Without the blanks around it.
+fn trim(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+fn parse_length(text: &[u8]) -> Option<u64> {
+    // A sign is read by Rust and not by Go.
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let length = is_number.then(|| std::str::from_utf8(text).ok()?.parse::<u64>().ok()).flatten()?;
+    i64::try_from(length).is_ok().then_some(length)
+}
+
+/// Whether one of the words between commas is this one.
+fn has_token(value: &[u8], token: &[u8]) -> bool {
+    value.split(|byte| *byte == b',').any(|word| trim(word).eq_ignore_ascii_case(token))
+}
+
+/// Whether the percent signs of a path (not those of its query) are followed by two digits each.
+fn has_valid_escapes(target: &[u8]) -> bool {
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let mut rest = path;
+    while let Some(percent) = memchr(b'%', rest) {
+        match rest.get(percent + 1..percent + 3) {
+            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => {}
+            _ => return false,
+        }
+        rest = rest.get(percent + 3..).unwrap_or_default();
+    }
+    true
+}
+
+fn is_value(value: &[u8]) -> bool {
+    // Without branches, so that many bytes are looked at at once.
+    !value
+        .iter()
+        .fold(false, |is_wrong, byte| is_wrong | ((*byte < b' ') & (*byte != b'\t')) | (*byte == 0x7f))
+}
+
+fn is_token_byte(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'#'
+            | b'$'
+            | b'%'
+            | b'&'
+            | b'\''
+            | b'*'
+            | b'+'
+            | b'-'
+            | b'.'
+            | b'^'
+            | b'_'
+            | b'`'
+            | b'|'
+            | b'~'
+    ) || byte.is_ascii_alphanumeric()
+}
+
+/// A byte that hosts may be made of.
+fn is_host_byte(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'$'
+            | b'%'
+            | b'&'
+            | b'('
+            | b')'
+            | b'*'
+            | b'+'
+            | b','
+            | b'-'
+            | b'.'
+            | b':'
+            | b';'
+            | b'='
+            | b'['
+            | b'\''
+            | b']'
+            | b'_'
+            | b'~'
+    ) || byte.is_ascii_alphanumeric()
+}
+
+/// A byte that the library of URIs reads as a part of a path or query.
+fn is_plain_target_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic()
+        && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+}

@@ -1,0 +1,372 @@
+//! What a server of Go reads and refuses before any handler sees a request, in front of hyper's HTTP/1.
+//!
+//! [`RequestHeads`] stands between the TLS stream and hyper. It finds where each request's head begins and ends, and so
+//! follows the bodies between them, too. A head that Go's `net/http` reads goes on to hyper, as it came or in a form
+//! that hyper reads as well (folded headers, `HTTP/1.2`, characters in paths). A head that `net/http` refuses is kept
+//! back: hyper gets a request in its place, and the service answers that one with the [`Refusal`], so that the answers
+//! to the requests before it are sent first. Nothing is read behind a refused head.
+//!
+//! Bytes of well-formed requests are never copied: they are looked at in the buffer that hyper lends. HTTP/2 and
+//! upgraded connections pass through.
+
+mod chunks;
+mod head;
+mod refusal;
+
+use bytes::{Buf, BytesMut};
+use chunks::Chunks;
+use head::{Framing, Head};
+use memchr::memchr;
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::Sleep,
+};
+
+pub(super) use head::MAX_HEADERS;
+pub(super) use refusal::Refusal;
+
+/// How large a head may be: the limit of Kubernetes, and what Go's server adds to it for its buffer.
+const MAX_HEAD_BYTES: usize = super::MAX_HEADERS + 4096;
+/// How long the rest of a head may take when its beginning is there.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
+/// The request that hyper gets in place of one that is refused.
+const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
+/// What a connection of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+/// How much of what follows a refused head is read, so that the client sees the answer and not a broken connection.
+const MAX_DRAINED_BYTES: usize = 1 << 20;
+
+/// Which request of a connection is refused, if one is: it is the last one. Shared by [`RequestHeads`] and the service.
+#[derive(Clone, Default)]
+pub(super) struct Refused(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    refusal: OnceLock<(u64, Refusal)>,
+    served: AtomicU64,
+    is_broken: AtomicBool,
+}
+
+impl Refused {
+    /// Counts a request that the service begins, and says whether it is the refused one. To be called once for each
+    /// request of the connection, in order.
+    pub(super) fn next(&self) -> Option<Refusal> {
+        let position = self.0.served.fetch_add(1, Ordering::Relaxed);
+        self.0.refusal.get().filter(|(refused, _)| *refused == position).map(|(_, refusal)| *refusal)
+    }
+
+    /// Whether a body was broken: the connection ends with the answer to its request.
+    pub(super) fn is_broken(&self) -> bool {
+        self.0.is_broken.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream whose request heads are read by Go's rules.
+pub(super) struct RequestHeads<S> {
+    inner: S,
+    state: State,
+    /// How many heads went on.
+    heads: u64,
+    /// The beginning of a head whose end did not come yet.
+    held: BytesMut,
+    /// How far `held` has no end of a head.
+    searched: usize,
+    /// Whether the request line in `held` was looked at.
+    is_line_checked: bool,
+    /// When the rest of the head has to be there.
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// What hyper gets next.
+    ready: BytesMut,
+    refused: Refused,
+}
+
+enum State {
+    /// Before the first head: it may be HTTP/2.
+    Start,
+    /// At the beginning of a head. Empty lines may stand before it when a body was sent before.
+    Head { after_post: bool },
+    /// In a body of known length, with so much to come.
+    Body(u64, bool),
+    /// In a body of chunks.
+    Chunks(Box<Chunks>, bool),
+    /// Nobody looks at the bytes any more.
+    Through,
+    /// A body that is none. The error is told once.
+    Broken(Option<&'static str>),
+    /// Nothing goes on; so many bytes more are thrown away.
+    Refused(usize),
+}
+
+/// What is to be done with the beginning of some bytes.
+enum Step {
+    /// So many go on as they are.
+    Pass(usize),
+    /// In place of so many, others go on.
+    Replace(usize, BytesMut),
+    /// More bytes are needed.
+    More,
+    /// Nothing of them goes on.
+    Stop,
+}
+
+impl<S> RequestHeads<S> {
+    /// Reads the heads of a stream. `is_http2` says that both sides have agreed on it.
+    pub(super) fn new(inner: S, is_http2: bool, refused: Refused) -> RequestHeads<S> {
+        RequestHeads {
+            inner,
+            state: if is_http2 { State::Through } else { State::Start },
+            heads: 0,
+            held: BytesMut::new(),
+            searched: 0,
+            is_line_checked: false,
+            deadline: None,
+            ready: BytesMut::new(),
+            refused,
+        }
+    }
+
+    /// Looks at the bytes that come next. `searched` of them are known to have no end of a head.
+    fn step(&mut self, input: &[u8], searched: usize) -> Step {
+        match &mut self.state {
+            State::Through => Step::Pass(input.len()),
+            State::Start if input.starts_with(PREFACE) => {
+                self.state = State::Through;
+                Step::Pass(input.len())
+            }
+            State::Start if PREFACE.starts_with(input) => Step::More,
+            State::Start => {
+                self.state = State::Head { after_post: false };
+                self.head(input, searched, false)
+            }
+            State::Head { after_post } => {
+                let after_post = *after_post;
+                self.head(input, searched, after_post)
+            }
+            State::Body(left, is_post) => {
+                let passed = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                *left -= passed as u64;
+                if *left == 0 {
+                    self.state = State::Head { after_post: *is_post };
+                }
+                Step::Pass(passed)
+            }
+            State::Chunks(chunks, is_post) => match chunks.read(input) {
+                Ok((passed, is_over)) => {
+                    if is_over {
+                        self.state = State::Head { after_post: *is_post };
+                    }
+                    Step::Pass(passed)
+                }
+                Err(error) => {
+                    self.state = State::Broken(Some(error));
+                    self.refused.0.is_broken.store(true, Ordering::Relaxed);
+                    Step::Stop
+                }
+            },
+            State::Broken(_) | State::Refused(_) => Step::Stop,
+        }
+    }
+
+    fn head(&mut self, input: &[u8], searched: usize, after_post: bool) -> Step {
+        let blank = match after_post {
+            // Some old clients send an empty line behind a body.
+            true => input.iter().take(4).take_while(|byte| matches!(byte, b'\r' | b'\n')).count(),
+            false => 0,
+        };
+        let head = input.get(blank..).unwrap_or_default();
+        let Some(end) = head::end(head, searched.saturating_sub(blank)) else {
+            if head.len() > MAX_HEAD_BYTES {
+                return self.refuse(Refusal::HeadersTooLarge);
+            }
+            // Each byte is looked at once, however few of them come at a time.
+            let has_line = memchr(b'\n', input.get(searched..).unwrap_or_default()).is_some();
+            if has_line && !std::mem::replace(&mut self.is_line_checked, true) {
+                return match head::check_beginning(head) {
+                    Err(refusal) => self.refuse(refusal),
+                    Ok(()) => Step::More,
+                };
+            }
+            return Step::More;
+        };
+        self.is_line_checked = false;
+        let (head, _) = head.split_at(end.min(head.len()));
+        if head.len() > MAX_HEAD_BYTES {
+            return self.refuse(Refusal::HeadersTooLarge);
+        }
+        match head::read(head) {
+            Err(refusal) => self.refuse(refusal),
+            Ok(Head { framing, is_post, rewritten }) => {
+                self.heads += 1;
+                self.state = match framing {
+                    Framing::Length(0) => State::Head { after_post: is_post },
+                    Framing::Length(length) => State::Body(length, is_post),
+                    Framing::Chunked => State::Chunks(Box::default(), is_post),
+                    Framing::Upgrade => State::Through,
+                };
+                match rewritten {
+                    Some(rewritten) => Step::Replace(blank + end, rewritten),
+                    None if blank > 0 => Step::Replace(blank + end, head.into()),
+                    None => Step::Pass(end),
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> Step {
+        // Only one is ever refused.
+        self.refused.0.refusal.get_or_init(|| (self.heads, refusal));
+        self.state = State::Refused(MAX_DRAINED_BYTES);
+        self.ready = REFUSED.into();
+        Step::Stop
+    }
+
+    /// Looks at what was held back.
+    fn step_held(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        match self.step(&held, self.searched) {
+            Step::Pass(passed) => {
+                self.ready = held.split_to(passed.min(held.len()));
+                self.searched = 0;
+            }
+            Step::Replace(replaced, by) => {
+                held.advance(replaced.min(held.len()));
+                self.ready = by;
+                self.searched = 0;
+            }
+            Step::More => self.searched = held.len(),
+            Step::Stop => held.clear(),
+        }
+        self.held = held;
+    }
+
+    /// Looks at what was just read into hyper's buffer, and takes out of it what is not to go on yet.
+    fn look(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
+        let mut end = start;
+        while let Some(input @ [_, ..]) = buffer.filled().get(end..) {
+            match self.step(input, 0) {
+                Step::Pass(passed) => end += passed,
+                Step::Replace(replaced, by) => {
+                    self.held = input.get(replaced..).unwrap_or_default().into();
+                    self.searched = 0;
+                    self.ready = by;
+                    break;
+                }
+                Step::More => {
+                    self.held = input.into();
+                    self.searched = input.len();
+                    break;
+                }
+                Step::Stop => break,
+            }
+        }
+        buffer.set_filled(end.min(buffer.filled().len()));
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        loop {
+            if !this.ready.is_empty() {
+                let length = this.ready.len().min(buffer.remaining());
+                buffer.put_slice(&this.ready.split_to(length));
+                if this.ready.is_empty() {
+                    this.ready = BytesMut::new();
+                }
+                return Poll::Ready(Ok(()));
+            }
+            if !this.held.is_empty() && this.searched < this.held.len() {
+                this.step_held();
+                continue;
+            }
+            let start = buffer.filled().len();
+            match &mut this.state {
+                State::Through if this.held.is_empty() => {
+                    return Pin::new(&mut this.inner).poll_read(context, buffer);
+                }
+                State::Broken(error) => {
+                    let error = error.take().unwrap_or("unexpected EOF");
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+                }
+                State::Refused(left) => {
+                    // The end of the stream would make hyper give up its answer; there is nothing to come, that is all.
+                    if *left == 0 {
+                        return Poll::Pending;
+                    }
+                    ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+                    let read = buffer.filled().len() - start;
+                    *left = if read == 0 { 0 } else { left.saturating_sub(read) };
+                    buffer.set_filled(start);
+                }
+                _ if this.held.is_empty() => {
+                    this.deadline = None;
+                    ready!(Pin::new(&mut this.inner).poll_read(context, buffer))?;
+                    if buffer.filled().len() == start {
+                        return Poll::Ready(Ok(()));
+                    }
+                    this.look(buffer, start);
+                    if buffer.filled().len() > start {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                _ => {
+                    let limit = || Box::pin(tokio::time::sleep(HEADER_READ_TIMEOUT));
+                    if this.deadline.get_or_insert_with(limit).as_mut().poll(context).is_ready() {
+                        return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                    }
+                    // Hyper's buffer may be as small as a few bytes.
+                    let mut chunk = [0; 4096];
+                    let mut chunk = ReadBuf::new(&mut chunk);
+                    ready!(Pin::new(&mut this.inner).poll_read(context, &mut chunk))?;
+                    if chunk.filled().is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    this.held.extend_from_slice(chunk.filled());
+                }
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for RequestHeads<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write_vectored(context, bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+use super::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+/// What hyper gets of these bytes, sent in pieces, and what is refused.
+async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Option<String>) {
+    let (mut client, server) = duplex(64);
+    let refused = Refused::default();
+    let mut heads = RequestHeads::new(server, false, refused.clone());
+    let sent = input.to_vec();
+    let sending = tokio::spawn(async move {
+        for part in sent.chunks(piece) {
+            if client.write_all(part).await.is_err() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(client);
+    });
+    let (mut out, mut error) = (Vec::new(), None);
+    let mut buffer = [0; 512];
+    loop {
+        // A refused connection waits for hyper to end it.
+        let is_refused = refused.0.refusal.get().is_some() && heads.ready.is_empty();
+        if is_refused {
+            break;
+        }
+        let read = tokio::time::timeout(std::time::Duration::from_secs(60), heads.read(&mut buffer));
+        match read.await {
+            Ok(Ok(0)) | Err(_) => break,
+            Ok(Ok(read)) => out.extend_from_slice(&buffer[..read]),
+            Ok(Err(failed)) => {
+                error = Some(failed.to_string());
+                break;
+            }
+        }
+    }
+    sending.abort();
+    (String::from_utf8_lossy(&out).into_owned(), refused.0.refusal.get().copied(), error)
+}
+
+/// However the bytes come, hyper gets the same.
+async fn check(input: &str, passed: &str, refused: Option<(u64, Refusal)>) {
+    for piece in [1, 2, 3, 7, 50, input.len()] {
+        let expected = match refused {
+            Some(_) => format!("{passed}{}", String::from_utf8_lossy(REFUSED)),
+            None => passed.to_owned(),
+        };
+        let got = read(input.as_bytes(), piece.max(1)).await;
+        assert_eq!(got, (expected, refused, None), "{input:?} by {piece}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_hyper_reads_go_on_as_they_are() {
+    for input in [
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+        "GET /a%20b?c=%zz HTTP/1.1\nHost: x\n\n",
+        "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nGET /b HTTP/1.1\r\nHost: y\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n\0\x01 anything\r\n\r\n",
+        "CONNECT a.example.com:443 HTTP/1.1\r\n\r\n",
+        "CONNECT /a HTTP/1.1\r\nHost: x\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET https://a.example.com/b HTTP/1.1\r\nHost:\r\n\r\n",
+        "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\nab",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0anything",
+    ] {
+        check(input, input, None).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hyper_reads_otherwise_than_go_is_rewritten() {
+    for (input, expected) in [
+        ("GET /a HTTP/1.2\r\nHost: x\r\n\r\nrest", "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"),
+        ("GET /a#b HTTP/1.1\r\nHost: x\r\n\r\n", "GET /a%23b HTTP/1.1\r\nHost: x\r\n\r\n"),
+        ("GET /<\u{e9}>?{\"\"} HTTP/1.0\r\n\r\n", "GET /%3C%C3%A9%3E?%7B%22%22%7D HTTP/1.0\r\n\r\n"),
+        (
+            "GET / HTTP/1.1\r\nHost: x\r\nX-A: b\r\n  c\r\n\td \r\nX-B: e\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\nX-A: b c d\r\nX-B: e\r\n\r\n",
+        ),
+        (
+            "POST / HTTP/1.1\nHost: x\nContent-Length: 3\nTransfer-Encoding: Chunked\n\n0\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length:  2 \r\n\r\nab",
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab",
+        ),
+        (
+            "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nab",
+            "POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nab",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\naGET /b HTTP/1.1\r\nHost: x\r\n\r\n",
+        ),
+    ] {
+        check(input, expected, None).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_go_refuses_is_refused_behind_what_came_before() {
+    use Refusal::*;
+    let bad = BadRequest;
+    for (input, refusal) in [
+        ("nonsense\r\n\r\n", Malformed),
+        ("nonsense\r\n", Malformed),
+        ("\r\n\r\n", Malformed),
+        ("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET /healthz\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1 \r\nHost: x\r\n\r\n", Malformed),
+        ("GET  HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("G\u{e9}T / HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET healthz HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET /%1 HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n", Malformed),
+        ("GET / HTTP/11\r\nHost: x\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\n Host: x\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\nHost: x\r\nNonsense\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\nHost: x\r\nA\tB: y\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\nHost: x\r\nA: \x01\r\n\r\n", Malformed),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9223372036854775808\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n 2\r\n\r\n", Malformed),
+        ("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", TransferEncoding),
+        ("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", TransferEncoding),
+        (
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+            TransferEncoding,
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: A, content-length\r\n\r\n",
+            Malformed,
+        ),
+        ("GET / HTTP/2.0\r\nHost: x\r\n\r\n", Version),
+        ("GET / HTTP/0.9\r\n\r\n", Version),
+        ("GET / HTTP/1.1\r\n\r\n", bad("missing required Host header")),
+        ("GET / HTTP/1.1\r\nHost: ../../etc\r\n\r\n", bad("malformed Host header")),
+        ("GET / HTTP/1.0\r\nHost: a b\r\n\r\n", bad("malformed Host header")),
+        ("GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n", bad("invalid header name")),
+        ("GET / HTTP/1.1\r\nHost: x\r\nBad : x\r\n\r\n", bad("invalid header name")),
+        ("GET / HTTP/1.1\r\nHost: x\r\nExpect: nothing\r\n\r\n", Expectation),
+    ] {
+        check(input, "", Some((0, refusal))).await;
+        let good = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        check(&format!("{good}{good}{input}"), &good.repeat(2), Some((2, refusal))).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn heads_have_their_bounds() {
+    let head = |value: usize| format!("GET / HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "a".repeat(value));
+    let largest = MAX_HEAD_BYTES - head(0).len();
+    for (input, is_read) in [
+        (head(100_000), true),
+        (head(largest), true),
+        (head(largest + 1), false),
+        (head(2 * MAX_HEAD_BYTES), false),
+        (format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(MAX_HEADERS - 1)), true),
+        (format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(MAX_HEADERS)), false),
+        (format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(60_000)), true),
+        (format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(70_000)), false),
+        (format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "<".repeat(30_000)), false),
+    ] {
+        let (passed, refused, error) = read(input.as_bytes(), 5000).await;
+        assert_eq!(error, None);
+        let expected = (!is_read).then_some((0, Refusal::HeadersTooLarge));
+        assert_eq!((passed == input, refused), (is_read, expected), "{} bytes", input.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_has_its_time_from_its_first_byte_on() {
+    for beginning in ["", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"] {
+        let (mut client, server) = duplex(1024);
+        let mut heads = RequestHeads::new(server, false, Refused::default());
+        client.write_all(beginning.as_bytes()).await.unwrap();
+        let mut buffer = [0; 1024];
+        if !beginning.is_empty() {
+            assert_eq!(heads.read(&mut buffer).await.unwrap(), beginning.len());
+        }
+        // An idle connection is somebody else's business.
+        let idle = tokio::time::timeout(HEADER_READ_TIMEOUT * 3, heads.read(&mut buffer)).await;
+        assert!(idle.is_err());
+        let begun = tokio::time::Instant::now();
+        let slow = async {
+            for byte in b"GET / HTTP/1.1\r\nHost: x\r\nX: 0123456789012345678901234567890123456789" {
+                client.write_all(&[*byte]).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let read = tokio::select! {
+            read = heads.read(&mut buffer) => read,
+            () = slow => panic!("the head was not cut off"),
+        };
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed(), HEADER_READ_TIMEOUT);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_body_is_told_in_go_s_words() {
+    let head = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let (passed, refused, error) = read(format!("{head}1\r\na\r\nzz\r\n\r\n").as_bytes(), 1000).await;
+    assert!(passed.starts_with(head), "{passed}");
+    assert_eq!((refused, error.as_deref()), (None, Some("invalid byte in chunk length")));
+}

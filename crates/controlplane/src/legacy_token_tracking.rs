@@ -1,0 +1,50 @@
+//! Since when the last use of tokens in secrets is noted
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up>).
+
+use crate::objects::{core, create_or_change};
+use crate::system_namespaces::KUBE_SYSTEM;
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use pintle_machinery::{Status, ValueExt};
+use pintle_registry::Registry;
+use serde_json::json;
+
+const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
+const SINCE: &str = "data.since";
+
+/// Notes the day on which it is first called. A day that cannot be read becomes that of the call.
+pub(crate) async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+    let today = now.to_zoned(TimeZone::UTC).date().to_string();
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": KUBE_SYSTEM},
+        "data": {"since": today},
+    });
+    create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |object| {
+        if object.str_at(SINCE).parse::<Date>().is_err() {
+            object.set(SINCE, today.as_str());
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_machinery::Value;
+    use pintle_registry::testing::{MemoryRegistry, now};
+
+    #[test]
+    fn the_first_day_stays() {
+        let registry = MemoryRegistry::default();
+        let run = |time: &str| now(reconcile(&registry, time.parse().unwrap())).unwrap();
+        let since = |registry: &MemoryRegistry| {
+            let object: Value = registry.stored(&core("configmaps"), KUBE_SYSTEM, NAME).unwrap();
+            object.str_at(SINCE).to_owned()
+        };
+        run("2026-11-21T23:59:59Z");
+        assert_eq!(since(&registry), "2026-11-21");
+        run("2026-11-22T00:00:00Z");
+        assert_eq!(since(&registry), "2026-11-21");
+    }
+}

@@ -1,0 +1,147 @@
+//! The parts of the server that start behind its port, and their health checks under kube-apiserver's names.
+//!
+//! A hook is given to whoever starts the part that it stands for, and says when that has started. A part whose task dies
+//! fails its check by the supervisor. The fields are in the order in which kube-apiserver tells of them.
+
+use pintle_apiserver::health::{CheckScope, Health, Hook};
+use std::sync::Arc;
+
+/// Adds the check of the connection by which the server calls itself. It calls its own handler, without a certificate that
+/// could expire.
+pub(crate) fn add_loopback(health: &Health) {
+    health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
+}
+
+/// Which parts there are only when they are switched on.
+pub(crate) struct Parts {
+    /// Priority and fairness.
+    pub(crate) flow_control: bool,
+    /// API services.
+    pub(crate) api_services: bool,
+}
+
+/// One for each part.
+pub(crate) struct Hooks {
+    /// Admission has what it judges by.
+    pub(crate) admission_initializer: Hook,
+    /// The watch caches are filled, which is all that informers are here; they count the stored objects, too.
+    pub(crate) caches: [Hook; 3],
+    /// Flow control follows its objects.
+    pub(crate) flow_control_consumer: Option<Hook>,
+    /// Flow control decides which requests are served.
+    pub(crate) flow_control_filter: Option<Hook>,
+    /// Definitions are followed, and served.
+    pub(crate) api_extensions: [Hook; 2],
+    /// Every definition that was there at the start has been looked at.
+    pub(crate) definitions: Hook,
+    /// The system's namespaces, who else serves the cluster, how others authenticate to this server, its lease and those
+    /// of servers that are gone, leaks of addresses: what the control plane's own loops keep.
+    pub(crate) controllers: Vec<Hook>,
+    /// The default roles are there.
+    pub(crate) bootstrap_roles: Hook,
+    /// The default priority classes are there.
+    pub(crate) priority_classes: Hook,
+    /// The default objects of flow control are there.
+    pub(crate) flow_control_producer: Option<Hook>,
+    /// The `kubernetes` service and the block that its address is from.
+    pub(crate) kubernetes_service: [Hook; 2],
+    /// The certificates by which this server calls others are read again when their files change.
+    pub(crate) reloaded_files: Hook,
+    /// Followers of API services, and what is told of them.
+    pub(crate) api_services: Vec<Hook>,
+    /// The OpenAPI documents of what definitions define.
+    pub(crate) documents: Vec<Hook>,
+}
+
+impl Hooks {
+    /// Adds the checks of all hooks.
+    pub(crate) fn new(health: &Health, parts: &Parts) -> Hooks {
+        let hook = |name: &str| health.hook(name);
+        let flow_control = |name: &str| parts.flow_control.then(|| health.hook(name));
+        let admission_initializer = hook("start-apiserver-admission-initializer");
+        let informers = hook("generic-apiserver-start-informers");
+        let flow_control_consumer = flow_control("priority-and-fairness-config-consumer");
+        let flow_control_filter = flow_control("priority-and-fairness-filter");
+        let object_counts = hook("storage-object-count-tracker-hook");
+        let api_extensions = ["start-apiextensions-informers", "start-apiextensions-controllers"].map(hook);
+        let definitions = hook("crd-informer-synced");
+        let mut controllers: Vec<Hook> = [
+            "start-system-namespaces-controller",
+            "peer-endpoint-reconciler-controller",
+            "start-cluster-authentication-info-controller",
+            "start-kube-apiserver-identity-lease-controller",
+            "start-kube-apiserver-identity-lease-garbage-collector",
+        ]
+        .map(hook)
+        .into();
+        let storage = hook("storage-readiness");
+        controllers.extend(
+            ["start-legacy-token-tracking-controller", "start-service-ip-repair-controllers"].map(hook),
+        );
+        Hooks {
+            admission_initializer,
+            caches: [informers, object_counts, storage],
+            flow_control_consumer,
+            flow_control_filter,
+            api_extensions,
+            definitions,
+            controllers,
+            bootstrap_roles: hook("rbac/bootstrap-roles"),
+            priority_classes: hook("scheduling/bootstrap-system-priority-classes"),
+            flow_control_producer: flow_control("priority-and-fairness-config-producer"),
+            kubernetes_service: ["bootstrap-controller", "start-kubernetes-service-cidr-controller"]
+                .map(hook),
+            reloaded_files: hook("aggregator-reload-proxy-client-cert"),
+            api_services: match parts.api_services {
+                true => vec![
+                    hook("start-kube-aggregator-informers"),
+                    hook("apiservice-status-local-available-controller"),
+                    hook("apiservice-status-remote-available-controller"),
+                    hook("apiservice-registration-controller"),
+                    hook("apiservice-wait-for-first-sync"),
+                    hook("apiservice-discovery-controller"),
+                    hook("kube-apiserver-autoregistration"),
+                ],
+                false => Vec::new(),
+            },
+            documents: Vec::new(),
+        }
+    }
+
+    /// Adds the checks that kube-apiserver tells of last.
+    pub(crate) fn add_documents(&mut self, health: &Health) {
+        if !self.api_services.is_empty() {
+            let names = ["apiservice-openapi-controller", "apiservice-openapiv3-controller"];
+            self.documents.extend(names.map(|name| health.hook(name)));
+        }
+    }
+
+    /// The watch caches are filled.
+    pub(crate) fn caches_filled(&self) {
+        self.caches.iter().for_each(Hook::started);
+    }
+
+    /// The objects of a fresh server are there, and what keeps them has started.
+    pub(crate) fn bootstrapped(&self) {
+        self.controllers.iter().chain(&self.kubernetes_service).for_each(Hook::started);
+        self.bootstrap_roles.started();
+        self.priority_classes.started();
+        self.flow_control_producer.iter().for_each(Hook::started);
+    }
+
+    /// Flow control is configured, and follows its objects.
+    pub(crate) fn flow_control_started(&self) {
+        self.flow_control_consumer.iter().chain(&self.flow_control_filter).for_each(Hook::started);
+    }
+
+    /// API services are followed.
+    pub(crate) fn api_services_followed(&self) {
+        self.api_services.iter().for_each(Hook::started);
+    }
+
+    /// Definitions are served, and documents made from them.
+    pub(crate) fn definitions_served(&self) {
+        self.definitions.started();
+        self.api_extensions.iter().chain(&self.documents).for_each(Hook::started);
+    }
+}
