@@ -122,7 +122,8 @@ impl RequestBody {
     /// Reads the whole body.
     ///
     /// # Errors
-    /// 413 when it is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early.
+    /// 413 when it is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early; 429 when the bodies of other requests leave
+    /// no memory for it; 504 when it does not end in time; 503 when it does not end and the server does.
     pub async fn read(self) -> Result<Bytes, Status> {
         match self {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
@@ -134,19 +135,45 @@ impl RequestBody {
 
 /// What comes beyond the limit is not read here.
 async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
-    if incoming.min_size() > MAX_REQUEST_BYTES as u64 {
+    let known = usize::try_from(incoming.min_size()).unwrap_or(usize::MAX);
+    if known > MAX_REQUEST_BYTES {
         return Err(too_large());
     }
+    let mut charge = incoming.charge();
     let mut body = BytesMut::new();
-    while let Some(frame) = incoming.frame().await {
-        let frame = frame.map_err(|error| unreadable(&error))?;
+    while let Some(frame) = incoming.frame().await? {
         let Ok(data) = frame.into_data() else { continue };
-        if body.len() + data.len() > MAX_REQUEST_BYTES {
+        let length = body.len() + data.len();
+        if length > MAX_REQUEST_BYTES {
             return Err(too_large());
         }
+        // Half of what was read may be copied when it grows.
+        charge.raise_to(2 * length)?;
         body.extend_from_slice(&data);
     }
-    Ok(body.freeze())
+    charge.settle(body.freeze())
+}
+
+/// Why a body has not been read to its end.
+pub(crate) enum Unfinished {
+    /// The connection broke, or what came on it was no HTTP.
+    Broken(hyper::Error),
+    /// It took longer than the request may take.
+    TimedOut,
+    /// The server stops.
+    Stopping,
+}
+
+impl From<Unfinished> for Status {
+    fn from(why: Unfinished) -> Status {
+        match why {
+            Unfinished::Broken(error) => unreadable(&error),
+            Unfinished::TimedOut => {
+                Status::timeout("request did not complete within the allotted timeout", 0)
+            }
+            Unfinished::Stopping => Status::service_unavailable("apiserver is shutting down."),
+        }
+    }
 }
 
 /// 500 for a body that is broken, in the words of whoever found that out; 400 for one that just ends.

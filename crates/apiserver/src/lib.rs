@@ -3,6 +3,7 @@
 //! It knows no particular kind: what it serves it is told by [`pintle_registry::Resource`] declarations.
 
 pub mod body;
+pub mod body_budget;
 pub mod discovery;
 pub mod endpoints;
 pub mod errors;

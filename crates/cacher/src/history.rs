@@ -4,7 +4,9 @@
 //! the store has not compacted those, they need not list again: what happened since is read from the store once and
 //! put before the log, for all of them.
 
-use crate::{CacherError, event::Change, reflector::change, shared::Shared, snapshot::ObjectMap};
+use crate::{
+    CacherConfig, CacherError, event::Change, reflector::change, shared::Shared, snapshot::ObjectMap,
+};
 use pintle_storage::{
     EventKind, Key, KeyValue, ListRequest, Revision, StorageError, StorageEvent, WatchRequest,
 };
@@ -71,7 +73,8 @@ impl Shared {
         }
     }
 
-    /// The writes after one revision up to another which has happened; `None` when they are too many.
+    /// The writes after one revision up to another which has happened; `None` when they are too many or too large: no
+    /// more of them is ever in memory than the log may hold, and one batch of the store's.
     async fn writes_between(
         &self,
         after: Revision,
@@ -81,20 +84,23 @@ impl Shared {
         let mut stream = self.storage.watch(WatchRequest { prefix, after }).await?;
         self.storage.request_progress().await?;
         let mut writes = Vec::new();
+        let mut bytes = 0;
         while let Some(batch) = stream.next_batch().await {
             for event in batch {
                 match event {
                     StorageEvent::Write { kind, revision, kv } if revision <= until => {
+                        bytes += kv.value.len();
                         writes.push(Write { kind, revision, kv });
+                        let CacherConfig { log_capacity_max, log_bytes_max, .. } = self.config;
+                        if writes.len() > log_capacity_max || bytes > log_bytes_max {
+                            return Ok(None);
+                        }
                     }
                     StorageEvent::Write { .. } => return Ok(Some(writes)),
                     StorageEvent::Progress(revision) if revision >= until => return Ok(Some(writes)),
                     StorageEvent::Progress(_) => {}
                     StorageEvent::Error(error) => return Err(error),
                 }
-            }
-            if writes.len() > self.config.log_capacity_max {
-                return Ok(None);
             }
         }
         Err(StorageError::Closed)

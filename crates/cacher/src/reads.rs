@@ -50,10 +50,10 @@ impl Cacher {
     pub async fn list(&self, prefix: &str, freshness: Freshness) -> Result<Snapshot, CacherError> {
         let shared = &self.shared;
         match shared.config.read_source {
-            ReadSource::Cache => shared.snapshot(freshness).await,
+            ReadSource::Cache => shared.snapshot(freshness, shared.newest_of_prefix(prefix)).await,
             ReadSource::NewestOfCache => {
                 shared.refuse_future(freshness).await?;
-                shared.snapshot(Freshness::Consistent).await
+                shared.snapshot(Freshness::Consistent, shared.newest_of_prefix(prefix)).await
             }
             ReadSource::Storage => {
                 shared.refuse_stopped()?;
@@ -83,17 +83,19 @@ impl Cacher {
     /// As [`Cacher::snapshot`].
     pub async fn snapshot_of(&self, key: &Key, freshness: Freshness) -> Result<Snapshot, CacherError> {
         let shared = &self.shared;
-        if shared.config.read_source != ReadSource::Storage {
-            return self.list(key.as_str(), freshness).await;
+        match shared.config.read_source {
+            ReadSource::Cache => shared.snapshot(freshness, shared.newest_of_key(key)).await,
+            ReadSource::NewestOfCache => {
+                shared.refuse_future(freshness).await?;
+                shared.snapshot(Freshness::Consistent, shared.newest_of_key(key)).await
+            }
+            ReadSource::Storage => {
+                shared.refuse_stopped()?;
+                let snapshot = shared.newest_of_key(key).await?;
+                refuse_older(freshness, snapshot.revision())?;
+                Ok(snapshot)
+            }
         }
-        shared.refuse_stopped()?;
-        let answer = shared.storage.get(key).await?;
-        refuse_older(freshness, answer.revision)?;
-        let mut snapshot = Snapshot::default().at_least(answer.revision);
-        if let Some(kv) = answer.kv {
-            snapshot.put(kv.key.clone(), shared.decode(&kv));
-        }
-        Ok(snapshot)
     }
 
     /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the cache as far as its
@@ -112,10 +114,10 @@ impl Cacher {
     pub async fn list_at(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
         let shared = &self.shared;
         match shared.config.read_source {
-            ReadSource::Cache => shared.snapshot_at(revision).await,
+            ReadSource::Cache => shared.snapshot_at(prefix, revision).await,
             ReadSource::NewestOfCache => {
                 shared.refuse_future(Freshness::NotOlderThan(revision)).await?;
-                shared.snapshot_at(revision).await
+                shared.snapshot_at(prefix, revision).await
             }
             ReadSource::Storage => {
                 shared.refuse_stopped()?;
@@ -136,8 +138,13 @@ fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageEr
 }
 
 impl Shared {
-    /// As [`Cacher::snapshot`].
-    async fn snapshot(&self, freshness: Freshness) -> Result<Snapshot, CacherError> {
+    /// The state of the cache, as fresh as asked. A consistent read of a cache that is behind is the `fallback`: what is
+    /// asked for, and no more, from the store.
+    async fn snapshot(
+        &self,
+        freshness: Freshness,
+        fallback: impl Future<Output = Result<Snapshot, StorageError>>,
+    ) -> Result<Snapshot, CacherError> {
         let answer = self.snapshot_from_cache(freshness).await;
         if freshness != Freshness::Consistent {
             return answer;
@@ -148,7 +155,7 @@ impl Shared {
                     resource = %self.config.resource, revision = %requested,
                     "the cache did not become fresh in time; reading from storage"
                 );
-                match self.list_from_storage(None).await {
+                match fallback.await {
                     Ok(snapshot) => (Ok(snapshot), &self.metrics.consistent_reads_fallback),
                     Err(error) => (Err(error.into()), &self.metrics.consistent_reads_failed),
                 }
@@ -157,6 +164,22 @@ impl Shared {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         answer
+    }
+
+    /// What the store has with a prefix now. Few at a time read so: each has all of it in memory.
+    async fn newest_of_prefix(&self, prefix: &str) -> Result<Snapshot, StorageError> {
+        let _turn = self.large_reads.acquire().await;
+        self.list_prefix_from_storage(prefix, None).await
+    }
+
+    /// What the store has for a key now.
+    async fn newest_of_key(&self, key: &Key) -> Result<Snapshot, StorageError> {
+        let answer = self.storage.get(key).await?;
+        let mut snapshot = Snapshot::default().at_least(answer.revision);
+        if let Some(kv) = answer.kv {
+            snapshot.put(kv.key.clone(), self.decode(&kv));
+        }
+        Ok(snapshot)
     }
 
     /// The state of the cache once it is as fresh as asked.
@@ -231,8 +254,8 @@ impl Shared {
         result
     }
 
-    async fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, CacherError> {
-        let newest = self.snapshot(Freshness::NotOlderThan(revision)).await?;
+    async fn snapshot_at(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
+        let newest = self.snapshot_from_cache(Freshness::NotOlderThan(revision)).await?;
         if newest.revision() == revision {
             return Ok(newest);
         }
@@ -250,10 +273,11 @@ impl Shared {
             let unreadable = unreadable.map(|(key, object)| (key.clone(), object.clone())).collect();
             return Ok(Snapshot::new(past.rebuild(), unreadable, revision));
         }
-        self.past_from_storage(&self.config.prefix, revision).await
+        self.past_from_storage(prefix, revision).await
     }
 
     async fn past_from_storage(&self, prefix: &str, revision: Revision) -> Result<Snapshot, CacherError> {
+        let _turn = self.large_reads.acquire().await;
         match self.list_prefix_from_storage(prefix, Some(revision)).await {
             Ok(snapshot) => Ok(snapshot),
             Err(StorageError::Compacted { compacted }) => {

@@ -29,9 +29,12 @@ use std::{
     task::Waker,
 };
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, Semaphore, watch},
     time::Instant,
 };
+
+/// So many read many objects from the store at once.
+const LARGE_READS: usize = 2;
 
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
@@ -47,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) due_changed: Notify,
     /// Held by the one that reads history from the store for the log.
     pub(crate) extending: tokio::sync::Mutex<()>,
+    /// Those that read many objects from the store at once for a request.
+    pub(crate) large_reads: Semaphore,
 }
 
 /// How far the cacher is, for those who wait.
@@ -96,6 +101,7 @@ impl Shared {
             state: Mutex::new(state),
             due_changed: Notify::new(),
             extending: tokio::sync::Mutex::new(()),
+            large_reads: Semaphore::new(LARGE_READS),
         }
     }
 

@@ -83,6 +83,8 @@ pub(crate) fn config() -> CacherConfig {
 pub(crate) struct TestStorage {
     inner: MemoryStorage,
     controls: watch::Sender<Controls>,
+    /// The prefixes of the lists that were asked for.
+    listed: parking_lot::Mutex<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -103,11 +105,20 @@ pub(crate) struct Controls {
 
 impl TestStorage {
     pub(crate) fn new() -> Arc<TestStorage> {
-        Arc::new(TestStorage { inner: MemoryStorage::new(), controls: watch::Sender::default() })
+        Arc::new(TestStorage {
+            inner: MemoryStorage::new(),
+            controls: watch::Sender::default(),
+            listed: Default::default(),
+        })
     }
 
     pub(crate) fn control(&self, change: impl FnOnce(&mut Controls)) {
         self.controls.send_modify(change);
+    }
+
+    /// The prefixes of the lists that were asked for since the last call.
+    pub(crate) fn take_listed(&self) -> Vec<String> {
+        std::mem::take(&mut self.listed.lock())
     }
 
     /// Creates or replaces.
@@ -168,6 +179,7 @@ impl Storage for TestStorage {
     }
 
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>> {
+        self.listed.lock().push(request.prefix.clone());
         if self.controls.borrow().no_lists {
             return Box::pin(async { Err(StorageError::Engine("no lists".into())) });
         }

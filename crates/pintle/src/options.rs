@@ -6,7 +6,9 @@ use crate::{
     FeatureGates, PriorityAndFairnessOptions, ServiceAccountOptions, ServingOptions, WatchCache,
 };
 use pintle_api::core::service::{PortRange, ServiceNetwork};
-use pintle_apiserver::{registry::StorageMediaType, resource_config::RuntimeConfig};
+use pintle_apiserver::{
+    body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
+};
 use pintle_machinery::validation::Cidr;
 use pintle_storage::EtcdOptions;
 use std::{
@@ -139,6 +141,8 @@ pub struct Options {
     pub max_requests_inflight: usize,
     /// The same of writes.
     pub max_mutating_requests_inflight: usize,
+    /// How much memory the bodies of all requests in flight may take, decoded, in bytes; more are told to come again.
+    pub request_body_memory: usize,
     /// What is told of requests, and to whom.
     pub audit: AuditOptions,
     /// How long open requests may take when the server ends.
@@ -191,6 +195,7 @@ impl Default for Options {
             admission: AdmissionOptions::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            request_body_memory: DEFAULT_BODY_MEMORY,
             audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }

@@ -17,6 +17,7 @@ use crate::{
     tokens::Tokens,
 };
 use pintle_apiserver::{
+    body_budget::BodyBudget,
     filters::{ChainConfig, Handler},
     health::Health,
     serving::{ServingConfig, serve},
@@ -315,6 +316,7 @@ async fn start_on(
         tls: secure_serving.tls.clone(),
         http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
         grace_period: options.shutdown_grace_period,
+        body_budget: BodyBudget::new(options.request_body_memory),
     };
     let serving = tokio::spawn(serve(listener, serving, handler.clone(), stopping));
     Ok(Running {

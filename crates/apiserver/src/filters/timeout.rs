@@ -8,6 +8,7 @@ use super::{
     request_info::{info_of, query_of},
 };
 use crate::{
+    body::RequestBody,
     request::Request,
     response::{Response, json_failure},
 };
@@ -63,7 +64,11 @@ impl Filter for RequestTimeout {
                 }
             }
         }
-        request.extensions_mut().insert(RequestDeadline { received: Instant::now(), limit });
+        let deadline = RequestDeadline { received: Instant::now(), limit };
+        request.extensions_mut().insert(deadline);
+        if let RequestBody::Incoming(body) = request.body_mut() {
+            body.read_by(deadline.at().into());
+        }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = async move {
             if is_read { next.call(request).await } else { finish(next.clone(), request).await }

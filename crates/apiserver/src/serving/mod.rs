@@ -13,6 +13,7 @@ mod unread;
 
 use crate::{
     body::Body,
+    body_budget::BodyBudget,
     filters::{Handler, PeerCertificates, RemoteAddress},
     response::Response,
 };
@@ -43,6 +44,8 @@ pub struct ServingConfig {
     pub http2_max_streams_per_connection: u32,
     /// How long open requests may take after the stop.
     pub grace_period: Duration,
+    /// What the bodies of all requests in flight may take.
+    pub body_budget: BodyBudget,
 }
 
 /// A client has so long to finish the TLS handshake.
@@ -88,9 +91,11 @@ pub async fn serve(
             () = stopped(&mut stop) => break,
         };
         let acceptor = TlsAcceptor::from(config.tls.current());
-        let (handler, draining) = (handler.clone(), draining.clone());
+        let (handler, draining, budget) = (handler.clone(), draining.clone(), config.body_budget.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, remote, acceptor, handler, max_streams, draining).await {
+            if let Err(error) =
+                connection(stream, remote, acceptor, handler, max_streams, budget, draining).await
+            {
                 tracing::debug!(error, "connection ended");
             }
         });
@@ -116,6 +121,7 @@ async fn connection(
     acceptor: TlsAcceptor,
     handler: Handler,
     max_streams: u32,
+    budget: BodyBudget,
     mut draining: watch::Receiver<bool>,
 ) -> Result<(), String> {
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
@@ -131,13 +137,15 @@ async fn connection(
     let stream = RequestHeads::new(stream, is_http2, refused.clone());
     let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
     let tracked = handle.clone();
+    let stopping = draining.clone();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let is_head = *request.method() == Method::HEAD;
         let active = tracked.begin();
         let (certificates, tracked) = (certificates.clone(), tracked.clone());
         let refused = refused.clone();
+        let (budget, stopping) = (budget.clone(), stopping.clone());
         let answer = check(&request, &refused).map(|()| {
-            unread::answer(handler.clone(), request, move |request| {
+            unread::answer(handler.clone(), request, budget, stopping, move |request| {
                 request.extensions_mut().insert(remote);
                 if let Some(certificates) = certificates {
                     request.extensions_mut().insert(certificates);

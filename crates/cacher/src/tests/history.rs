@@ -91,3 +91,17 @@ async fn a_resource_that_begins_with_its_cacher_has_no_history() {
         assert!(cacher.watch(after(11)).await.is_ok());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_history_of_large_writes_is_expired_before_all_of_it_is_read() {
+    let storage = TestStorage::new();
+    for round in 0..20 {
+        storage.put("/p/a/x", &format!("v={round}{}", "x".repeat(1000))).await;
+    }
+    let cacher = start(&storage, CacherConfig { log_bytes_max: 10_000, ..config() }).await;
+    storage.take_listed();
+    assert!(matches!(cacher.watch(after(2)).await, Err(CacherError::Expired { .. })));
+    // What was before the writes is read only for those that are kept.
+    assert_eq!(storage.take_listed(), Vec::<String>::new());
+    cacher.watch(after(15)).await.unwrap();
+}

@@ -231,3 +231,32 @@ async fn a_cache_that_panics_begins_anew_and_is_dead_until_then() {
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert!(supervisor.dead().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_is_behind_reads_from_the_store_what_is_asked_for_and_no_more() {
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    storage.control(|controls| controls.held = true);
+    storage.put("/p/a/x", "v=1").await;
+    let newest = storage.put("/p/b/y", "v=2").await;
+    storage.take_listed();
+    let (object, revision) = cacher.get(&Key::new("/p/a/x"), Freshness::Consistent).await.unwrap();
+    assert!(object.is_some());
+    assert_eq!((revision, storage.take_listed()), (newest, vec![]));
+    let list = cacher.list("/p/b/", Freshness::Consistent).await.unwrap();
+    assert_eq!(contents(&list), ["/p/b/y v=2@3"]);
+    assert_eq!(storage.take_listed(), ["/p/b/"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_past_state_of_a_prefix_is_read_from_the_store_without_the_others() {
+    let storage = TestStorage::new();
+    let past = storage.put("/p/a/x", "v=1").await;
+    storage.put("/p/b/y", "v=1").await;
+    storage.put("/p/a/x", "v=2").await;
+    let cacher = start(&storage, config()).await;
+    storage.take_listed();
+    let list = cacher.list_at("/p/a/", past).await.unwrap();
+    assert_eq!(contents(&list), ["/p/a/x v=1@2"]);
+    assert_eq!(storage.take_listed(), ["/p/a/"]);
+}

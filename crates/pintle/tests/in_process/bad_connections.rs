@@ -192,3 +192,92 @@ async fn a_body_that_does_not_come_holds_an_answer_up_for_a_moment_only() {
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     server.stop().await;
 }
+
+const POST_WITHOUT_END: &[u8] = b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n\
+    Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":";
+
+/// The clock is paused, as above: the time of a request is that of its body, too.
+#[tokio::test(flavor = "current_thread")]
+async fn a_body_that_never_ends_has_the_time_of_its_request_and_no_seat_beyond_it() {
+    let server = Server::start().await;
+    let mut stream = server.raw(Identity::Admin).await;
+    stream.write_all(POST_WITHOUT_END).await.unwrap();
+    stream.flush().await.unwrap();
+    let begun = Instant::now();
+    tokio::time::pause();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    let took = begun.elapsed();
+    tokio::time::resume();
+    assert!((Duration::from_secs(59)..Duration::from_secs(90)).contains(&took), "{took:?}");
+    assert!(answer.starts_with(b"HTTP/1.1 504"), "{}", String::from_utf8_lossy(&answer));
+    let executing = |metrics: &str| {
+        let seats =
+            metrics.lines().filter(|line| line.starts_with("apiserver_flowcontrol_current_executing_seats"));
+        seats.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>()
+    };
+    let deadline = Instant::now() + PATIENCE;
+    // The request that asks has one itself.
+    while executing(server.send("GET /metrics").await.text()) > 1.0 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_never_ends_does_not_hold_up_the_end_of_the_server() {
+    let mut server = Server::start().await;
+    let mut stream = server.raw(Identity::Admin).await;
+    stream.write_all(POST_WITHOUT_END).await.unwrap();
+    stream.flush().await.unwrap();
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let dripping = tokio::spawn(async move {
+        while writer.write_all(b" ").await.is_ok() && writer.flush().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    server.assert_lives().await;
+    let begun = Instant::now();
+    timeout(PATIENCE, server.take().stop()).await.unwrap().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
+    let mut answer = Vec::new();
+    timeout(PATIENCE, reader.read_to_end(&mut answer)).await.unwrap().ok();
+    assert!(answer.starts_with(b"HTTP/1.1 503"), "{}", String::from_utf8_lossy(&answer));
+    dripping.abort();
+}
+
+/// A body that is being read has its part of what all bodies may take: others are told to come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_share_their_memory() {
+    let server = Server::start_with(|options| options.request_body_memory = 64 * 1024).await;
+    let body =
+        format!("{{\"metadata\":{{\"name\":\"large\"}},\"data\":{{\"a\":\"{}\"}}}}", "x".repeat(50_000));
+    let (begin, end) = body.split_at(40_000);
+    let head = format!(
+        "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{begin}",
+        body.len()
+    );
+    let mut stream = server.raw(Identity::Admin).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    let small = "POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"generateName\":\"small\"}}";
+    let deadline = Instant::now() + PATIENCE;
+    let refused = loop {
+        let answer = server.send(small).await;
+        if answer.status != 201 {
+            break answer;
+        }
+        assert!(Instant::now() < deadline);
+    };
+    assert_eq!((refused.status, refused.header("Retry-After")), (429, "1"), "{}", refused.text());
+    server.assert_lives().await;
+    stream.write_all(end.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    let mut answer = Vec::new();
+    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+    assert!(answer.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(&answer));
+    assert_eq!(server.send(small).await.status, 201);
+    server.stop().await;
+}
