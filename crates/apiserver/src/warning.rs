@@ -2,11 +2,12 @@
 //! (<https://kubernetes.io/blog/2020/09/03/warnings/>).
 
 use http::{HeaderMap, HeaderValue, header};
+use indexmap::IndexSet;
 use parking_lot::Mutex;
 
-/// Warnings of one request, each text once, in the order they came.
+/// Warnings of one request, each text once, in the order they came. What no header can hold is left out.
 #[derive(Debug, Default)]
-pub struct Warnings(Mutex<Vec<String>>);
+pub struct Warnings(Mutex<IndexSet<String>>);
 
 /// The most characters of warnings that go into one answer; over that each is cut.
 const MAX_TOTAL: usize = 4 * 1024;
@@ -18,8 +19,9 @@ impl Warnings {
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         let mut texts = self.0.lock();
-        if !text.is_empty() && !texts.contains(&text) {
-            texts.push(text);
+        // More are never shown, whatever their length.
+        if !text.is_empty() && texts.len() <= MAX_TOTAL && !text.chars().any(char::is_control) {
+            texts.insert(text);
         }
     }
 
@@ -28,11 +30,10 @@ impl Warnings {
         texts.into_iter().for_each(|text| self.add(text));
     }
 
-    /// Writes them into an answer's headers, as `299 - "text"`. What no header can hold is left out.
+    /// Writes them into an answer's headers, as `299 - "text"`.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
-        let mut texts: Vec<&str> =
-            texts.iter().map(String::as_str).filter(|text| !text.chars().any(char::is_control)).collect();
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         if texts.iter().map(|text| text.chars().count()).sum::<usize>() > MAX_TOTAL {
             let mut written = 0;
             texts.retain_mut(|text| {

@@ -10,6 +10,9 @@ use std::fmt;
 
 pub use crate::text::quote;
 
+/// How long a list of names in a message gets, in bytes.
+const MAX_NAMES_LENGTH: usize = 1024;
+
 /// All that is wrong with an object, in the order it was found.
 pub type ErrorList = Vec<FieldError>;
 
@@ -228,6 +231,22 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
+}
+
+/// Names that a message lists, of which there may be as many as a client wants, in each of as many messages.
+pub fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut text = String::new();
+    for name in names {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        if text.len() + name.len() > MAX_NAMES_LENGTH {
+            text.push_str("...");
+            break;
+        }
+        text.push_str(name);
+    }
+    text
 }
 
 #[cfg(test)]

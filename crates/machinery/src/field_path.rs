@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+/// How long a path may get by its keys, in bytes.
+const MAX_LENGTH: usize = 2048;
+/// So much of a key is shown in any case, in bytes.
+const MIN_SHOWN_KEY: usize = 16;
+
 /// The path of a field as validation messages print it: `spec.containers[0].env[KEY].name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldPath(String);
@@ -32,8 +37,14 @@ impl FieldPath {
 
     /// A value of this map.
     #[must_use]
+    ///
+    /// A client chooses the keys, and each field below has them in its path: the end of a long path's key is left out.
     pub fn key(&self, key: &str) -> FieldPath {
-        self.with(["[", key, "]"])
+        let shown = MAX_LENGTH.saturating_sub(self.0.len()).max(MIN_SHOWN_KEY);
+        if key.len() <= shown {
+            return self.with(["[", key, "]"]);
+        }
+        self.with(["[", key.get(..key.floor_char_boundary(shown)).unwrap_or_default(), "...]"])
     }
 
     /// Paths are made for every field that is looked at, and few of them are ever shown.

@@ -8,6 +8,11 @@ use indexmap::IndexSet;
 use serde_json::json;
 use std::fmt;
 
+/// How many errors of one object are shown at most.
+const MAX_SHOWN_ERRORS: usize = 1000;
+/// After so many bytes of errors no more of them are shown.
+const MAX_SHOWN_ERROR_BYTES: usize = 1024 * 1024;
+
 /// Why a request failed, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the API's own and say it")]
@@ -192,19 +197,34 @@ impl Status {
         Self::failure(410, StatusReason::Expired, message)
     }
 
-    /// 422: the object does not pass validation.
+    /// 422: the object does not pass validation. Of very many errors, or very long ones, the first are shown.
     pub fn invalid(kind: &GroupKind, name: &str, errors: &ErrorList) -> Status {
         let mut message = format!("{kind} {} is invalid", quote(name));
-        if !errors.is_empty() {
+        let (mut texts, mut causes) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        for error in errors.iter().take(MAX_SHOWN_ERRORS) {
+            let cause = error.cause();
+            let text = format!("{}: {}", cause.field, cause.message);
+            bytes += text.len();
+            texts.push(text);
+            causes.push(cause);
+            if bytes > MAX_SHOWN_ERROR_BYTES {
+                break;
+            }
+        }
+        if errors.len() > causes.len() {
+            texts.push(format!("and {} more errors", errors.len() - causes.len()));
+        }
+        if !texts.is_empty() {
             message.push_str(": ");
-            message.push_str(&aggregate(errors.iter().map(ToString::to_string)));
+            message.push_str(&aggregate(texts.into_iter()));
         }
         let mut status = Self::failure(422, StatusReason::Invalid, message);
         status.details = Some(StatusDetails {
             name: name.to_owned(),
             group: kind.group.clone(),
             kind: kind.kind.clone(),
-            causes: errors.iter().map(|error| error.cause()).collect(),
+            causes,
             ..StatusDetails::default()
         });
         status

@@ -3,6 +3,7 @@
 use crate::plain::PlainStatusStrategy;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 /// The rules of `status`, which holds conditions alone.
 #[derive(Debug, Clone, Copy)]
@@ -26,14 +27,13 @@ impl Strategy for StatusStrategy {
 pub(super) fn validate(object: &Value) -> ErrorList {
     let path = FieldPath::new("status").child("conditions");
     let mut errors = ErrorList::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (index, condition) in object.items_at("status.conditions").iter().enumerate() {
         let path = path.index(index).child("type");
         let condition_type = condition.str_at("type");
-        if seen.contains(&condition_type) {
+        if !seen.insert(condition_type) {
             errors.push(FieldError::duplicate(&path, condition_type));
         }
-        seen.push(condition_type);
         if condition_type.is_empty() {
             errors.push(FieldError::required(&path, ""));
         }

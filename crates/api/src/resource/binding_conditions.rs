@@ -2,6 +2,7 @@
 
 use super::lists::each;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_label_name};
+use std::collections::HashSet;
 
 const CONDITIONS_MAX: usize = 4;
 const WANTED: &str = "bindingConditions";
@@ -16,13 +17,15 @@ pub(super) fn validate(device: &Value, path: &FieldPath) -> ErrorList {
         }));
     }
     let (wanted, failing) = (device.items_at(WANTED), device.items_at(FAILING));
+    let all_wanted: HashSet<&Value> = wanted.iter().collect();
     for (field, conditions) in [(WANTED, wanted), (FAILING, failing)] {
+        let mut seen = HashSet::new();
         for (index, condition) in conditions.iter().enumerate() {
             let path = path.child(field).index(index);
-            if conditions.iter().take(index).any(|earlier| earlier == condition) {
+            if !seen.insert(condition) {
                 errors.push(FieldError::duplicate(&path, condition.clone()));
             }
-            if field == FAILING && wanted.contains(condition) {
+            if field == FAILING && all_wanted.contains(condition) {
                 let detail = "bindingFailureConditions must not overlap with bindingConditions";
                 errors.push(FieldError::invalid(&path, condition.clone(), detail));
             }

@@ -1,6 +1,7 @@
 //! The checks of lists and maps that the kinds of this group share: a limit, and each item on its own.
 
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
+use std::collections::HashSet;
 
 /// The limit, and then what is wrong with each item. Nothing is said of the items of a list that is too long.
 pub(super) fn each(
@@ -34,13 +35,13 @@ pub(super) fn each_unique(
 /// An error for each item whose key another had before.
 pub(super) fn duplicates(items: &[Value], path: &FieldPath, key: impl Fn(&Value) -> Value) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut keys: Vec<Value> = Vec::new();
+    let mut keys: HashSet<Value> = HashSet::new();
     for (index, item) in items.iter().enumerate() {
         let key = key(item);
         if keys.contains(&key) {
             errors.push(FieldError::duplicate(&path.index(index), key));
         } else {
-            keys.push(key);
+            keys.insert(key);
         }
     }
     errors

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use pintle_admission::Operation;
 use pintle_machinery::{GroupVersionKind, Status, Value, ValueExt, options::WriteOptions};
 use pintle_registry::{BoxFuture, RequestContext};
+use std::collections::HashSet;
 
 /// Serves a POST to a collection.
 ///
@@ -83,18 +84,19 @@ pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value
     let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else {
         return;
     };
-    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
-    for reference in references.drain(..) {
-        let uid = reference.str_at("uid").to_owned();
-        if kept.contains(&reference) {
-            if !twice.contains(&uid) {
-                twice.push(uid);
-            }
-            continue;
-        }
-        kept.push(reference);
+    if references.len() < 2 {
+        return;
     }
-    *references = kept;
+    let (mut seen, mut told) = (HashSet::with_capacity(references.len()), HashSet::new());
+    let mut is_kept = Vec::with_capacity(references.len());
+    for reference in references.iter() {
+        is_kept.push(seen.insert(reference));
+        if is_kept.last() == Some(&false) && told.insert(reference.str_at("uid")) {
+            twice.push(reference.str_at("uid").to_owned());
+        }
+    }
+    let mut is_kept = is_kept.into_iter();
+    references.retain(|_| is_kept.next().unwrap_or(true));
     if twice.is_empty() {
         return;
     }

@@ -3,10 +3,11 @@
 use super::{
     Entry, FieldManager, FieldSet, Operation,
     atom::{Shape, Trees, same},
-    compare::{Comparison, compare_trees, is_system_field},
+    compare::{compare_trees, is_system_field},
     conflict::{Conflict, conflict_status},
     entry,
     extract::field_set,
+    manager::Comparisons,
     merge::{ensure_fields_are_members, merge, remove},
     validate::{canonical, conversion_fault, describe, validate, with_go_numbers},
 };
@@ -15,6 +16,7 @@ use crate::{
     codec::json,
     meta::{ObjectMeta, format_time},
 };
+use std::collections::HashMap;
 
 /// Where `kubectl apply` keeps what it applied from the client's side.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -159,12 +161,16 @@ impl FieldManager<'_> {
         let (merged, shape) = self.in_version(merged, self.api_version, last_version)?;
         let last = with_fields(last.fields.clone(), shape);
         let mut managed: Vec<(&str, FieldSet)> = vec![(last_version, FieldSet::new())];
+        let mut places: HashMap<&str, usize> = HashMap::from([(last_version, 0)]);
         let own = std::iter::once((self.api_version, applied));
         let others = others.iter().map(|entry| (entry.api_version.as_str(), &entry.fields));
         for (version, fields) in own.chain(others) {
-            match managed.iter_mut().find(|(known, _)| *known == version) {
+            match places.get(version).and_then(|at| managed.get_mut(*at)) {
                 Some((_, set)) => set.union(fields),
-                None => managed.push((version, fields.clone())),
+                None => {
+                    places.insert(version, managed.len());
+                    managed.push((version, fields.clone()));
+                }
             }
         }
         let mut whole = merged.clone();
@@ -207,7 +213,7 @@ impl FieldManager<'_> {
         others: &[Entry],
         changed: &FieldSet,
     ) -> Result<(), Status> {
-        let mut versions: Vec<(String, Option<Comparison>)> = Vec::new();
+        let mut versions = Comparisons::new();
         let mut conflicts: Vec<Conflict<'_>> = Vec::new();
         for entry in others {
             let fields = match entry.api_version == self.api_version {

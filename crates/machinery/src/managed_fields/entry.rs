@@ -2,10 +2,10 @@
 
 use super::{FieldSet, atom::object};
 use crate::{Map, Value};
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashMap};
 
 /// How a manager came to its fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// By server-side apply.
     Apply,
@@ -42,13 +42,7 @@ pub struct Entry {
 impl Entry {
     /// Reads the entries that this server stored.
     pub(super) fn trusted(entries: Vec<Value>) -> Vec<Entry> {
-        let mut read: Vec<Entry> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            if let Ok(entry) = Entry::read(entry, false) {
-                Entry::add(&mut read, entry);
-            }
-        }
-        read
+        Entry::distinct(entries.into_iter().filter_map(|entry| Entry::read(entry, false).ok()).collect())
     }
 
     /// Reads entries that a client sent.
@@ -56,19 +50,37 @@ impl Entry {
     /// # Errors
     /// When one of them is not understood.
     pub(super) fn parse(entries: Vec<Value>) -> Result<Vec<Entry>, String> {
-        let mut parsed: Vec<Entry> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            Entry::add(&mut parsed, Entry::read(entry, true)?);
-        }
-        Ok(parsed)
+        let parsed: Result<Vec<Entry>, String> =
+            entries.into_iter().map(|entry| Entry::read(entry, true)).collect();
+        Ok(Entry::distinct(parsed?))
     }
 
-    /// Of several entries of one manager the last one counts.
-    fn add(entries: &mut Vec<Entry>, entry: Entry) {
-        match entries.iter_mut().find(|own| own.is_of(&entry)) {
-            Some(own) => *own = entry,
-            None => entries.push(entry),
+    /// Of several entries of one manager the last one counts, at the place of the first.
+    fn distinct(mut entries: Vec<Entry>) -> Vec<Entry> {
+        if entries.len() < 2 {
+            return entries;
         }
+        let mut places: HashMap<_, usize> = HashMap::with_capacity(entries.len());
+        let mut last: Vec<usize> = Vec::with_capacity(entries.len());
+        for (at, entry) in entries.iter().enumerate() {
+            let place = *places.entry(entry.owner()).or_insert(last.len());
+            match last.get_mut(place) {
+                Some(last) => *last = at,
+                None => last.push(at),
+            }
+        }
+        if last.len() == entries.len() {
+            return entries;
+        }
+        drop(places);
+        let mut taken: Vec<Option<Entry>> = entries.drain(..).map(Some).collect();
+        last.into_iter().filter_map(|at| taken.get_mut(at).and_then(Option::take)).collect()
+    }
+
+    /// What tells managers apart, see [`Entry::is_of`].
+    fn owner(&self) -> (&str, Operation, &str, &str) {
+        let version = if self.operation == Operation::Apply { "" } else { self.api_version.as_str() };
+        (&self.manager, self.operation, &self.subresource, version)
     }
 
     fn read(entry: Value, check: bool) -> Result<Entry, String> {
@@ -102,17 +114,16 @@ impl Entry {
     /// Whether two entries are of one manager: writes of another version or through another subresource are another's,
     /// an apply is the same in every version.
     pub(super) fn is_of(&self, other: &Entry) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+        self.owner() == other.owner()
     }
 
     /// The order of entries in an object.
     pub(super) fn compare(&self, other: &Entry) -> Ordering {
-        let time = |entry: &Entry| entry.time.clone().unwrap_or_default();
+        fn time(entry: &Entry) -> &str {
+            entry.time.as_deref().unwrap_or_default()
+        }
         (self.operation.cmp(&other.operation))
-            .then_with(|| time(self).cmp(&time(other)))
+            .then_with(|| time(self).cmp(time(other)))
             .then_with(|| self.manager.cmp(&other.manager))
             .then_with(|| self.api_version.cmp(&other.api_version))
             .then_with(|| self.subresource.cmp(&other.subresource))

@@ -192,21 +192,34 @@ fn unite(own: &mut Map, other: &Map) {
 }
 
 fn subtract(own: &mut Map, other: &Map, recursive: bool) {
+    // Costs what the smaller set costs: many small sets are subtracted from by one large set.
+    if own.len() < other.len() {
+        own.retain(|element, ours| {
+            let theirs = other.get(element).filter(|_| element != SELF).and_then(Value::as_object);
+            match (ours.as_object_mut(), theirs) {
+                (Some(ours), Some(theirs)) => subtract_below(ours, theirs, recursive),
+                _ => true,
+            }
+        });
+        return;
+    }
     for (element, theirs) in children(other) {
         let Some(ours) = own.get_mut(element).and_then(Value::as_object_mut) else { continue };
-        let remove = is_member(theirs);
-        let left = match recursive && remove {
-            true => false,
-            false => {
-                let member = is_member(ours) && !remove;
-                subtract(ours, theirs, recursive);
-                seal(ours, member)
-            }
-        };
-        if !left {
+        if !subtract_below(ours, theirs, recursive) {
             own.remove(element);
         }
     }
+}
+
+/// Whether anything is left of a node.
+fn subtract_below(ours: &mut Map, theirs: &Map, recursive: bool) -> bool {
+    let remove = is_member(theirs);
+    if recursive && remove {
+        return false;
+    }
+    let member = is_member(ours) && !remove;
+    subtract(ours, theirs, recursive);
+    seal(ours, member)
 }
 
 fn intersect(a: &Map, b: &Map) -> Map {

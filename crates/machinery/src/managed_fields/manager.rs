@@ -10,6 +10,7 @@ use super::{
 use crate::{Map, Value, meta::format_time};
 use jiff::Timestamp;
 use pintle_schema::SchemaRef;
+use std::collections::HashMap;
 
 /// How many entries of updates an object has at most; the oldest are merged.
 pub const MAX_UPDATE_MANAGERS: usize = 10;
@@ -199,7 +200,7 @@ impl FieldManager<'_> {
         changed: &FieldSet,
         removed: &FieldSet,
     ) {
-        let mut versions: Vec<(String, Option<Comparison>)> = Vec::new();
+        let mut versions = Comparisons::new();
         entries.retain_mut(|entry| {
             if entry.api_version == self.api_version {
                 entry.fields.difference(changed);
@@ -221,21 +222,19 @@ impl FieldManager<'_> {
         version: &str,
         live: Option<&Value>,
         new: &dyn Fn() -> Value,
-        versions: &'c mut Vec<(String, Option<Comparison>)>,
+        versions: &'c mut Comparisons,
     ) -> Option<&'c Comparison> {
-        let at = match versions.iter().position(|(known, _)| known == version) {
-            Some(at) => at,
-            None => {
+        if !versions.contains_key(version) {
+            // A client chooses the names of versions, and an object is large: nothing is made of it for those that are none.
+            let comparison = self.schema_of(version).and_then(|_| {
                 let convert = |object: &Value| self.versions.convert(object, self.api_version, version);
-                let comparison = convert(&new()).map(|(new, schema)| {
-                    let live = live.and_then(convert).map(|(live, _)| live);
-                    FieldManager { schema, api_version: version, ..*self }.compare(live.as_ref(), &new)
-                });
-                versions.push((version.to_owned(), comparison));
-                versions.len() - 1
-            }
-        };
-        versions.get(at).and_then(|(_, comparison)| comparison.as_ref())
+                let (new, schema) = convert(&new())?;
+                let live = live.and_then(convert).map(|(live, _)| live);
+                Some(FieldManager { schema, api_version: version, ..*self }.compare(live.as_ref(), &new))
+            });
+            versions.insert(version.to_owned(), comparison);
+        }
+        versions.get(version).and_then(Option::as_ref)
     }
 
     /// Gives fields to the writer's entry.
@@ -262,6 +261,9 @@ impl FieldManager<'_> {
         }
     }
 }
+
+/// What differs in other versions.
+pub(super) type Comparisons = HashMap<String, Option<Comparison>>;
 
 /// Where the entries before a write come from.
 enum Source {
@@ -298,9 +300,10 @@ fn cap(entries: &mut Vec<Entry>) {
     }
     updates.sort_by(Entry::compare);
     let mut merged: Vec<Entry> = Vec::with_capacity(count);
+    let mut buckets: HashMap<String, usize> = HashMap::new();
     for entry in updates {
-        let bucket = merged.iter_mut().find(|bucket| bucket.api_version == entry.api_version);
-        match bucket {
+        let bucket = *buckets.entry(entry.api_version.clone()).or_insert(merged.len());
+        match merged.get_mut(bucket) {
             Some(bucket) if count > MAX_UPDATE_MANAGERS => {
                 bucket.fields.union(&entry.fields);
                 bucket.time = entry.time;

@@ -20,6 +20,9 @@ pub(super) fn validate(value: &Value, shape: Shape<'_>) -> Faults {
     faults
 }
 
+/// How many faults are looked for.
+const MAX_FAULTS: usize = 1000;
+
 /// Faults as one text.
 pub(super) fn describe(faults: &[(String, String)]) -> String {
     let line = |(path, message): &(String, String)| match path.as_str() {
@@ -34,13 +37,16 @@ pub(super) fn describe(faults: &[(String, String)]) -> String {
                 text.push_str("\n  ");
                 text.push_str(&line(fault));
             }
+            if many.len() >= MAX_FAULTS {
+                text.push_str("\n  and more errors");
+            }
             text
         }
     }
 }
 
 fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults) {
-    if value.is_null() {
+    if value.is_null() || faults.len() >= MAX_FAULTS {
         return;
     }
     let mut fail = |message: String| faults.push((path.clone(), message));
@@ -88,7 +94,7 @@ fn list(items: Items<'_>, values: &[Value], path: &mut String, faults: &mut Faul
                 }
             };
             let shown = path_element::display(&element);
-            if !seen.insert(element) {
+            if !seen.insert(element) && faults.len() < MAX_FAULTS {
                 faults.push((path.clone(), format!("duplicate entries for key {shown}")));
             }
             path.push_str(&shown);

@@ -106,7 +106,7 @@ impl LabelRequirement {
 
     /// Whether a label of this value (or its absence) fulfils the requirement.
     pub fn matches(&self, value: Option<&str>) -> bool {
-        let has = |value: &str| self.values.iter().any(|own| own == value);
+        let has = |value: &str| self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok();
         let number = |value: &str| value.parse::<i64>().ok();
         match (self.operator, value) {
             (LabelOperator::In | LabelOperator::Equals | LabelOperator::DoubleEquals, value) => {

@@ -3,6 +3,7 @@
 use super::labels::validate_label_name;
 use super::names::regex_error;
 use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::HashSet;
 
 const MAX_REASON_LENGTH: usize = 1024;
 const MAX_MESSAGE_LENGTH: usize = 32 * 1024;
@@ -13,14 +14,12 @@ const REASON_PATTERN: &str = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?";
 /// A list of conditions: each type once, each condition complete.
 pub fn validate_conditions(conditions: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut types: Vec<&str> = Vec::new();
+    let mut types: HashSet<&str> = HashSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let path = path.index(index);
         let condition_type = condition.str_at("type");
-        if types.contains(&condition_type) {
+        if !types.insert(condition_type) {
             errors.push(FieldError::duplicate(&path.child("type"), condition_type));
-        } else {
-            types.push(condition_type);
         }
         errors.extend(validate_condition(condition, &path));
     }

@@ -7,6 +7,7 @@
 
 use crate::{ErrorList, FieldError, FieldPath, error_list::quote};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Reads an address as the oldest fields do: leading zeros are ignored.
@@ -78,8 +79,8 @@ pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
 }
 
 /// The rule for older fields: any way to write a valid address; what the old object held may stay.
-pub fn is_valid_ip_for_legacy_field(path: &FieldPath, value: &str, old_values: &[&str]) -> ErrorList {
-    if old_values.contains(&value) {
+pub fn is_valid_ip_for_legacy_field(path: &FieldPath, value: &str, old_values: &HashSet<&str>) -> ErrorList {
+    if old_values.contains(value) {
         return ErrorList::new();
     }
     parse_ip(path, value, true).1
@@ -120,8 +121,12 @@ pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
 }
 
 /// The rule for older fields: any way to write a valid block; what the old object held may stay.
-pub fn is_valid_cidr_for_legacy_field(path: &FieldPath, value: &str, old_values: &[&str]) -> ErrorList {
-    if old_values.contains(&value) {
+pub fn is_valid_cidr_for_legacy_field(
+    path: &FieldPath,
+    value: &str,
+    old_values: &HashSet<&str>,
+) -> ErrorList {
+    if old_values.contains(value) {
         return ErrorList::new();
     }
     parse_cidr(path, value).1
@@ -277,8 +282,12 @@ mod tests {
         ];
         for (value, new, legacy) in rows {
             assert_eq!(details(&is_valid_ip(&path, value)), *new, "{value}");
-            assert_eq!(details(&is_valid_ip_for_legacy_field(&path, value, &[])), *legacy, "{value}");
-            assert!(is_valid_ip_for_legacy_field(&path, value, &[value]).is_empty());
+            assert_eq!(
+                details(&is_valid_ip_for_legacy_field(&path, value, &HashSet::new())),
+                *legacy,
+                "{value}"
+            );
+            assert!(is_valid_ip_for_legacy_field(&path, value, &HashSet::from([*value])).is_empty());
         }
         for value in
             ["", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.-4", ":", ":::", "1::2::3", "::1%eth0", "g::"]

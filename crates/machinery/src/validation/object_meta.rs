@@ -10,6 +10,7 @@ use super::names::name_is_dns_label;
 use crate::meta::ObjectMeta;
 use crate::options::validate_field_manager;
 use crate::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
+use std::collections::HashSet;
 
 /// Checks a name, as kinds declare it; the flag says that it is a prefix, to which a generated suffix will be added.
 pub type ValidateNameFn = fn(&str, bool) -> Vec<String>;
@@ -159,10 +160,14 @@ pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// Of how many controllers beyond the first an object is told.
+const MAX_MORE_CONTROLLERS: usize = 16;
+
 /// All owner references of an object; one of them at most may be the controller.
 pub fn validate_owner_references(references: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut first_controller = None;
+    let mut more_controllers = 0;
     for reference in references {
         errors.extend(validate_owner_reference(reference, path));
         if !reference.bool_at("controller") {
@@ -171,7 +176,10 @@ pub fn validate_owner_references(references: &[Value], path: &FieldPath) -> Erro
         let controller = format!("{}/{}", reference.str_at("kind"), reference.str_at("name"));
         match &first_controller {
             None => first_controller = Some(controller),
+            // Each such error shows all references.
+            Some(_) if more_controllers >= MAX_MORE_CONTROLLERS => {}
             Some(first) => {
+                more_controllers += 1;
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and \
                      {controller}"
@@ -256,6 +264,7 @@ pub fn validate_kube_finalizer_name(name: &str, path: &FieldPath) -> ErrorList {
 
 /// An object that is being deleted gets no more finalizers.
 pub fn validate_no_new_finalizers(new: &[&str], old: &[&str], path: &FieldPath) -> ErrorList {
+    let old: HashSet<&str> = old.iter().copied().collect();
     let mut added: Vec<&str> = new.iter().copied().filter(|finalizer| !old.contains(finalizer)).collect();
     if added.is_empty() {
         return ErrorList::new();

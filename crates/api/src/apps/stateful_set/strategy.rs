@@ -8,6 +8,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
+use std::collections::HashSet;
 
 /// What an update may change.
 const MUTABLE: [&str; 7] = [
@@ -236,16 +237,16 @@ fn with_claimed_volumes(object: &Value) -> Value {
     let mut template = rules::value_at(object, "spec.template").clone();
     template.remove_at("spec.subdomain");
     template.remove_at("spec.hostname");
-    let mut volumes: Vec<Value> = Vec::new();
-    for claim in object.items_at("spec.volumeClaimTemplates") {
-        let name = claim.str_at("metadata.name");
-        volumes.retain(|volume| volume.str_at("name") != name);
-        volumes.push(json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
-    }
+    // Of several with one name, the last counts.
+    let mut claimed: HashSet<&str> = HashSet::new();
+    let names = object.items_at("spec.volumeClaimTemplates").iter().rev();
+    let names = names.map(|claim| claim.str_at("metadata.name")).filter(|name| claimed.insert(*name));
+    let mut volumes: Vec<Value> =
+        names.map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}})).collect();
+    volumes.reverse();
     if !volumes.is_empty() {
-        let claimed: Vec<String> = volumes.iter().map(|volume| volume.str_at("name").to_owned()).collect();
         let own = template.items_at("spec.volumes").iter();
-        let own = own.filter(|volume| !claimed.iter().any(|name| name == volume.str_at("name")));
+        let own = own.filter(|volume| !claimed.contains(volume.str_at("name")));
         volumes.extend(own.cloned());
         template.set("spec.volumes", volumes);
     }

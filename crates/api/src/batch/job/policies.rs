@@ -5,6 +5,7 @@ use crate::{field_checks, rules};
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt, error_list::quote, validation::is_qualified_name,
 };
+use std::collections::HashSet;
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
@@ -80,18 +81,18 @@ fn validate_exit_codes(spec: &Value, exit_codes: &Value, path: &FieldPath) -> Er
     } else if values.len() > MAX_EXIT_CODES {
         errors.push(FieldError::too_many(&path, values.len(), MAX_EXIT_CODES));
     }
-    let mut seen: Vec<i64> = Vec::new();
+    let mut seen: HashSet<i64> = HashSet::new();
+    let mut previous = None;
     let mut is_ordered = true;
     for (index, value) in values.iter().map(|value| value.as_i64().unwrap_or_default()).enumerate() {
         let path = path.index(index);
         if operator == "In" && value == 0 {
             errors.push(FieldError::invalid(&path, value, "must not be 0 for the In operator"));
         }
-        if seen.contains(&value) {
+        if !seen.insert(value) {
             errors.push(FieldError::duplicate(&path, value));
         }
-        is_ordered &= seen.last().is_none_or(|previous| *previous <= value);
-        seen.push(value);
+        is_ordered &= previous.replace(value).is_none_or(|previous| previous <= value);
     }
     if !is_ordered {
         errors.push(FieldError::invalid(&path, values.to_vec(), "must be ordered"));

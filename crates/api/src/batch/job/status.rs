@@ -4,6 +4,7 @@
 use super::{indexes, spec::is_indexed};
 use crate::rules;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, meta::parse_time};
+use std::collections::HashSet;
 
 const COMPLETE: &str = "Complete";
 const FAILED: &str = "Failed";
@@ -78,17 +79,15 @@ impl StatusUpdate<'_> {
 
     fn validate_uncounted(&self) -> ErrorList {
         let mut errors = ErrorList::new();
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for list in ["succeeded", "failed"] {
             let path = self.path("uncountedTerminatedPods").child(list);
             for (index, uid) in self.object.items_at(path.as_str()).iter().enumerate() {
                 let uid = uid.as_str().unwrap_or_default();
                 if uid.is_empty() {
                     errors.push(FieldError::invalid(&path.index(index), uid, "must not be empty"));
-                } else if seen.contains(&uid) {
+                } else if !seen.insert(uid) {
                     errors.push(FieldError::duplicate(&path.index(index), uid));
-                } else {
-                    seen.push(uid);
                 }
             }
         }

@@ -5,6 +5,7 @@ use crate::rules::keep;
 use pintle_machinery::{ErrorList, Value, ValueExt, meta, validation::validate_path_segment_name};
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
+use std::collections::HashMap;
 
 /// The conditions that only approvers set.
 const APPROVALS: [&str; 2] = ["Approved", "Denied"];
@@ -112,13 +113,17 @@ impl Strategy for ApprovalStrategy {
 /// Conditions without times are of now; one that held already keeps the time since when.
 fn set_times(context: &RequestContext<'_>, object: &mut Value, old: &Value) {
     let now = meta::format_time(context.now);
+    // The first of those with the same type and status counts.
+    let mut held: HashMap<(&str, &str), &str> = HashMap::new();
+    for condition in old.items_at("status.conditions") {
+        let key = (condition.str_at("type"), condition.str_at("status"));
+        held.entry(key).or_insert(condition.str_at("lastTransitionTime"));
+    }
     for condition in object.items_at_mut("status.conditions") {
         condition.set_default("lastUpdateTime", now.as_str());
         if condition.at("lastTransitionTime").is_none() {
-            let same = |member: &str, other: &Value| condition.str_at(member) == other.str_at(member);
-            let mut stored = old.items_at("status.conditions").iter();
-            let held = stored.find(|other| same("type", other) && same("status", other));
-            let since = held.map(|held| held.str_at("lastTransitionTime")).filter(|since| !since.is_empty());
+            let key = (condition.str_at("type"), condition.str_at("status"));
+            let since = held.get(&key).copied().filter(|since| !since.is_empty());
             let since = since.unwrap_or(&now).to_owned();
             condition.set("lastTransitionTime", since);
         }

@@ -10,6 +10,7 @@ use pintle_machinery::{
     error_list::quote,
     validation::{is_dns1123_label, is_dns1123_subdomain, semantically_equal, validate_object_meta},
 };
+use std::collections::HashSet;
 
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const APPROVED: &str = "Approved";
@@ -168,9 +169,8 @@ fn validate_usages(request: &Value, old: Option<&Value>, path: &FieldPath) -> Er
 
 /// The items that stand in a list a second time.
 fn repeated(items: &[Value]) -> Vec<(usize, &Value)> {
-    let items_before = |index: usize| items.iter().take(index);
-    let items = items.iter().enumerate();
-    items.filter(|(index, item)| items_before(*index).any(|earlier| earlier == *item)).collect()
+    let mut seen = HashSet::new();
+    items.iter().enumerate().filter(|(_, item)| !seen.insert(*item)).collect()
 }
 
 fn validate_signer_name(name: &str, path: &FieldPath) -> ErrorList {
@@ -219,7 +219,7 @@ fn validate_conditions(request: &Value, old: Option<&Value>) -> ErrorList {
     let (had_empty, had_repeated) = (had(""), !repeated(&old_types).is_empty());
     let list_path = FieldPath::new("status").child("conditions");
     let mut errors = ErrorList::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (index, condition) in request.items_at("status.conditions").iter().enumerate() {
         let path = list_path.index(index);
         if !had_empty {
@@ -237,14 +237,13 @@ fn validate_conditions(request: &Value, old: Option<&Value>) -> ErrorList {
             DENIED => Some(APPROVED),
             _ => None,
         };
-        if !had_both && opposite.is_some_and(|opposite| seen.contains(&opposite)) {
+        if !had_both && opposite.is_some_and(|opposite| seen.contains(opposite)) {
             let detail = "Approved and Denied conditions are mutually exclusive";
             errors.push(FieldError::invalid(&list_path, condition_type, detail));
         }
-        if !had_repeated && seen.contains(&condition_type) {
+        if !seen.insert(condition_type) && !had_repeated {
             errors.push(FieldError::duplicate(&path.child("type"), condition_type));
         }
-        seen.push(condition_type);
     }
     errors
 }

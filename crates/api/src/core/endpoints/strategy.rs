@@ -10,6 +10,7 @@ use pintle_machinery::{
     },
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 /// The label of endpoints whose addresses a controller has put right.
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
@@ -88,7 +89,7 @@ fn validate_subsets(subsets: &[Value]) -> ErrorList {
 
 fn validate_address(address: &Value, path: &FieldPath) -> ErrorList {
     let ip = address.str_at("ip");
-    let mut errors = is_valid_ip_for_legacy_field(&path.child("ip"), ip, &[]);
+    let mut errors = is_valid_ip_for_legacy_field(&path.child("ip"), ip, &HashSet::new());
     let hostname = address.str_at("hostname");
     if !hostname.is_empty() {
         let path = path.child("hostname");

@@ -7,6 +7,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 const STANDARD_TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
@@ -54,15 +55,14 @@ fn set_container_defaults(limit: &mut Value) {
 fn validate(object: &Value) -> ErrorList {
     let mut errors = rules::metadata(object, true);
     let path = FieldPath::new("spec.limits");
-    let mut types: Vec<&str> = Vec::new();
+    let mut types: HashSet<&str> = HashSet::new();
     for (index, limit) in object.items_at("spec.limits").iter().enumerate() {
         let path = path.index(index);
         let limit_type = limit.str_at("type");
         errors.extend(validate_type(limit_type, &path.child("type")));
-        if types.contains(&limit_type) {
+        if !types.insert(limit_type) {
             errors.push(FieldError::duplicate(&path.child("type"), limit_type));
         }
-        types.push(limit_type);
         errors.extend(validate_limit(limit, &path));
     }
     errors

@@ -8,6 +8,7 @@ use pintle_machinery::{
     },
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// Where the configuration of kubelets by the server was, which is gone.
@@ -139,7 +140,7 @@ fn validate_update(object: &Value, old: &Value) -> ErrorList {
 fn validate_taints(object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let list = FieldPath::new("metadata.taints");
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (index, taint) in object.items_at("spec.taints").iter().enumerate() {
         let path = list.index(index);
         let (key, value, effect) = (taint.str_at("key"), taint.str_at("value"), taint.str_at("effect"));
@@ -149,13 +150,11 @@ fn validate_taints(object: &Value) -> ErrorList {
             errors.push(FieldError::invalid(&path.child("value"), value, messages.join(";")));
         }
         errors.extend(field_checks::required_supported(effect, &EFFECTS, &path.child("effect")));
-        if seen.contains(&(key, effect)) {
+        if !seen.insert((key, effect)) {
             let mut error = FieldError::duplicate(&path, taint.clone());
             "taints must be unique by key and effect pair".clone_into(&mut error.detail);
             errors.push(error);
-            continue;
         }
-        seen.push((key, effect));
     }
     errors
 }
@@ -192,10 +191,8 @@ fn is_whole(quantity: &Quantity) -> bool {
 fn validate_addresses(object: &Value) -> ErrorList {
     let addresses = object.items_at("status.addresses");
     let path = FieldPath::new("status.addresses");
-    let repeated = addresses
-        .iter()
-        .enumerate()
-        .filter(|(index, address)| addresses.iter().take(*index).any(|earlier| earlier == *address));
+    let mut seen = HashSet::new();
+    let repeated = addresses.iter().enumerate().filter(|(_, address)| !seen.insert(*address));
     repeated.map(|(index, address)| FieldError::duplicate(&path.index(index), address.clone())).collect()
 }
 
@@ -204,7 +201,7 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
     let cidrs = object.items_at(path.as_str());
     let mut errors = ErrorList::new();
     for (index, cidr) in field_checks::texts(cidrs).enumerate() {
-        errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), cidr, &[]));
+        errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), cidr, &HashSet::new()));
     }
     if cidrs.len() < 2 {
         return errors;

@@ -31,9 +31,9 @@ pub(super) fn validate_status_update(new: &Value, old: &Value) -> ErrorList {
     for (list, containers) in
         [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
     {
+        let by_name = first_by_name(old_spec.items_at(containers));
         let restarts = |name: &str, exit_code: i64| {
-            let container = old_spec.items_at(containers).iter().find(|c| c.str_at("name") == name);
-            container.is_some_and(|container| should_restart(container, old_spec, exit_code))
+            by_name.get(name).is_some_and(|container| should_restart(container, old_spec, exit_code))
         };
         if !may_restart_all(old_spec) {
             errors.extend(validate_transitions(new, old, list, &path, restarts));
@@ -115,12 +115,13 @@ fn validate_transitions(
 ) -> ErrorList {
     let statuses = format!("status.{list}");
     let mut errors = ErrorList::new();
+    let running = new.items_at(&statuses).iter().filter(|new| new.at("state.terminated").is_none());
+    let running: HashSet<&str> = running.map(|new| new.str_at("name")).collect();
     for (index, old) in old.items_at(&statuses).iter().enumerate() {
         let Some(terminated) = old.at("state.terminated") else { continue };
         let name = old.str_at("name");
-        let runs_again = |new: &&Value| new.str_at("name") == name && new.at("state.terminated").is_none();
         let exit_code = terminated.i64_at("exitCode").unwrap_or_default();
-        if new.items_at(&statuses).iter().any(|new| runs_again(&new)) && !may_restart(name, exit_code) {
+        if running.contains(name) && !may_restart(name, exit_code) {
             let path = path.child(list).index(index).child("state");
             errors.push(FieldError::forbidden(&path, "may not be transitioned to non-terminated state"));
         }
@@ -167,11 +168,11 @@ fn should_restart(container: &Value, spec: &Value, exit_code: i64) -> bool {
 fn validate_claim_statuses(pod: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();
-    let claims = pod.items_at("spec.resourceClaims");
+    let claims = first_by_name(pod.items_at("spec.resourceClaims"));
     for (index, status) in pod.items_at("status.resourceClaimStatuses").iter().enumerate() {
         let path = path.index(index);
         let name = status.str_at("name");
-        if !claims.iter().any(|claim| claim.str_at("name") == name) {
+        if !claims.contains_key(name) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(FieldError::invalid(&path.child("name"), name, detail));
         }
@@ -239,7 +240,7 @@ fn validate_ips(new: &Value, old: &Value, list: &str, path: &FieldPath) -> Error
         pod.items_at(&list).iter().map(|item| item.str_at("ip").to_owned()).collect()
     };
     let (given, known) = (ips(new), ips(old));
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let known: HashSet<&str> = known.iter().map(String::as_str).collect();
     let mut errors = ErrorList::new();
     for (index, ip) in given.iter().enumerate() {
         errors.extend(is_valid_ip_for_legacy_field(&path.index(index), ip, &known));
@@ -316,14 +317,16 @@ fn validate_users(pod: &Value, spec: &Value, list: &str, path: &FieldPath) -> Er
 fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &FieldPath) -> ErrorList {
     const MAX_MESSAGE_LENGTH: usize = 1024;
     let mut errors = ErrorList::new();
+    let containers = first_by_name(containers);
     for (index, status) in statuses.iter().enumerate() {
         let path = path.index(index).child("allocatedResourcesStatus");
-        let container = containers.iter().find(|c| c.str_at("name") == status.str_at("name"));
+        let container = containers.get(status.str_at("name")).copied();
+        let claims = container.map(claimed).unwrap_or_default();
         for (index, allocated) in status.items_at("allocatedResourcesStatus").iter().enumerate() {
             let path = path.index(index);
             let name = allocated.str_at("name");
             if let Some(container) = container
-                && let Some(detail) = unknown_resource(container, name)
+                && let Some(detail) = unknown_resource(container, &claims, name)
             {
                 errors.push(FieldError::invalid(&path.child("name"), name, detail));
             }
@@ -352,14 +355,26 @@ fn validate_resource_health(statuses: &[Value], containers: &[Value], path: &Fie
     errors
 }
 
-fn unknown_resource(container: &Value, name: &str) -> Option<&'static str> {
+/// Items by their names; of several with one name, the first.
+fn first_by_name(items: &[Value]) -> HashMap<&str, &Value> {
+    items.iter().rev().map(|item| (item.str_at("name"), item)).collect()
+}
+
+/// The resource claims of a container, as its status names them.
+fn claimed(container: &Value) -> HashSet<String> {
+    let claims = container.items_at("resources.claims").iter();
+    claims
+        .map(|claim| match claim.str_at("request") {
+            "" => claim.str_at("name").to_owned(),
+            request => format!("{}/{request}", claim.str_at("name")),
+        })
+        .collect()
+}
+
+fn unknown_resource(container: &Value, claims: &HashSet<String>, name: &str) -> Option<&'static str> {
     match name.strip_prefix("claim:") {
         Some(wanted) => {
-            let is_wanted = |claim: &Value| match claim.str_at("request") {
-                "" => claim.str_at("name") == wanted,
-                request => format!("{}/{request}", claim.str_at("name")) == wanted,
-            };
-            let found = container.items_at("resources.claims").iter().any(is_wanted);
+            let found = claims.contains(wanted);
             (!found).then_some(
                 "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or \
                  'claim:<claimName>' if request is empty",

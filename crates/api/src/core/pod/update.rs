@@ -6,6 +6,8 @@ use crate::core::pod_spec::{PodValidationOptions, annotations, tolerations};
 use pintle_machinery::text::quote;
 use pintle_machinery::validation::{inclusive_range_error, semantically_equal, validate_object_meta_update};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
+use std::collections::HashMap;
+use std::collections::HashSet;
 
 const UPDATABLE_FIELDS: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,\
 `spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),\
@@ -104,7 +106,8 @@ fn validate_containers(new: &[Value], old: &[Value], path: &FieldPath) -> ErrorL
 fn validate_only_deleted_gates(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let old_gates = old.items_at("schedulingGates");
     let new_gates = new.items_at("schedulingGates").iter().enumerate();
-    let is_new = |name: &str| !old_gates.iter().any(|old| old.str_at("name") == name);
+    let known: HashSet<&str> = old_gates.iter().map(|old| old.str_at("name")).collect();
+    let is_new = |name: &str| !known.contains(name);
     new_gates
         .filter(|(_, gate)| is_new(gate.str_at("name")))
         .map(|(index, gate)| {
@@ -222,11 +225,13 @@ pub(super) fn validate_ephemeral_containers_update(new: &Value, old: &Value) -> 
         return vec![error];
     }
     let path = FieldPath::new(LIST);
+    // Of several containers of one name, which validation has refused above, the last counts.
+    let by_name: HashMap<&str, &Value> =
+        new.items_at(LIST).iter().map(|container| (container.str_at("name"), container)).collect();
     for container in old.items_at(LIST) {
         let name = container.str_at("name");
-        let (quoted, same_name) = (quote(name), |new: &&Value| new.str_at("name") == name);
-        // Of several containers of one name, which validation has refused above, the last counts.
-        match new.items_at(LIST).iter().rev().find(same_name) {
+        let quoted = quote(name);
+        match by_name.get(name).copied() {
             None => {
                 let detail = format!("existing ephemeral containers {quoted} may not be removed\n");
                 errors.push(FieldError::forbidden(&path, detail));

@@ -5,6 +5,7 @@ use super::containers_of::{containers, containers_with_path};
 use super::{PodValidationOptions, paths, tolerations};
 use pintle_machinery::text::quote;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
+use std::collections::HashSet;
 
 /// The annotation of pods that mirror one a kubelet found on its disk.
 pub(crate) const MIRROR_POD: &str = "kubernetes.io/config.mirror";
@@ -49,9 +50,10 @@ pub fn validate_annotations(
             errors.extend(validate_seccomp(value.as_str().unwrap_or_default(), &path.child(key)));
         }
     }
+    let names: HashSet<&str> = containers(spec).map(|(_, container)| container.str_at("name")).collect();
     for (key, value) in annotations {
         let Some(name) = key.strip_prefix(APP_ARMOR_PREFIX) else { continue };
-        if !containers(spec).any(|(_, container)| container.str_at("name") == name) {
+        if !names.contains(name) {
             errors.push(FieldError::invalid(&path.key(key), name, "container not found"));
         }
         let profile = value.as_str().unwrap_or_default();

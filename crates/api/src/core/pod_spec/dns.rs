@@ -6,6 +6,7 @@ use pintle_machinery::validation::{
     is_dns1123_subdomain, is_dns1123_subdomain_with_underscore, is_valid_ip_for_legacy_field,
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::HashSet;
 
 /// Limits of resolvers on Linux.
 const MAX_NAMESERVERS: usize = 3;
@@ -37,7 +38,11 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
         errors.push(FieldError::invalid(&nameservers_path, list("nameservers"), detail));
     }
     for (index, nameserver) in texts(nameservers).enumerate() {
-        errors.extend(is_valid_ip_for_legacy_field(&nameservers_path.index(index), nameserver, &[]));
+        errors.extend(is_valid_ip_for_legacy_field(
+            &nameservers_path.index(index),
+            nameserver,
+            &HashSet::new(),
+        ));
     }
     let searches: Vec<&str> = texts(config.items_at("searches")).collect();
     let searches_path = path.child("searches");
@@ -69,7 +74,7 @@ pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> Erro
     let mut errors = ErrorList::new();
     for (index, alias) in aliases.iter().enumerate() {
         let path = path.index(index);
-        errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), alias.str_at("ip"), &[]));
+        errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
         for (index, hostname) in texts(alias.items_at("hostnames")).enumerate() {
             let path = path.child("hostnames").index(index);
             errors.extend(invalid_each(&path, hostname, is_dns1123_subdomain(hostname)));

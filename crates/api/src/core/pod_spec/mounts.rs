@@ -12,6 +12,7 @@ pub(super) type Volumes<'a> = HashMap<&'a str, &'a Value>;
 pub(super) fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &FieldPath) -> ErrorList {
     let devices = by_name(container.items_at("volumeDevices"), "devicePath");
     let mut errors = ErrorList::new();
+    let device_paths: HashSet<&str> = devices.values().copied().collect();
     let mut mount_paths = HashSet::new();
     for (index, mount) in container.items_at("volumeMounts").iter().enumerate() {
         let item_path = path.index(index);
@@ -33,7 +34,7 @@ pub(super) fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &F
             let detail = "must not already exist in volumeDevices";
             errors.push(FieldError::invalid(&name_path, name, detail));
         }
-        if devices.values().any(|device_path| *device_path == mount_path) {
+        if device_paths.contains(mount_path) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.push(FieldError::invalid(&mount_path_path, mount_path, detail));
         }
@@ -96,6 +97,7 @@ fn validate_recursive_read_only(mount: &Value, path: &FieldPath) -> ErrorList {
 /// What is wrong with a container's `volumeDevices`.
 pub(super) fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &FieldPath) -> ErrorList {
     let mounts = by_name(container.items_at("volumeMounts"), "mountPath");
+    let mount_paths: HashSet<&str> = mounts.values().copied().collect();
     let mut errors = ErrorList::new();
     let (mut names, mut device_paths) = (HashSet::new(), HashSet::new());
     for (index, device) in container.items_at("volumeDevices").iter().enumerate() {
@@ -136,7 +138,7 @@ pub(super) fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &
             let detail = "must not already exist in volumeMounts";
             errors.push(FieldError::invalid(&name_path, name, detail));
         }
-        if mounts.values().any(|mount_path| *mount_path == device_path) {
+        if mount_paths.contains(device_path) {
             let detail = "must not already exist as a path in volumeMounts";
             errors.push(FieldError::invalid(&device_path_path, device_path, detail));
         }

@@ -3,6 +3,11 @@
 use pintle_machinery::text::quote;
 use pintle_machinery::{Value, ValueExt};
 
+/// How many pairs of files of one pod are compared at most: more than anybody has, and no more than a few milliseconds.
+const MAX_PAIRS: usize = 1_000_000;
+/// How many pairs a warning counts for.
+const PAIRS_A_WARNING: usize = 1000;
+
 /// A file's path and, in a volume of several sources, which source it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct File {
@@ -16,7 +21,9 @@ impl File {
     }
 
     fn overlaps(&self, other: &File) -> bool {
-        let is_below = |one: &str, other: &str| format!("{one}/").starts_with(&format!("{other}/"));
+        let is_below = |one: &str, other: &str| {
+            one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         !self.path.is_empty()
             && !other.path.is_empty()
             && (is_below(&self.path, &other.path) || is_below(&other.path, &self.path))
@@ -33,6 +40,7 @@ impl File {
 /// Warnings for the volumes of a spec.
 pub(super) fn warnings(volumes: &[Value]) -> Vec<String> {
     let mut warnings = Vec::new();
+    let mut pairs = MAX_PAIRS;
     for volume in volumes {
         let name = quote(volume.str_at("name"));
         for (field, kind, name_field) in
@@ -43,7 +51,7 @@ pub(super) fn warnings(volumes: &[Value]) -> Vec<String> {
                 "" => "DownwardAPI".to_owned(),
                 kind => format!("{kind} {}", quote(source.str_at(name_field))),
             };
-            for overlap in overlaps(files(source, "")) {
+            for overlap in overlaps_from(&files(source, ""), 0, &mut pairs) {
                 warnings.push(format!("volume {name} ({description}): overlapping paths: {overlap}"));
             }
         }
@@ -56,7 +64,7 @@ pub(super) fn warnings(volumes: &[Value]) -> Vec<String> {
             }
             let (kept, mut new) = (all.len(), projected_files(source));
             all.append(&mut new);
-            for overlap in overlaps_from(&all, kept) {
+            for overlap in overlaps_from(&all, kept, &mut pairs) {
                 warnings.push(format!("volume {name} (Projected): overlapping paths: {overlap}"));
             }
         }
@@ -96,16 +104,15 @@ fn projected_files(source: &Value) -> Vec<File> {
     .collect()
 }
 
-fn overlaps(files: Vec<File>) -> Vec<String> {
-    overlaps_from(&files, 0)
-}
-
-/// The overlaps of each file from `start` on with those before it.
-fn overlaps_from(files: &[File], start: usize) -> Vec<String> {
+/// The overlaps of each file from `start` on with those before it, as far as the pod's `pairs` go.
+fn overlaps_from(files: &[File], start: usize, pairs: &mut usize) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, file) in files.iter().enumerate().skip(start) {
-        for other in files.iter().take(index).filter(|other| file.overlaps(other)) {
+        let others = files.iter().take(index.min(*pairs));
+        *pairs -= others.len();
+        for other in others.filter(|other| file.overlaps(other)) {
             texts.push(format!("{} with {}", file.show(), other.show()));
+            *pairs = pairs.saturating_sub(PAIRS_A_WARNING);
         }
     }
     texts

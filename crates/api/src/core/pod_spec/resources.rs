@@ -7,9 +7,10 @@ use crate::field_checks::invalid_each;
 use crate::resource_list::{
     aggregate, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
 };
+use pintle_machinery::error_list::join_names;
 use pintle_machinery::validation::{IS_NEGATIVE_ERROR, is_dns1123_label, is_qualified_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The names of the claims that containers may refer to.
 pub(super) type ClaimNames<'a> = BTreeSet<&'a str>;
@@ -248,7 +249,9 @@ fn validate_huge_pages(
 /// References of a container to the pod's claims, whole or a request of one.
 fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    // Of how many requests of a claim there have been references.
+    let mut requests: HashMap<&str, usize> = HashMap::new();
     for (index, claim) in claims.iter().enumerate() {
         let path = path.index(index);
         let (name, request) = (claim.str_at("name"), claim.str_at("request"));
@@ -266,11 +269,13 @@ fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldP
             if seen.contains(&key) {
                 errors.push(FieldError::duplicate(&path, key.as_str()));
             } else if request.is_empty() {
-                let overlaps = |key: &&String| key.split_once('/').is_some_and(|(claim, _)| claim == name);
-                let count = seen.iter().filter(overlaps).count();
+                let count = requests.get(name).copied().unwrap_or_default();
                 errors.extend((0..count).map(|_| FieldError::duplicate(&path, name)));
             }
-            seen.insert(key);
+            let is_new = seen.insert(key);
+            if is_new && !request.is_empty() {
+                *requests.entry(name).or_default() += 1;
+            }
         }
         if !claim_names.contains(name) {
             let mut error = FieldError::not_found(&path, name);
@@ -278,9 +283,8 @@ fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldP
             if claim_names.is_empty() {
                 error.detail.push_str(" which is empty");
             } else {
-                let names: Vec<&str> = claim_names.iter().copied().collect();
                 error.detail.push_str(": ");
-                error.detail.push_str(&names.join(", "));
+                error.detail.push_str(&join_names(claim_names.iter().copied()));
             }
             errors.push(error);
         }

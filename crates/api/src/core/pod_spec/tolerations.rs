@@ -5,6 +5,7 @@ use super::PodValidationOptions;
 use crate::field_checks::invalid_each;
 use pintle_machinery::validation::{is_decimal_integer, is_valid_label_value, validate_label_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::HashSet;
 
 /// What is wrong with `tolerations`.
 pub(crate) fn validate(tolerations: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
@@ -78,9 +79,9 @@ pub(crate) fn validate_only_added(
     path: &FieldPath,
 ) -> ErrorList {
     const FIELDS: [&str; 4] = ["key", "operator", "value", "effect"];
-    let is_kept =
-        |old: &Value| new.iter().any(|new| FIELDS.iter().all(|field| new.str_at(field) == old.str_at(field)));
-    if !old.iter().all(is_kept) {
+    let identity = |toleration| FIELDS.map(|field| Value::str_at(toleration, field));
+    let kept: HashSet<_> = new.iter().map(identity).collect();
+    if !old.iter().all(|old| kept.contains(&identity(old))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         return vec![FieldError::forbidden(path, detail)];
     }

@@ -15,6 +15,10 @@ const NO_SELECTOR: &str = "must not be specified when labelSelector is not set";
 /// What is wrong with `topologySpreadConstraints`.
 pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
+    let identity =
+        |constraint| ["topologyKey", "whenUnsatisfiable"].map(|field| Value::str_at(constraint, field));
+    let last: HashMap<_, usize> =
+        constraints.iter().enumerate().map(|(index, constraint)| (identity(constraint), index)).collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let path = path.index(index);
         let (key, when) = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
@@ -30,9 +34,7 @@ pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, pa
             &["DoNotSchedule", "ScheduleAnyway"],
             &path.child("whenUnsatisfiable"),
         ));
-        let same =
-            |other: &&Value| other.str_at("topologyKey") == key && other.str_at("whenUnsatisfiable") == when;
-        if constraints.iter().skip(index + 1).find(same).is_some() {
+        if last.get(&[key, when]).is_some_and(|last| *last > index) {
             let path = path.child("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&path, format!("{{{key}, {when}}}")));
         }

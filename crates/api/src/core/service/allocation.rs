@@ -15,6 +15,7 @@ use pintle_machinery::{
 use pintle_registry::{FinishFn, Registry, RequestContext};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::collections::HashSet;
 
 /// What one write changed of what is taken: `taken` goes back when the write fails, `left` when it succeeds.
 #[derive(Default)]
@@ -225,7 +226,7 @@ fn has_node_ports(service: &Value) -> bool {
 
 /// Whether a changed service asks for node ports that it does not hold yet.
 fn wants_new_node_ports(service: &Value, old: &Value) -> bool {
-    let before = old.node_port_numbers();
+    let before: HashSet<i64> = old.node_port_numbers().into_iter().collect();
     service.ports().iter().map(node_port_of).any(|port| match port {
         0 => service.allocates_node_ports(),
         port => !before.contains(&port),
@@ -261,6 +262,11 @@ fn init_node_ports(service: &mut Value, operation: &mut PortOperation) -> Result
     let allocates = service.allocates_node_ports();
     let mut by_port: BTreeMap<i64, i64> = BTreeMap::new();
     let ports = service.ports().to_vec();
+    // The first node port that a client names for a number.
+    let mut requested: BTreeMap<i64, i64> = BTreeMap::new();
+    for port in ports.iter().filter(|port| node_port_of(port) != 0) {
+        requested.entry(port.i64_at("port").unwrap_or_default()).or_insert(node_port_of(port));
+    }
     for (index, port) in ports.iter().enumerate() {
         let (number, node_port) = (port.i64_at("port").unwrap_or_default(), node_port_of(port));
         if node_port == 0 && !allocates {
@@ -269,10 +275,7 @@ fn init_node_ports(service: &mut Value, operation: &mut PortOperation) -> Result
         let shared = by_port.get(&number).copied();
         let assigned = match shared {
             None => {
-                let same_number =
-                    ports.iter().filter(|port| port.i64_at("port").unwrap_or_default() == number);
-                let requested = same_number.map(node_port_of).find(|node_port| *node_port != 0);
-                let assigned = match requested {
+                let assigned = match requested.get(&number).copied() {
                     Some(requested) => allocate_port(service, operation, index, requested)?,
                     None => allocate_any_port(operation)?,
                 };
@@ -290,8 +293,8 @@ fn init_node_ports(service: &mut Value, operation: &mut PortOperation) -> Result
 /// Ports of a changed service: what it held it holds, what it names more it gets.
 fn update_node_ports(service: &mut Value, old: &Value, operation: &mut PortOperation) -> Result<(), Status> {
     let allocates = service.allocates_node_ports();
-    let before = old.node_port_numbers();
-    let mut named: Vec<i64> = Vec::new();
+    let before: HashSet<i64> = old.node_port_numbers().into_iter().collect();
+    let mut named: HashSet<i64> = HashSet::new();
     let ports = service.ports().to_vec();
     for (index, port) in ports.iter().enumerate() {
         match node_port_of(port) {
@@ -303,7 +306,7 @@ fn update_node_ports(service: &mut Value, old: &Value, operation: &mut PortOpera
             held if before.contains(&held) || named.contains(&held) => {}
             wanted => {
                 allocate_port(service, operation, index, wanted)?;
-                named.push(wanted);
+                named.insert(wanted);
             }
         }
     }
@@ -312,13 +315,12 @@ fn update_node_ports(service: &mut Value, old: &Value, operation: &mut PortOpera
 
 /// Two ports of one protocol cannot have one node port.
 fn validate_distinct(service: &Value) -> Result<(), Status> {
-    let mut seen: Vec<(&str, i64)> = Vec::new();
+    let mut seen: HashSet<(&str, i64)> = HashSet::new();
     for port in service.ports().iter().filter(|port| node_port_of(port) != 0) {
         let key = (port.str_at("protocol"), node_port_of(port));
-        if seen.contains(&key) {
+        if !seen.insert(key) {
             return Err(Status::unknown(format!("duplicate nodePort: {{{} {}}}", key.0, key.1)));
         }
-        seen.push(key);
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ pub(super) fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
     }
     let has_node_ports = |service: &Value| matches!(service.service_type(), NODE_PORT | LOAD_BALANCER);
     if has_node_ports(old) && !has_node_ports(service) {
-        let before = old.node_port_numbers();
+        let before: BTreeSet<i64> = old.node_port_numbers().into_iter().collect();
         if service.node_port_numbers().iter().all(|port| before.contains(port)) {
             for port in service.items_at_mut("spec.ports") {
                 port.remove_at("nodePort");

@@ -18,6 +18,7 @@ use pintle_machinery::{
         validate_labels, validate_object_meta,
     },
 };
+use std::collections::HashSet;
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
@@ -43,7 +44,7 @@ pub(super) fn validate_status_update(service: &Value, old: &Value) -> ErrorList 
         errors.push(FieldError::forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'"));
         return errors;
     }
-    let old_ips: Vec<&str> =
+    let old_ips: HashSet<&str> =
         old.items_at("status.loadBalancer.ingress").iter().map(|ingress| ingress.str_at("ip")).collect();
     for (index, ingress) in ingress.iter().enumerate() {
         let path = path.index(index);
@@ -53,7 +54,7 @@ pub(super) fn validate_status_update(service: &Value, old: &Value) -> ErrorList 
     errors
 }
 
-fn validate_ingress_ip(ingress: &Value, old_ips: &[&str], path: &FieldPath) -> ErrorList {
+fn validate_ingress_ip(ingress: &Value, old_ips: &HashSet<&str>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let ip = ingress.str_at("ip");
     if !ip.is_empty() {
@@ -162,7 +163,7 @@ fn validate_type(service: &Value, spec: &FieldPath) -> ErrorList {
 fn validate_external_ips(service: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = ErrorList::new();
     let old_ips = rules::value_at(old.unwrap_or(&Value::Null), "spec.externalIPs");
-    let old_ips: Vec<&str> = old_ips.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let old_ips: HashSet<&str> = old_ips.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let path = FieldPath::new("spec").child("externalIPs");
     for (index, ip) in service.items_at("spec.externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let path = path.index(index);

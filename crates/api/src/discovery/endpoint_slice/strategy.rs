@@ -11,6 +11,7 @@ use pintle_machinery::{
     },
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 const MAX_ENDPOINTS: usize = 1000;
 const MAX_ADDRESSES: usize = 100;
@@ -80,7 +81,7 @@ fn drop_topology(slice: &mut Value, old: Option<&Value>) {
         let topology = endpoint.at("deprecatedTopology")?;
         topology.field(HOSTNAME_LABEL)?.as_str().map(str::to_owned)
     };
-    let known: Vec<String> =
+    let known: HashSet<String> =
         old.into_iter().flat_map(|old| old.items_at("endpoints")).filter_map(topology_node).collect();
     for endpoint in slice.items_at_mut("endpoints") {
         if let Some(node) = topology_node(endpoint)
@@ -118,16 +119,15 @@ fn validate_ports(ports: &[Value]) -> ErrorList {
         return vec![FieldError::too_many(&path, ports.len(), MAX_PORTS)];
     }
     let mut errors = ErrorList::new();
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = path.index(index);
         let (name, name_path) = (port.str_at("name"), path.child("name"));
         if !name.is_empty() {
             errors.extend(field_checks::invalid_each(&name_path, name, is_dns1123_label(name)));
         }
-        match names.contains(&name) {
-            true => errors.push(FieldError::duplicate(&name_path, name)),
-            false => names.push(name),
+        if !names.insert(name) {
+            errors.push(FieldError::duplicate(&name_path, name));
         }
         let protocol_path = path.child("protocol");
         match port.at("protocol").and_then(Value::as_str) {
@@ -191,7 +191,7 @@ fn validate_address(address: &str, address_type: &str, list: &FieldPath, index: 
     let (malformed, is_of_type) = match address_type {
         "FQDN" => return is_fully_qualified_domain_name(&path, address),
         "IPv4" => (
-            is_valid_ip_for_legacy_field(&path, address, &[]),
+            is_valid_ip_for_legacy_field(&path, address, &HashSet::new()),
             parse_ip_sloppy(address).is_some_and(|address| address.is_ipv4()),
         ),
         "IPv6" => {
@@ -220,12 +220,11 @@ fn validate_hints(endpoint: &Value, path: &FieldPath) -> ErrorList {
             errors.push(FieldError::too_many(&path, hints.len(), MAX_HINTS));
             return errors;
         }
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: HashSet<&str> = HashSet::new();
         for (index, hint) in hints.iter().enumerate() {
             let (name, path) = (hint.str_at("name"), path.index(index).child("name"));
-            match names.contains(&name) {
-                true => errors.push(FieldError::duplicate(&path, name)),
-                false => names.push(name),
+            if !names.insert(name) {
+                errors.push(FieldError::duplicate(&path, name));
             }
             let messages = match list {
                 "forZones" => is_valid_label_value(name),

@@ -8,6 +8,7 @@ use pintle_machinery::{
     validation::is_valid_ip_for_legacy_field,
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 /// What came before `ingressClassName`.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
@@ -74,7 +75,7 @@ impl Strategy for IngressStatusStrategy {
 
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         let mut errors = rules::metadata_update(object, old);
-        let old_ips: Vec<&str> =
+        let old_ips: HashSet<&str> =
             old.items_at(STATUS_ADDRESSES).iter().map(|address| address.str_at("ip")).collect();
         for (index, address) in object.items_at(STATUS_ADDRESSES).iter().enumerate() {
             let path = FieldPath::new(STATUS_ADDRESSES).index(index);

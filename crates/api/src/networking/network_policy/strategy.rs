@@ -11,6 +11,7 @@ use pintle_machinery::{
 };
 use pintle_registry::{RequestContext, Strategy};
 use serde_json::json;
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 /// The two directions, and what the peers of each are called.
@@ -40,7 +41,7 @@ impl Strategy for NetworkPolicyStrategy {
 
     fn validate(&self, _context: &RequestContext<'_>, object: &Value) -> ErrorList {
         let mut errors = rules::metadata(object, true);
-        errors.extend(validate_spec(object, LabelSelectorOptions::default(), &[]));
+        errors.extend(validate_spec(object, LabelSelectorOptions::default(), &HashSet::new()));
         errors
     }
 
@@ -58,7 +59,7 @@ impl Strategy for NetworkPolicyStrategy {
         let old_selector = rules::value_at(old, "spec.podSelector");
         let is_lax = !validate_label_selector(old_selector, strict, &FieldPath::default()).is_empty();
         let options = LabelSelectorOptions { allow_invalid_label_value: is_lax, ..strict };
-        let old_cidrs: Vec<&str> = blocks(old)
+        let old_cidrs: HashSet<&str> = blocks(old)
             .into_iter()
             .flat_map(|(_, block)| {
                 field_checks::texts(block.items_at("except")).chain([block.str_at("cidr")])
@@ -102,7 +103,7 @@ fn warnings(policy: &Value) -> Vec<String> {
     warnings
 }
 
-fn validate_spec(policy: &Value, options: LabelSelectorOptions, old_cidrs: &[&str]) -> ErrorList {
+fn validate_spec(policy: &Value, options: LabelSelectorOptions, old_cidrs: &HashSet<&str>) -> ErrorList {
     let spec = FieldPath::new("spec");
     let pods = rules::value_at(policy, "spec.podSelector");
     let mut errors = validate_label_selector(pods, options, &spec.child("podSelector"));
@@ -172,7 +173,7 @@ fn validate_port(port: &Value, path: &FieldPath) -> ErrorList {
 fn validate_peer(
     peer: &Value,
     options: LabelSelectorOptions,
-    old_cidrs: &[&str],
+    old_cidrs: &HashSet<&str>,
     path: &FieldPath,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -196,7 +197,7 @@ fn validate_peer(
     errors
 }
 
-fn validate_block(block: &Value, old_cidrs: &[&str], path: &FieldPath) -> ErrorList {
+fn validate_block(block: &Value, old_cidrs: &HashSet<&str>, path: &FieldPath) -> ErrorList {
     let (cidr, cidr_path) = (block.str_at("cidr"), path.child("cidr"));
     if cidr.is_empty() {
         return vec![FieldError::required(&cidr_path, "")];
@@ -242,7 +243,7 @@ mod tests {
     fn policies_are_checked() {
         let check = |rule: Value, expected: &[&str]| {
             let policy = json!({"spec": {"ingress": [rule], "policyTypes": ["Ingress"]}});
-            let errors = validate_spec(&policy, LabelSelectorOptions::default(), &[]);
+            let errors = validate_spec(&policy, LabelSelectorOptions::default(), &HashSet::new());
             assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
         };
         check(json!({"from": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}), &[]);

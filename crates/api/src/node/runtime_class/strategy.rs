@@ -7,6 +7,7 @@ use pintle_machinery::{
     validation::{name_is_dns_label, validate_immutable_field, validate_labels},
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 pub(super) struct RuntimeClassStrategy;
 
@@ -63,11 +64,9 @@ fn validate(object: &Value) -> ErrorList {
 }
 
 fn validate_distinct(tolerations: &[Value], path: &FieldPath) -> ErrorList {
-    let key = |toleration: &Value| {
-        ["key", "operator", "value", "effect"].map(|member| toleration.str_at(member).to_owned())
-    };
-    let repeated = tolerations.iter().enumerate().filter(|(index, toleration)| {
-        tolerations.iter().take(*index).any(|earlier| key(earlier) == key(toleration))
+    let mut seen = HashSet::new();
+    let repeated = tolerations.iter().enumerate().filter(|(_, toleration)| {
+        !seen.insert(["key", "operator", "value", "effect"].map(|member| toleration.str_at(member)))
     });
     repeated
         .map(|(index, toleration)| {

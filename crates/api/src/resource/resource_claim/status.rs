@@ -18,6 +18,7 @@ use pintle_machinery::{
     validation::{is_valid_interface_address, validate_conditions, validate_immutable_field},
 };
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashSet;
 
 const RESERVED_FOR_MAX: usize = 256;
 const CONDITIONS_MAX: usize = 8;
@@ -46,7 +47,7 @@ impl Strategy for StatusStrategy {
 }
 
 /// What tells the devices of all drivers apart.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Hash, Debug, PartialEq, Eq)]
 struct DeviceId<'a> {
     driver: &'a str,
     pool: &'a str,
@@ -73,14 +74,14 @@ impl<'a> DeviceId<'a> {
     }
 }
 
-fn allocated(claim: &Value) -> Vec<DeviceId<'_>> {
+fn allocated(claim: &Value) -> HashSet<DeviceId<'_>> {
     claim.items_at("status.allocation.devices.results").iter().map(DeviceId::of).collect()
 }
 
 /// What drivers said of devices goes with the devices, for the sake of clients that do not know of it.
 fn drop_deallocated_devices(claim: &mut Value, old: &Value) {
     let kept = allocated(claim);
-    let deallocated: Vec<DeviceId<'_>> =
+    let deallocated: HashSet<DeviceId<'_>> =
         allocated(old).into_iter().filter(|device| !kept.contains(device)).collect();
     let devices = claim.items_at("status.devices").iter();
     let devices: Vec<Value> =
@@ -107,7 +108,7 @@ fn validate(claim: &Value, old: &Value) -> ErrorList {
         let detail = "may not be specified when `allocated` is not set";
         errors.push(FieldError::forbidden(&reserved_path, detail));
     } else if claim.at("metadata.deletionTimestamp").is_some() {
-        let old = old.items_at("status.reservedFor");
+        let old: HashSet<&Value> = old.items_at("status.reservedFor").iter().collect();
         if reserved.iter().any(|consumer| !old.contains(consumer)) {
             let detail =
                 "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";

@@ -15,6 +15,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{name_is_dns_subdomain, validate_immutable_field},
 };
+use std::collections::HashMap;
 
 const DEVICES_MAX: usize = 128;
 const ADVANCED_DEVICES_MAX: usize = 64;
@@ -54,9 +55,11 @@ fn validate_spec(slice: &Value, old: Option<&Value>) -> ErrorList {
     let max = if is_advanced(slice) { ADVANCED_DEVICES_MAX } else { DEVICES_MAX };
     let devices = slice.items_at("spec.devices");
     let selects_per_device = slice.bool_at("spec.perDeviceNodeSelection");
+    let old_devices = old.map(|old| old.items_at("spec.devices")).unwrap_or_default().iter().rev();
+    // The first of those with the same name counts.
+    let old_devices: HashMap<&str, &Value> = old_devices.map(|old| (old.str_at("name"), old)).collect();
     errors.extend(each_unique(devices, max, &path.child("devices"), name_of, |device, path| {
-        let old_devices = old.map(|old| old.items_at("spec.devices")).unwrap_or_default();
-        let old = old_devices.iter().find(|old| old.str_at("name") == device.str_at("name"));
+        let old = old_devices.get(device.str_at("name")).copied();
         device::validate(device, old, selects_per_device, path)
     }));
     let sets = slice.items_at("spec.sharedCounters");

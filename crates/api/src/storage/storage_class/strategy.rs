@@ -6,6 +6,7 @@ use crate::rules;
 use crate::storage::parameters::{self, validate_kept};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_label_name};
 use pintle_registry::{RequestContext, Strategy};
+use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct StorageClassStrategy;
@@ -71,7 +72,9 @@ fn validate(class: &Value) -> ErrorList {
 
 fn validate_topologies(terms: &[Value]) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut seen = Vec::new();
+    /// So often a term is told to repeat others.
+    const MAX_REPEATS: usize = 64;
+    let mut seen: HashMap<_, usize> = HashMap::new();
     for (index, term) in terms.iter().enumerate() {
         let path = FieldPath::new("allowedTopologies").index(index).child("matchLabelExpressions");
         let mut values_by_key: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -85,11 +88,12 @@ fn validate_topologies(terms: &[Value]) -> ErrorList {
                 errors.push(FieldError::duplicate(&path.child("key"), key));
             }
         }
-        let twice = seen.iter().filter(|earlier| **earlier == values_by_key).count();
         // A term that matches everything has always counted as repeating each term.
         let everything = if values_by_key.is_empty() { terms.len() } else { 0 };
-        errors.extend((0..twice + everything).map(|_| FieldError::duplicate(&path, "")));
-        seen.push(values_by_key);
+        let earlier = seen.entry(values_by_key).or_default();
+        let repeats = (*earlier + everything).min(MAX_REPEATS);
+        *earlier += 1;
+        errors.extend((0..repeats).map(|_| FieldError::duplicate(&path, "")));
     }
     errors
 }

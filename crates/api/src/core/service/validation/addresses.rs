@@ -6,6 +6,7 @@ use crate::core::service::view::{
 };
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, validation::is_valid_ip_for_legacy_field};
 use serde_json::json;
+use std::collections::HashSet;
 
 /// Checked before addresses are taken, and again with the rest.
 pub(in crate::core::service) fn validate_cluster_ips(service: &Value, old: Option<&Value>) -> ErrorList {
@@ -29,7 +30,7 @@ pub(in crate::core::service) fn validate_cluster_ips(service: &Value, old: Optio
     }
     errors.extend(validate_families(service, &spec));
 
-    let old_ips = old.map(|old| old.cluster_ips()).unwrap_or_default();
+    let old_ips: HashSet<&str> = old.map(|old| old.cluster_ips()).unwrap_or_default().into_iter().collect();
     let mut has_invalid = false;
     for (index, ip) in ips.iter().enumerate() {
         if index == 0 && *ip == NONE {
@@ -62,16 +63,15 @@ pub(in crate::core::service) fn validate_cluster_ips(service: &Value, old: Optio
 
 fn validate_families(service: &Value, spec: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for (index, family) in service.ip_families().into_iter().enumerate() {
         let path = spec.child("ipFamilies").index(index);
         if IpFamily::parse(family).is_none() {
             errors.push(FieldError::not_supported(&path, family, &["IPv4", "IPv6"]));
         }
-        if seen.contains(&family) {
+        if !seen.insert(family) {
             errors.push(FieldError::duplicate(&path, family));
         }
-        seen.push(family);
     }
     match service.ip_family_policy() {
         None | Some(SINGLE_STACK | PREFER_DUAL_STACK | REQUIRE_DUAL_STACK) => {}

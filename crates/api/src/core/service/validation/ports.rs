@@ -6,6 +6,7 @@ use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     validation::{is_dns1123_label, is_qualified_name, is_valid_port_name, is_valid_port_num},
 };
+use std::collections::HashSet;
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -13,7 +14,7 @@ pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 pub(super) fn validate(service: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let ports = service.ports();
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
         let path = FieldPath::new("spec").child("ports").index(index);
         let name = port.str_at("name");
@@ -22,9 +23,8 @@ pub(super) fn validate(service: &Value) -> ErrorList {
             errors.push(FieldError::required(&name_path, ""));
         } else if !name.is_empty() {
             errors.extend(field_checks::invalid_each(&name_path, name, is_dns1123_label(name)));
-            match names.contains(&name) {
-                true => errors.push(FieldError::duplicate(&name_path, name)),
-                false => names.push(name),
+            if !names.insert(name) {
+                errors.push(FieldError::duplicate(&name_path, name));
             }
         }
         errors.extend(validate_number(port.i64_at("port").unwrap_or_default(), &path.child("port")));
@@ -49,18 +49,17 @@ pub(super) fn validate_numbers(service: &Value) -> ErrorList {
             errors.push(FieldError::forbidden(&path, "may not be used when `type` is 'ClusterIP'"));
         }
     }
-    let mut node_ports: Vec<(&str, i64)> = Vec::new();
+    let mut node_ports: HashSet<(&str, i64)> = HashSet::new();
     for (index, port) in ports().filter(|(_, port)| node_port(port) != 0) {
         let key = (port.str_at("protocol"), node_port(port));
-        if node_ports.contains(&key) {
+        if !node_ports.insert(key) {
             errors.push(FieldError::duplicate(&path.index(index).child("nodePort"), key.1));
         }
-        node_ports.push(key);
     }
-    let mut numbers: Vec<(&str, i64)> = Vec::new();
+    let mut numbers: HashSet<(&str, i64)> = HashSet::new();
     for (index, port) in ports() {
         let key = (port.str_at("protocol"), port.i64_at("port").unwrap_or_default());
-        if numbers.contains(&key) {
+        if !numbers.insert(key) {
             let shown = format!(
                 r#"{{"Name":"","Protocol":{},"AppProtocol":null,"Port":{},"TargetPort":0,"NodePort":0}}"#,
                 Value::from(key.0),
@@ -69,7 +68,6 @@ pub(super) fn validate_numbers(service: &Value) -> ErrorList {
             let value = serde_json::json!({"Protocol": key.0, "Port": key.1});
             errors.push(FieldError::duplicate(&path.index(index), value).shown_as(shown));
         }
-        numbers.push(key);
     }
     errors
 }

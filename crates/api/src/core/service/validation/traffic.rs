@@ -7,6 +7,7 @@ use pintle_machinery::{
     meta::ObjectMeta,
     validation::{is_qualified_name, is_valid_cidr_for_legacy_field},
 };
+use std::collections::HashSet;
 
 use super::ports::validate_number;
 
@@ -26,7 +27,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         }
         let old_ranges = rules::value_at(old.unwrap_or(&Value::Null), "spec.loadBalancerSourceRanges");
         let old_ranges = old_ranges.as_array().into_iter().flatten().filter_map(Value::as_str);
-        let old_ranges: Vec<&str> = old_ranges.map(str::trim).collect();
+        let old_ranges: HashSet<&str> = old_ranges.map(str::trim).collect();
         for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
             errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), range.trim(), &old_ranges));
         }
@@ -38,7 +39,7 @@ pub(super) fn validate_source_ranges(service: &Value, old: Option<&Value>) -> Er
         let is_unchanged = old.and_then(|old| old.annotation(SOURCE_RANGES_ANNOTATION)) == Some(annotation);
         if !is_unchanged && !annotation.trim().is_empty() {
             for range in annotation.trim().split(',') {
-                errors.extend(is_valid_cidr_for_legacy_field(&path, range.trim(), &[]));
+                errors.extend(is_valid_cidr_for_legacy_field(&path, range.trim(), &HashSet::new()));
             }
         }
     }
