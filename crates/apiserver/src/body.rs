@@ -1,6 +1,6 @@
 //! Bodies of requests and responses.
 
-use crate::serving::LentBody;
+use crate::{offload::weigh, serving::LentBody};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -125,11 +125,13 @@ impl RequestBody {
     /// 413 when it is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early; 429 when the bodies of other requests leave
     /// no memory for it; 504 when it does not end in time; 503 when it does not end and the server does.
     pub async fn read(self) -> Result<Bytes, Status> {
-        match self {
+        let bytes = match self {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
             RequestBody::Bytes(bytes) => Ok(bytes),
             RequestBody::Incoming(incoming) => read_incoming(incoming).await,
-        }
+        }?;
+        weigh(bytes.len()).await;
+        Ok(bytes)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod flow_control_endpoints;
 pub mod health;
 pub mod metrics;
 pub mod negotiation;
+pub mod offload;
 pub mod query;
 pub mod registry;
 pub mod request;

@@ -5,13 +5,13 @@ use jiff::{SignedDuration, Timestamp};
 use pintle_apiserver::{
     body::Body,
     negotiation::accept_clauses,
+    offload::aside,
     query::Query,
     request::Request,
     response::{Response, with_content_type},
     server::PlainEndpoints,
 };
 use pintle_openapi::{Document, OpenApi};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -90,16 +90,6 @@ impl OpenApiEndpoints {
                 response
             }
         }
-    }
-}
-
-/// Documents are made when they are asked for. That takes longer than other requests should wait for a thread of the
-/// runtime, which gets another one for as long, if it has several.
-pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        #[expect(clippy::disallowed_methods, reason = "the work ends by itself and waits for nothing")]
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The documents by which others verify the server's tokens: `/.well-known/openid-configuration` and `/openid/v1/jwks`.
 
-use crate::openapi_endpoints::aside;
 use http::{HeaderValue, Method, header};
+use pintle_apiserver::offload::aside;
 use pintle_apiserver::{
     endpoints::method_not_allowed,
     negotiation::accept_only,

@@ -89,6 +89,14 @@ pub struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
+    /// Whether answers are slices of what the cache holds.
+    pub(super) fn is_cached_json(&self) -> bool {
+        self.accepted.transform.is_none()
+            && self.accepted.media_type == MediaType::Json
+            && !self.accepted.pretty
+            && self.resource.is_storage_version()
+    }
+
     /// An answer that is one cached object.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     negotiation::Offers,
+    offload::weigh,
     response::{Response, with_content_type},
 };
 use pintle_cacher::Freshness;
@@ -40,6 +41,9 @@ pub(super) async fn get(exchange: &Exchange<'_>) -> Result<Response, Status> {
         Status::not_found(&exchange.resource.resource.group_resource(), &exchange.info.name)
     })?;
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
+    if !encoder.is_cached_json() {
+        weigh(object.json().len()).await;
+    }
     encoder.convert([&object]).await?;
     let content_type = encoder.accepted.media_type.as_str();
     Ok(with_content_type(200, content_type, encoder.object(&object)?))

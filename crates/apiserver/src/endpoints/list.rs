@@ -12,6 +12,7 @@ use crate::{
     body::Body,
     errors,
     negotiation::{MediaType, Offers, Transform},
+    offload::{LIGHT, weigh},
     registry::{Store, VersionedResource},
     response::{Response, with_content_type},
 };
@@ -55,15 +56,14 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     }
     let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
     let content_type = encoder.accepted.media_type;
-    let body = match (&encoder.accepted.transform, content_type) {
-        (None, MediaType::Json) if !encoder.accepted.pretty && exchange.resource.is_storage_version() => {
-            encoder.convert(page.objects(None)).await?;
-            stream(store, exchange, page)
-        }
-        _ => {
-            encoder.convert(page.objects(None)).await?;
-            Body::from(whole(&encoder, &page)?)
-        }
+    let is_slices = encoder.is_cached_json();
+    if !is_slices || exchange.resource.resource.converter.is_some() {
+        weigh(page.size()).await;
+    }
+    encoder.convert(page.objects(None)).await?;
+    let body = match is_slices {
+        true => stream(store, exchange, page),
+        false => Body::from(whole(&encoder, &page)?),
     };
     Ok(with_content_type(200, content_type.as_str(), body))
 }
@@ -80,6 +80,18 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// How many bytes the objects have, as far as it matters to [`weigh`].
+    fn size(&self) -> usize {
+        let mut size = 0;
+        for object in self.objects(None) {
+            size += object.json().len();
+            if size > LIGHT {
+                break;
+            }
+        }
+        size
+    }
+
     /// How many objects might belong to the page and cannot be read.
     fn unreadable(&self) -> usize {
         let within = |key: &Key| {

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     body::RequestBody,
+    offload,
     request::Request,
     response::{Response, json_failure},
 };
@@ -71,7 +72,10 @@ impl Filter for RequestTimeout {
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = async move {
-            if is_read { next.call(request).await } else { finish(next.clone(), request).await }
+            match is_read {
+                true => offload::scope(next.call(request)).await,
+                false => finish(next.clone(), request).await,
+            }
         };
         match tokio::time::timeout(limit, answer).await {
             Ok(response) => response,
@@ -98,7 +102,7 @@ impl Client {
 async fn finish(next: Rest, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));
-    match tokio::spawn(async move { next.call(request).await }).await {
+    match tokio::spawn(offload::scope(async move { next.call(request).await })).await {
         Ok(response) => response,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),

@@ -7,7 +7,7 @@ use super::{
     Store, Written,
     create::{fill_system_metadata, finish_with, metadata},
 };
-use crate::{errors, warning::Warnings};
+use crate::{errors, offload::weigh, warning::Warnings};
 use bytes::Bytes;
 use pintle_machinery::{
     FieldError, FieldPath, GroupKind, GroupResource, Status, Value, ValueExt,
@@ -352,6 +352,7 @@ impl Store {
             self.cacher.get(&key, pintle_cacher::Freshness::Any).await.map_err(errors::cacher)?;
         match cached {
             Some(cached) => {
+                weigh(cached.json().len()).await;
                 let stored = super::remove_revision(cached.json())
                     .ok_or_else(|| Status::internal_error("object without metadata"))?;
                 let object = self.tree(cached.json()).await?;
@@ -376,6 +377,7 @@ impl Store {
     /// What the store has for a key, if it has anything.
     pub(super) async fn current_of(&self, kv: Option<KeyValue>) -> Result<Option<Current>, Status> {
         let Some(kv) = kv else { return Ok(None) };
+        weigh(kv.value.len()).await;
         let stale = match &kv.state {
             ValueState::Current => false,
             ValueState::Stale => true,
