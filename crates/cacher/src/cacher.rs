@@ -159,11 +159,12 @@ impl Cacher {
         options: WatchOptions,
         start: impl FnOnce(&State) -> Option<(Position, Revision)>,
     ) -> Option<Watcher> {
-        let WatchOptions { start: _, scope, predicate, trigger, bookmarks, deadline } = options;
+        let WatchOptions { start: _, scope, predicate, has_slow_predicate, trigger, bookmarks, deadline } =
+            options;
         let config = &self.shared.config;
         let requirement = trigger.and_then(|trigger| Requirement::new(trigger, &config.triggers));
         let bucket = Bucket::new(&scope, requirement.as_ref());
-        let filter = WatchFilter { scope, requirement, predicate };
+        let filter = WatchFilter { scope, requirement, predicate, is_slow: has_slow_predicate };
         let now = Instant::now();
         let (target, first_bookmark) = {
             let mut state = self.shared.state.lock();

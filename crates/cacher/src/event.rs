@@ -62,6 +62,10 @@ impl WatchEvent {
         WatchEvent { change, decoder, deleted: OnceLock::new(), frames: LazyMap::default() }
     }
 
+    pub(crate) fn change(&self) -> &Change {
+        &self.change
+    }
+
     /// The revision of the change. For an object of the initial state the object's own.
     pub fn revision(&self) -> Revision {
         self.change.revision

@@ -55,7 +55,7 @@ impl Labels {
     }
 
     /// All labels, sorted by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
     }
 

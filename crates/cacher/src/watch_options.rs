@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use tokio::time::Instant;
 
 /// Whether a watcher wants to see an object; usually its label and field selectors. Called from the one task that
-/// follows the store, so it has to be quick, and it must not panic.
+/// follows the store, so it has to be quick (or [`WatchOptions::has_slow_predicate`]), and it must not panic.
 pub type Predicate = Arc<dyn Fn(&CachedObject) -> bool + Send + Sync>;
 
 /// How to watch.
@@ -18,6 +18,9 @@ pub struct WatchOptions {
     pub scope: WatchScope,
     /// Which objects to see, besides the scope; `None` sees all.
     pub predicate: Option<Predicate>,
+    /// Whether `predicate` may take longer than a few comparisons. It is then called by the watcher's own task instead,
+    /// which is woken by every event in scope.
+    pub has_slow_predicate: bool,
     /// An indexed field and the value it has to have, besides what `predicate` says. Events of objects which neither
     /// have nor had that value do not even wake the watcher.
     pub trigger: Option<Trigger>,
@@ -34,6 +37,7 @@ impl WatchOptions {
             start,
             scope: WatchScope::All,
             predicate: None,
+            has_slow_predicate: false,
             trigger: None,
             bookmarks: false,
             deadline: None,

@@ -46,18 +46,27 @@ pub(crate) struct WatchFilter {
     pub(crate) scope: WatchScope,
     pub(crate) requirement: Option<Requirement>,
     pub(crate) predicate: Option<Predicate>,
+    /// The predicate is asked by the watcher alone, under no lock.
+    pub(crate) is_slow: bool,
 }
 
 impl WatchFilter {
     pub(crate) fn matches(&self, object: &CachedObject) -> bool {
+        self.may_match(object) && self.predicate.as_ref().is_none_or(|predicate| predicate(object))
+    }
+
+    /// What is asked where others wait: all but a slow predicate.
+    fn matches_quickly(&self, object: &CachedObject) -> bool {
+        if self.is_slow { self.may_match(object) } else { self.matches(object) }
+    }
+
+    fn may_match(&self, object: &CachedObject) -> bool {
         let in_scope = match &self.scope {
             WatchScope::All => true,
             WatchScope::Namespace(namespace) => object.namespace() == &**namespace,
             WatchScope::Object(key) => object.key() == key,
         };
-        in_scope
-            && self.requirement.as_ref().is_none_or(|requirement| requirement.matches(object))
-            && self.predicate.as_ref().is_none_or(|predicate| predicate(object))
+        in_scope && self.requirement.as_ref().is_none_or(|requirement| requirement.matches(object))
     }
 }
 
@@ -85,9 +94,26 @@ impl WatchTarget {
         WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
-    /// What a change is to the watcher, if anything.
+    /// What a change is to the watcher, if anything. With a slow predicate it is what it may be: the watcher asks
+    /// [`WatchTarget::judge`] before it delivers the item.
     pub(crate) fn event_type(&self, change: &Change) -> Option<EventType> {
-        (change.revision > self.after).then(|| change.event_type(|object| self.filter.matches(object)))?
+        (change.revision > self.after)
+            .then(|| change.event_type(|object| self.filter.matches_quickly(object)))?
+    }
+
+    /// Takes those items from a place on that a slow predicate does not want, and gives the others their types.
+    pub(crate) fn judge(&self, items: &mut Vec<WatchItem>, from: usize) {
+        let judged: Vec<WatchItem> = items
+            .drain(from..)
+            .filter_map(|item| match item {
+                WatchItem::Event { event, .. } => {
+                    let event_type = event.change().event_type(|object| self.filter.matches(object))?;
+                    Some(WatchItem::Event { event_type, event })
+                }
+                bookmark @ WatchItem::Bookmark { .. } => Some(bookmark),
+            })
+            .collect();
+        items.extend(judged);
     }
 
     /// Queues a change if the watcher wants it. `event` is what is shared with the other watchers, made by `make` for

@@ -25,6 +25,11 @@ const LOG_CHUNK: usize = 256;
 /// So many chunks without anything for the watcher are read before other tasks get their turn.
 const CHUNKS_PER_POLL: usize = 32;
 
+/// So many objects of the initial state are looked at before other tasks get their turn.
+const OBJECTS_PER_POLL: usize = 4096;
+/// So many items, and objects, a slow predicate is asked about before other tasks get their turn.
+const JUDGED_PER_POLL: usize = 64;
+
 /// One client's watch. Dropping it ends the watch.
 pub struct Watcher {
     shared: Arc<Shared>,
@@ -86,33 +91,44 @@ impl Watcher {
         let limit = limit.max(1);
         let before = items.len();
         let mut chunks = 0;
+        let is_slow = self.target.filter.is_slow;
+        let mut left = if is_slow { JUDGED_PER_POLL } else { OBJECTS_PER_POLL };
         loop {
             let count = items.len() - before;
             if count >= limit {
                 return Poll::Ready(count);
             }
+            if left == 0 || chunks > CHUNKS_PER_POLL {
+                cx.waker().wake_by_ref();
+                return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
+            }
             if let Some(initial) = &mut self.initial {
                 let wanted = limit - count;
-                let over = initial.deliver(&self.shared, &self.target, wanted, items);
+                let over = initial.deliver(&self.shared, &self.target, wanted, &mut left, items);
                 metrics::add(&self.shared.metrics.init_events, items.len() - before - count);
                 if over {
                     self.initial = None;
                 }
                 continue;
             }
+            let wanted = if is_slow { left.min(limit - count) } else { limit - count };
             if !self.from_log.is_empty() {
-                let ready = self.from_log.len().min(limit - count);
+                let ready = self.from_log.len().min(wanted);
                 items.extend(self.from_log.drain(..ready));
+                if is_slow {
+                    left -= ready;
+                    self.target.judge(items, before + count);
+                }
                 continue;
             }
-            match self.target.poll(cx, limit - count, items) {
+            match self.target.poll(cx, wanted, items) {
+                Poll::Ready(Next::Item) if is_slow => {
+                    left = left.saturating_sub(items.len() - before - count);
+                    self.target.judge(items, before + count);
+                }
                 Poll::Ready(Next::Item) => {}
                 Poll::Ready(Next::Log(from)) => {
                     chunks += 1;
-                    if chunks > CHUNKS_PER_POLL {
-                        cx.waker().wake_by_ref();
-                        return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
-                    }
                     self.read_log(from);
                 }
                 Poll::Ready(Next::End) => return Poll::Ready(count),
@@ -167,16 +183,25 @@ impl Watcher {
 }
 
 impl Initial {
-    /// Appends at most `limit` items; returns whether the initial state is over.
+    /// Appends at most `limit` items after looking at no more than `left` objects; returns whether the initial state is
+    /// over.
     fn deliver(
         &mut self,
         shared: &Shared,
         target: &WatchTarget,
         limit: usize,
+        left: &mut usize,
         items: &mut Vec<WatchItem>,
     ) -> bool {
         let before = items.len();
+        let mut last: Option<&Key> = None;
         for object in self.snapshot.range(&self.prefix, self.delivered.as_ref()) {
+            if *left == 0 {
+                self.delivered = last.cloned().or(self.delivered.take());
+                return false;
+            }
+            *left -= 1;
+            last = Some(object.key());
             if target.filter.matches(object) {
                 let change =
                     Change { revision: object.revision(), current: Some(object.clone()), previous: None };

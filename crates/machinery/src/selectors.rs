@@ -3,6 +3,7 @@
 //! Both kinds are parsed once and then matched against many objects, so matching allocates nothing and asks for labels
 //! and fields through a function instead of a map.
 
+mod compiled;
 mod field_selector;
 mod label_selector;
 mod lexer;

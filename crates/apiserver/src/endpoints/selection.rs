@@ -8,27 +8,49 @@ use pintle_machinery::{
     options::ListOptions,
     selectors::{FieldOperator, LabelSelector},
 };
+use std::collections::HashSet;
 
 /// The parsed selectors of one request.
 pub(super) struct Selection {
     labels: LabelSelector,
-    fields: Vec<FieldTerm>,
+    /// One for each field.
+    fields: Vec<FieldTest>,
     /// The one name that can match, if the field selector asks for one.
     pub(super) name: Option<String>,
 }
 
-/// One requirement on a field.
-struct FieldTerm {
+/// All that is asked of one field.
+struct FieldTest {
     field: Field,
-    equal: bool,
-    value: String,
+    /// The value it must have.
+    equals: Option<String>,
+    /// It must have several values.
+    is_never: bool,
+    excluded: HashSet<String>,
 }
 
 /// Where a field's value is found on a cached object.
+#[derive(PartialEq)]
 enum Field {
     Name,
     Namespace,
     Declared { index: usize, name: String, trigger: bool },
+}
+
+impl FieldTest {
+    fn add(&mut self, operator: FieldOperator, value: &str) {
+        match (operator, &self.equals) {
+            (FieldOperator::NotEquals, _) => _ = self.excluded.insert(value.to_owned()),
+            (FieldOperator::Equals, None) => self.equals = Some(value.to_owned()),
+            (FieldOperator::Equals, Some(other)) => self.is_never |= other != value,
+        }
+    }
+
+    fn matches(&self, value: &str) -> bool {
+        !self.is_never
+            && self.equals.as_deref().is_none_or(|equals| equals == value)
+            && (self.excluded.is_empty() || !self.excluded.contains(value))
+    }
 }
 
 impl Selection {
@@ -41,7 +63,7 @@ impl Selection {
         let resource = &exchange.resource.resource;
         // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
         let is_plain = resource.selectable_fields.is_empty() && !exchange.resource.schema.is_custom();
-        let mut fields = Vec::new();
+        let mut fields: Vec<FieldTest> = Vec::new();
         for term in options.field_selector.terms() {
             let field = match term.field.as_str() {
                 "metadata.name" => Field::Name,
@@ -68,14 +90,16 @@ impl Selection {
                     }
                 },
             };
-            fields.push(FieldTerm {
-                field,
-                equal: term.operator == FieldOperator::Equals,
-                value: term.value.clone(),
-            });
+            let at = fields.iter().position(|test| test.field == field).unwrap_or(fields.len());
+            if at == fields.len() {
+                fields.push(FieldTest { field, equals: None, is_never: false, excluded: HashSet::new() });
+            }
+            if let Some(test) = fields.get_mut(at) {
+                test.add(term.operator, &term.value);
+            }
         }
-        let named = fields.iter().find(|term| term.equal && matches!(term.field, Field::Name));
-        let name = named.map(|term| term.value.clone());
+        let named = fields.iter().find(|test| matches!(test.field, Field::Name));
+        let name = named.and_then(|test| test.equals.clone());
         Ok(Selection { labels, fields, name })
     }
 
@@ -86,26 +110,29 @@ impl Selection {
 
     /// Whether an object is selected.
     pub(super) fn matches(&self, object: &CachedObject) -> bool {
-        self.fields.iter().all(|term| {
-            let value = match &term.field {
+        self.fields.iter().all(|test| {
+            test.matches(match &test.field {
                 Field::Name => object.name(),
                 Field::Namespace => object.namespace(),
                 Field::Declared { index, .. } => object.field(*index).unwrap_or_default(),
-            };
-            (value == term.value) == term.equal
-        }) && self.labels.matches(|key| object.labels().get(key))
+            })
+        }) && self.labels.matches_all(object.labels().iter(), |key| object.labels().get(key))
+    }
+
+    /// Whether it takes more than a few comparisons to tell whether an object is selected.
+    pub(super) fn is_long(&self) -> bool {
+        self.labels.is_long()
     }
 
     /// The field by which a watcher of this selection is found.
     pub(super) fn trigger(&self) -> Option<Trigger> {
-        let triggered = |term: &&FieldTerm| {
-            term.equal && matches!(&term.field, Field::Name | Field::Declared { trigger: true, .. })
-        };
-        let term = self.fields.iter().find(triggered)?;
-        let field = match &term.field {
-            Field::Declared { name, .. } => name.as_str(),
-            _ => "metadata.name",
-        };
-        Some(Trigger { field: field.into(), value: term.value.as_str().into() })
+        self.fields.iter().find_map(|test| {
+            let field = match &test.field {
+                Field::Declared { name, trigger: true, .. } => name.as_str(),
+                Field::Name => "metadata.name",
+                Field::Declared { .. } | Field::Namespace => return None,
+            };
+            Some(Trigger { field: field.into(), value: test.equals.as_deref()?.into() })
+        })
     }
 }

@@ -66,6 +66,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
             let selection = selection.clone();
             Arc::new(move |object: &pintle_cacher::CachedObject| selection.matches(object)) as _
         }),
+        has_slow_predicate: selection.is_long(),
         bookmarks: options.allow_watch_bookmarks,
         deadline: Some(deadline),
     };

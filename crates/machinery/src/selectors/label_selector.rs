@@ -1,12 +1,14 @@
 //! Label selectors (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors>).
 
 use super::SelectorError;
+use super::compiled::CompiledRequirements;
 use super::lexer::{Token, tokens};
 use crate::error_list::quote;
 use crate::status::aggregate;
 use crate::validation::{is_qualified_name, is_valid_label_value};
 use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::fmt;
+use std::sync::Arc;
 
 /// How a requirement compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +96,11 @@ impl LabelRequirement {
         &self.key
     }
 
+    /// The one value of `>` and `<`.
+    pub(super) fn bound(&self) -> i64 {
+        self.bound
+    }
+
     /// How it compares.
     pub fn operator(&self) -> LabelOperator {
         self.operator
@@ -138,11 +145,16 @@ impl fmt::Display for LabelRequirement {
     }
 }
 
+/// So many requirements are looked at one by one.
+const FEW_REQUIREMENTS: usize = 8;
+
 /// Requirements that an object's labels must all fulfil. With none, everything is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelSelector {
     /// Sorted by key.
     requirements: Vec<LabelRequirement>,
+    /// What many requirements come to.
+    compiled: Option<Arc<CompiledRequirements>>,
     /// Whether it selects nothing at all, as an absent `LabelSelector` object does.
     nothing: bool,
 }
@@ -155,13 +167,15 @@ impl LabelSelector {
 
     /// Selects nothing.
     pub fn nothing() -> LabelSelector {
-        LabelSelector { requirements: Vec::new(), nothing: true }
+        LabelSelector { nothing: true, ..LabelSelector::default() }
     }
 
     /// All of these requirements.
     pub fn from_requirements(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
-        LabelSelector { requirements, nothing: false }
+        let is_long = requirements.len() > FEW_REQUIREMENTS;
+        let compiled = is_long.then(|| Arc::new(CompiledRequirements::new(&requirements)));
+        LabelSelector { requirements, compiled, nothing: false }
     }
 
     /// Reads the text form: `app=web,tier in (a, b),!legacy`.
@@ -223,8 +237,29 @@ impl LabelSelector {
         &self.requirements
     }
 
+    /// Whether it takes more than a few comparisons to tell whether an object is selected.
+    pub fn is_long(&self) -> bool {
+        self.compiled.is_some()
+    }
+
+    /// As [`LabelSelector::matches`], for labels that can be gone through: costs what the fewer are, the labels or the
+    /// keys that something is required of.
+    pub fn matches_all<'a>(
+        &self,
+        labels: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
+        label: impl Fn(&str) -> Option<&'a str>,
+    ) -> bool {
+        match &self.compiled {
+            Some(compiled) if !self.nothing => compiled.matches(labels, label),
+            _ => self.matches(label),
+        }
+    }
+
     /// Whether an object with these labels is selected. The function looks a label up.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        if let Some(compiled) = &self.compiled {
+            return !self.nothing && compiled.matches_each(label);
+        }
         !self.nothing
             && self.requirements.iter().all(|requirement| requirement.matches(label(&requirement.key)))
     }
