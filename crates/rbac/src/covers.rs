@@ -3,13 +3,18 @@
 //!
 //! A rule is taken apart into what it allows to one verb on one resource, each of which some other rule has to cover alone.
 
-use crate::policy_rule::{PolicyRule, has, is_below, quoted_list};
+use crate::policy_rule::{PolicyRule, quoted_list};
 use pintle_machinery::UserInfo;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Into how many parts the rules of one object may be taken. Their number is the product of a rule's lists, so that a small
 /// body can ask for very many.
 const MAX_PARTS: usize = 1 << 20;
+/// How many comparisons of a part with a rule decide about one object. There are as many as parts times the rules that
+/// the writer has, and both are the writer's to choose.
+const MAX_COMPARISONS: usize = 1 << 23;
+/// How many missing parts are told.
+const MAX_MISSING: usize = 10_000;
 
 /// The smallest thing that a rule can allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +23,8 @@ enum Part<'a> {
     Path { path: &'a str, verb: &'a str },
 }
 
-/// The rules that are asked for cannot be judged: they allow more single things than anybody needs to list.
+/// The rules that are asked for cannot be judged: they allow more single things than anybody needs to list, or would have to
+/// be compared with too many rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the rules allow more than {MAX_PARTS} combinations of verbs, groups, resources and names")]
 pub struct TooManyParts;
@@ -33,13 +39,20 @@ pub fn missing(own: &[&PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<PolicyR
 
 fn missing_parts<'a>(own: &[&PolicyRule], wanted: &'a [PolicyRule]) -> Result<Vec<Part<'a>>, TooManyParts> {
     let count = wanted.iter().fold(0_usize, |sum, rule| sum.saturating_add(count_parts(rule)));
-    if count > MAX_PARTS {
+    // What a role gives by one binding more is nothing more.
+    let mut seen = HashSet::new();
+    let own: Vec<OwnRule<'_>> = own
+        .iter()
+        .filter(|rule| seen.insert(std::ptr::from_ref::<PolicyRule>(rule)))
+        .map(|rule| OwnRule::new(rule))
+        .collect();
+    if count > MAX_PARTS || count.saturating_mul(own.len()) > MAX_COMPARISONS {
         return Err(TooManyParts);
     }
     let mut missing = Vec::new();
     for rule in wanted {
         for_each_part(rule, |part| {
-            if !own.iter().any(|own| part.is_covered_by(own)) {
+            if missing.len() < MAX_MISSING && !own.iter().any(|own| part.is_covered_by(own)) {
                 missing.push(part);
             }
         });
@@ -115,20 +128,15 @@ fn for_each_part<'a>(rule: &'a PolicyRule, mut visit: impl FnMut(Part<'a>)) {
 }
 
 impl Part<'_> {
-    fn is_covered_by(self, own: &PolicyRule) -> bool {
+    fn is_covered_by(self, own: &OwnRule<'_>) -> bool {
         match self {
             Part::Resource { group, resource, name, verb } => {
-                has(&own.verbs, verb)
-                    && has(&own.api_groups, group)
-                    && covers_resource(&own.resources, resource)
-                    && (own.resource_names.is_empty()
-                        || name.is_some_and(|name| own.resource_names.iter().any(|own| own == name)))
+                own.verbs.has(verb)
+                    && own.groups.has(group)
+                    && own.covers_resource(resource)
+                    && (own.names.is_empty() || name.is_some_and(|name| own.names.contains(name)))
             }
-            Part::Path { path, verb } => {
-                has(&own.verbs, verb)
-                    && own.resource_names.is_empty()
-                    && own.non_resource_urls.iter().any(|own| is_below(own, path))
-            }
+            Part::Path { path, verb } => own.verbs.has(verb) && own.names.is_empty() && own.covers_path(path),
         }
     }
 
@@ -149,11 +157,63 @@ impl Part<'_> {
     }
 }
 
-fn covers_resource(own: &[String], wanted: &str) -> bool {
-    has(own, wanted)
-        || wanted.split_once('/').is_some_and(|(_, subresource)| {
-            own.iter().any(|own| own.strip_prefix("*/").is_some_and(|own| own == subresource))
-        })
+/// A rule that the writer has, as parts are compared with it: a comparison costs the same however long its lists are.
+struct OwnRule<'a> {
+    verbs: OneOf<'a>,
+    groups: OneOf<'a>,
+    resources: OneOf<'a>,
+    /// `scale` of `*/scale`.
+    subresources: HashSet<&'a str>,
+    names: HashSet<&'a str>,
+    paths: HashSet<&'a str>,
+    /// What paths ended in "*" begin with, sorted, without those that begin with another one.
+    path_prefixes: Vec<&'a str>,
+}
+
+impl<'a> OwnRule<'a> {
+    fn new(rule: &'a PolicyRule) -> OwnRule<'a> {
+        let ended = rule.non_resource_urls.iter().filter(|path| path.ends_with('*'));
+        let mut path_prefixes: Vec<&str> = ended.map(|path| path.trim_end_matches('*')).collect();
+        path_prefixes.sort_unstable();
+        path_prefixes.dedup_by(|path, shorter| path.starts_with(*shorter));
+        OwnRule {
+            verbs: OneOf::new(&rule.verbs),
+            groups: OneOf::new(&rule.api_groups),
+            resources: OneOf::new(&rule.resources),
+            subresources: rule.resources.iter().filter_map(|own| own.strip_prefix("*/")).collect(),
+            names: rule.resource_names.iter().map(String::as_str).collect(),
+            paths: rule.non_resource_urls.iter().map(String::as_str).collect(),
+            path_prefixes,
+        }
+    }
+
+    fn covers_resource(&self, wanted: &str) -> bool {
+        self.resources.has(wanted)
+            || wanted.split_once('/').is_some_and(|(_, subresource)| self.subresources.contains(subresource))
+    }
+
+    fn covers_path(&self, wanted: &str) -> bool {
+        // The last prefix that is not greater than the path is the only one that it can begin with.
+        let at = self.path_prefixes.partition_point(|prefix| *prefix <= wanted);
+        let before = at.checked_sub(1).and_then(|at| self.path_prefixes.get(at));
+        self.paths.contains(wanted) || before.is_some_and(|prefix| wanted.starts_with(prefix))
+    }
+}
+
+/// Texts, or any text at all.
+struct OneOf<'a> {
+    all: bool,
+    texts: HashSet<&'a str>,
+}
+
+impl<'a> OneOf<'a> {
+    fn new(texts: &'a [String]) -> OneOf<'a> {
+        OneOf { all: texts.iter().any(|text| text == "*"), texts: texts.iter().map(String::as_str).collect() }
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.all || self.texts.contains(text)
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ struct Entry {
 }
 
 /// A role that a binding gives and that is not there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MissingRole {
     /// `Role`, `ClusterRole`, or what else the binding says.
     pub kind: String,

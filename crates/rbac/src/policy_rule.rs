@@ -39,6 +39,13 @@ impl PolicyRule {
         role.items_at("rules").iter().filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
     }
 
+    /// How many texts the rule is made of.
+    pub(crate) fn texts(&self) -> usize {
+        let lists =
+            [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
+        lists.into_iter().map(Vec::len).sum()
+    }
+
     /// Whether the rule allows what is asked for.
     pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
         if !has(&self.verbs, attributes.verb) {

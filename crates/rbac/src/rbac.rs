@@ -11,6 +11,7 @@ use pintle_cacher::{Cacher, Freshness};
 use pintle_machinery::{UserInfo, status::aggregate};
 use pintle_storage::Revision;
 use std::{
+    collections::HashSet,
     fmt,
     future::ready,
     sync::{Arc, OnceLock, Weak},
@@ -34,6 +35,11 @@ pub(crate) struct Source {
     /// Up to which revision the index has it; `None` until it has all that was there at the start.
     pub(crate) applied: watch::Receiver<Option<Revision>>,
 }
+
+/// A user with more bindings may have many of one role.
+const FEW_BINDINGS: usize = 8;
+/// How many texts (verbs, resources, names, …) are told when somebody asks for all of a user's rules.
+const MAX_TOLD_TEXTS: usize = 200_000;
 
 /// How long a question waits for the index to know the newest writes. It is asked without them then, as if it had come a
 /// little earlier.
@@ -103,8 +109,12 @@ impl Rbac {
         let index = self.index.load();
         let mut missing: Vec<MissingRole> = Vec::new();
         let mut reason = None;
+        let (mut visited, mut judged) = (0, HashSet::new());
         index.visit(attributes.user, attributes.namespace, |given| {
+            visited += 1;
             match given {
+                // Many bindings of one large role cost what the role costs.
+                Given::Rules(_, rules) if visited > FEW_BINDINGS && !judged.insert(rules.as_ptr()) => {}
                 Given::Rules(binding, rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     let subject = binding.subject_of(attributes.user);
                     reason = subject.map(|subject| format!("RBAC: allowed by {}", binding.describe(subject)));
@@ -134,11 +144,15 @@ impl Index {
         namespace: &str,
     ) -> (Vec<&'a PolicyRule>, Vec<MissingRole>) {
         let (mut given, mut missing) = (Vec::new(), Vec::new());
+        let mut known_missing = HashSet::new();
         self.visit(user, namespace, |one| {
             match one {
                 Given::Rules(binding, rules) => given.push((binding, rules)),
-                Given::Nothing(role) if missing.contains(&role) => {}
-                Given::Nothing(role) => missing.push(role),
+                Given::Nothing(role) => {
+                    if known_missing.insert(role.clone()) {
+                        missing.push(role);
+                    }
+                }
             }
             true
         });
@@ -160,7 +174,13 @@ impl Authorizer for Rbac {
             errors: missing.iter().map(ToString::to_string).collect(),
             ..ResolvedRules::default()
         };
+        let mut texts = 0_usize;
         for rule in rules {
+            texts += rule.texts();
+            if texts > MAX_TOLD_TEXTS {
+                resolved.errors.push("there are too many rules to tell all of them".to_owned());
+                break;
+            }
             let verbs = rule.verbs.clone();
             if !rule.resources.is_empty() {
                 resolved.resource_rules.push(ResourceRule {

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{errors, warning::Warnings};
 use arc_swap::ArcSwap;
+use hashlink::LruCache;
 use jiff::Timestamp;
 use pintle_admission::Lister;
 use pintle_auth::authz::AlwaysAllow;
@@ -500,28 +501,59 @@ impl Store {
 }
 
 /// Decoded forms of objects that admission asks for again and again: namespaces, service accounts, classes. Each is kept
-/// as long as it is the cached one.
-#[derive(Default)]
-struct DecodedObjects(parking_lot::Mutex<HashMap<pintle_storage::Key, Decoded>>);
+/// as long as it is the cached one and there is room: what was not asked for longest goes first.
+struct DecodedObjects(parking_lot::Mutex<KeptObjects>);
+
+struct KeptObjects {
+    by_key: LruCache<pintle_storage::Key, Decoded>,
+    /// Of their JSON.
+    bytes: usize,
+}
 
 /// A cached object and its tree.
 type Decoded = (Arc<CachedObject>, Arc<Value>);
 
+impl Default for DecodedObjects {
+    fn default() -> DecodedObjects {
+        let kept = KeptObjects { by_key: LruCache::new_unbounded(), bytes: 0 };
+        DecodedObjects(parking_lot::Mutex::new(kept))
+    }
+}
+
 impl DecodedObjects {
-    const CAPACITY: usize = 256;
+    /// How many bytes of JSON the kept objects have together: some ten thousand namespaces. Trees take several times as
+    /// much.
+    const CAPACITY: usize = 8 << 20;
 
     fn get(&self, store: &Store, cached: &Arc<CachedObject>) -> Option<Arc<Value>> {
-        let mut decoded = self.0.lock();
-        if let Some((of, value)) = decoded.get(cached.key()).filter(|(of, _)| Arc::ptr_eq(of, cached)) {
-            debug_assert_eq!(of.key(), cached.key());
+        if let Some((of, value)) = self.0.lock().by_key.get(cached.key())
+            && Arc::ptr_eq(of, cached)
+        {
             return Some(value.clone());
         }
+        // Not under the lock: it takes as long as the object is large.
         let value = Arc::new(store.stored_tree(cached.json()).ok()?);
-        if decoded.len() >= Self::CAPACITY {
-            decoded.clear();
-        }
-        decoded.insert(cached.key().clone(), (cached.clone(), value.clone()));
+        self.0.lock().insert(cached, value.clone());
         Some(value)
+    }
+}
+
+impl KeptObjects {
+    fn insert(&mut self, cached: &Arc<CachedObject>, value: Arc<Value>) {
+        self.bytes += cached.json().len();
+        let mut gone = self.by_key.insert(cached.key().clone(), (cached.clone(), value));
+        loop {
+            if let Some((cached, _)) = gone {
+                self.bytes = self.bytes.saturating_sub(cached.json().len());
+            }
+            if self.bytes <= DecodedObjects::CAPACITY {
+                return;
+            }
+            match self.by_key.remove_lru() {
+                Some((_, decoded)) => gone = Some(decoded),
+                None => return,
+            }
+        }
     }
 }
 
