@@ -175,6 +175,7 @@ impl AutoRegistration {
                 scope: WatchScope::All,
                 trigger: None,
                 predicate: None,
+                has_slow_predicate: false,
                 bookmarks: false,
                 deadline: None,
             };

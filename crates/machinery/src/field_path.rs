@@ -44,7 +44,8 @@ impl FieldPath {
         if key.len() <= shown {
             return self.with(["[", key, "]"]);
         }
-        self.with(["[", key.get(..key.floor_char_boundary(shown)).unwrap_or_default(), "...]"])
+        let end = (0..=shown).rev().find(|end| key.is_char_boundary(*end)).unwrap_or_default();
+        self.with(["[", key.get(..end).unwrap_or_default(), "...]"])
     }
 
     /// Paths are made for every field that is looked at, and few of them are ever shown.
@@ -65,5 +66,22 @@ impl FieldPath {
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_keys_lose_their_end() {
+        let key = "é".repeat(MAX_LENGTH);
+        let path = FieldPath::new("a").key(&key);
+        assert!(path.as_str().starts_with("a[éé") && path.as_str().ends_with("é...]"), "{path}");
+        assert!((MAX_LENGTH..MAX_LENGTH + 8).contains(&path.as_str().len()), "{}", path.as_str().len());
+        let deeper = path.key(&key).child("b");
+        assert!(deeper.as_str().ends_with("é...].b") && deeper.as_str().len() < MAX_LENGTH + 40, "{deeper}");
+        let short = "k".repeat(MAX_LENGTH - 1);
+        assert_eq!(FieldPath::new("a").key(&short).as_str(), format!("a[{short}]"));
     }
 }

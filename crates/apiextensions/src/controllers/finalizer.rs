@@ -135,6 +135,7 @@ async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(
         scope: WatchScope::All,
         trigger: None,
         predicate: None,
+        has_slow_predicate: false,
         bookmarks: false,
         deadline: None,
     };
