@@ -96,8 +96,8 @@ mod tests {
         time::Duration,
     };
 
-    /// Blocks two tasks on a runtime with one worker, until a third has run.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the wait stands for work, and another task ends it")]
     fn a_large_request_leaves_its_worker_to_others() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (release, blocked) = mpsc::channel::<()>();
