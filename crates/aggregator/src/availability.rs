@@ -1,17 +1,17 @@
-//! Whether the server behind an API service can be used: what follows from its service, before anybody calls it
+//! The `Available` condition of API services that name a service, as far as Service and EndpointSlice objects decide it
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_registry::Registry;
 
-/// What the condition `Available` of an API service with a service says.
+/// Reason and message of an `Available` condition that is `False`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
 
-/// Why the server behind an API service cannot be used. None can yet: requests are not handed on.
+/// Finds the reason why an API service is unavailable. Without request forwarding every API service with a service is.
 pub(crate) async fn unavailable(services: &dyn Registry, object: &Value) -> Result<Unavailable, Status> {
     let (namespace, name) = (object.str_at("spec.service.namespace"), object.str_at("spec.service.name"));
     let core = |resource: &str| GroupResource::new("", resource);

@@ -154,7 +154,7 @@ impl Health {
 pub struct Hook(Arc<AtomicBool>);
 
 impl Hook {
-    /// The part has done what has to be done at the start.
+    /// Reports that the part has started.
     pub fn started(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -118,7 +118,10 @@ impl Definitions<'_> {
         self.descriptions.field(definition, field.name()).or_else(|| {
             let list = definition.ends_with("List");
             let text = match field.name() {
-                "items" if list => "items are the objects of the list.",
+                "items" if list => {
+                    let kind = definition.strip_suffix("List").and_then(|kind| kind.rsplit('.').next());
+                    return kind.map(|kind| json!(format!("List of {}.", plural(kind))));
+                }
                 // Every kind has the fields of every other.
                 name @ ("apiVersion" | "kind") => {
                     return self.descriptions.field("io.k8s.api.core.v1.Pod", name);
@@ -393,6 +396,16 @@ fn schema_of(definition: &str) -> Option<SchemaRef<'static>> {
     let type_name = format!("k8s.io/{}.{name}", package.replace('.', "/"));
     debug_assert_eq!(definition_of(&type_name), definition);
     Schema::builtin().by_type_name(&type_name)
+}
+
+/// A kind's plural, as it is mostly formed.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match (kind.strip_suffix('y'), kind.ends_with('s')) {
+        (Some(stem), _) => format!("{stem}ies"),
+        (None, true) => format!("{kind}es"),
+        (None, false) => format!("{kind}s"),
+    }
 }
 
 /// Adds the names of the definitions that a value refers to.

@@ -1,18 +1,18 @@
 //! The parts of the server that start behind its port, and their health checks under kube-apiserver's names.
 //!
-//! A hook is given to whoever starts the part that it stands for, and says when that has started. A part whose task dies
-//! fails its check by the supervisor. The fields are in the order in which kube-apiserver tells of them.
+//! The code that starts a part calls the part's hook, and its check passes from then on. A part whose task is dead fails the
+//! check by the supervisor. The fields are in the order of kube-apiserver's reports.
 
 use pintle_apiserver::health::{CheckScope, Health, Hook};
 use std::sync::Arc;
 
-/// Adds the check of the connection by which the server calls itself. It calls its own handler, without a certificate that
-/// could expire.
+/// Adds the check of the loopback connection. The server calls its own handler in the process; there is no certificate that
+/// could expire, so the check always passes.
 pub(crate) fn add_loopback(health: &Health) {
     health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
 }
 
-/// Which parts there are only when they are switched on.
+/// The optional parts that are enabled.
 pub(crate) struct Parts {
     /// Priority and fairness.
     pub(crate) flow_control: bool,
@@ -20,34 +20,34 @@ pub(crate) struct Parts {
     pub(crate) api_services: bool,
 }
 
-/// One for each part.
+/// The hooks, by part.
 pub(crate) struct Hooks {
-    /// Admission has what it judges by.
+    /// The admission chain is built.
     pub(crate) admission_initializer: Hook,
-    /// The watch caches are filled, which is all that informers are here; they count the stored objects, too.
+    /// The watch caches are filled. Informers read from them, and they count the stored objects.
     pub(crate) caches: [Hook; 3],
     /// Flow control follows its objects.
     pub(crate) flow_control_consumer: Option<Hook>,
-    /// Flow control decides which requests are served.
+    /// Flow control classifies and queues requests.
     pub(crate) flow_control_filter: Option<Hook>,
     /// Definitions are followed, and served.
     pub(crate) api_extensions: [Hook; 2],
-    /// Every definition that was there at the start has been looked at.
+    /// Every definition that existed at the start is served, or rejected.
     pub(crate) definitions: Hook,
-    /// The system's namespaces, who else serves the cluster, how others authenticate to this server, its lease and those
-    /// of servers that are gone, leaks of addresses: what the control plane's own loops keep.
+    /// The control plane's loops run: system namespaces, server addresses, the authentication ConfigMap, identity leases,
+    /// token tracking, and repair of leaked addresses and ports.
     pub(crate) controllers: Vec<Hook>,
-    /// The default roles are there.
+    /// The default roles exist.
     pub(crate) bootstrap_roles: Hook,
-    /// The default priority classes are there.
+    /// The default priority classes exist.
     pub(crate) priority_classes: Hook,
-    /// The default objects of flow control are there.
+    /// The default objects of flow control exist.
     pub(crate) flow_control_producer: Option<Hook>,
-    /// The `kubernetes` service and the block that its address is from.
+    /// The `kubernetes` service and its ServiceCIDR exist.
     pub(crate) kubernetes_service: [Hook; 2],
-    /// The certificates by which this server calls others are read again when their files change.
+    /// Certificates and other configuration files are reloaded when they change.
     pub(crate) reloaded_files: Hook,
-    /// Followers of API services, and what is told of them.
+    /// The controller of API services runs.
     pub(crate) api_services: Vec<Hook>,
     /// The OpenAPI documents of what definitions define.
     pub(crate) documents: Vec<Hook>,
@@ -121,7 +121,7 @@ impl Hooks {
         self.caches.iter().for_each(Hook::started);
     }
 
-    /// The objects of a fresh server are there, and what keeps them has started.
+    /// The objects of a fresh server exist, and the loops that keep them run.
     pub(crate) fn bootstrapped(&self) {
         self.controllers.iter().chain(&self.kubernetes_service).for_each(Hook::started);
         self.bootstrap_roles.started();

@@ -60,7 +60,7 @@ impl Server {
         let directory = TempDir::with_prefix("pintle-test-")?;
         fs::write(
             directory.path().join("tokens.csv"),
-            format!("{MASTER_TOKEN},tester,1,\"system:masters\"\n{OTHER_TOKEN},stranger,2\n"),
+            format!("{MASTER_TOKEN},admin,1,\"system:masters\"\n{OTHER_TOKEN},stranger,2\n"),
         )?;
         let (child, address, ready_after) = launch(&config, directory.path())?;
         Ok(Server { config, directory, child, address, ready_after })

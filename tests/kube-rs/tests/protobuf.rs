@@ -115,6 +115,10 @@ fn pod(name: &str) -> Value {
 async fn objects_and_lists_are_read_by_another_decoder() -> Result {
     let server = start()?;
     let client = client(&server).await?;
+    // No controller makes the account that pods have by default.
+    let account = json!({"metadata": {"name": "default"}}).to_string().into_bytes();
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    send(&client, "POST", accounts, "application/json", Some(("application/json", account))).await?;
     for name in ["a", "b"] {
         let body = Some(("application/json", serde_json::to_vec(&pod(name))?));
         let created = send(&client, "POST", PODS, PROTOBUF, body).await?;
@@ -161,7 +165,8 @@ async fn objects_and_lists_are_read_by_another_decoder() -> Result {
     let spec = deployment.spec.unwrap_or_default();
     assert_eq!(spec.replicas, Some(1));
     let rolling = spec.strategy.unwrap_or_default().rolling_update.unwrap_or_default();
-    let (surge, unavailable) = (rolling.max_surge.unwrap_or_default(), rolling.max_unavailable.unwrap_or_default());
+    let (surge, unavailable) =
+        (rolling.max_surge.unwrap_or_default(), rolling.max_unavailable.unwrap_or_default());
     assert_eq!((surge.r#type, surge.str_val.as_deref()), (Some(1), Some("20%")));
     assert_eq!((unavailable.r#type, unavailable.int_val), (Some(0), Some(2)));
 
@@ -196,7 +201,8 @@ async fn what_another_encoder_writes_is_taken() -> Result {
     let replaced: ConfigMap = open(&whole(replaced).await?, "v1", "ConfigMap")?;
     assert_eq!(replaced.data.get("k").map(String::as_str), Some("w"));
     assert_eq!(replaced.binary_data.get("b").map(Vec::as_slice), Some([0, 255].as_slice()));
-    let list: ConfigMapList = open(&whole(send(&client, "GET", MAPS, PROTOBUF, None).await?).await?, "v1", "ConfigMapList")?;
+    let list: ConfigMapList =
+        open(&whole(send(&client, "GET", MAPS, PROTOBUF, None).await?).await?, "v1", "ConfigMapList")?;
     assert!(list.items.iter().any(|item| item.data == replaced.data));
     drop(server);
     Ok(())

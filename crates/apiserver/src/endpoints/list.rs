@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 /// How many bytes a frame of a list holds at least, but for the last.
 const FRAME_BYTES: usize = 128 * 1024;
+/// A list shorter than this is sent as one piece of known length.
+const BUFFERED_BYTES: usize = 2048;
 
 /// Serves a GET of a collection.
 ///
@@ -224,8 +226,8 @@ fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
     let frames = Frames { page, resource, after: None, head: Some(head), foot, first: true, skip };
     let (first, rest) = frames.next();
     match rest {
-        // A list of one frame has a length.
-        None => Body::from(first),
+        // Go's server tells the length of what fits into its buffer.
+        None if first.len() < BUFFERED_BYTES => Body::from(first),
         rest => {
             let rest = futures_util::stream::unfold(rest, |rest| std::future::ready(rest.map(Frames::next)));
             Body::stream(futures_util::stream::iter([first]).chain(rest))

@@ -1,4 +1,4 @@
-//! Why a strategic merge patch leaves an object that is not of its type any more.
+//! Error messages for strategic merge patches whose result does not fit the object's type.
 //!
 //! The reference merges maps and then restores the Go type from the result; its words for what does not fit are those of
 //! that conversion, and it shows the patch as Go prints maps.
@@ -6,8 +6,8 @@
 use pintle_machinery::Value;
 use pintle_schema::{SchemaRef, Type};
 
-/// What of the patched object does not fit its type, in Go's words. `None` for what is wrong inside a text or in a type
-/// that reads its own JSON.
+/// Finds the first value of a patched object that does not fit its type, and returns Go's message about it. `None` for
+/// errors inside strings and in types with a JSON decoder of their own.
 pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
     let found = || go_kind(patched);
     match (schema.ty(), patched) {

@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     if is_from_1_1 && seen.host.is_none() && line.method != b"CONNECT" {
         return Err(Refusal::BadRequest("missing required Host header"));
     }
-    if seen.host.is_some_and(|host| !host.iter().all(|byte| is_host_byte(*byte))) {
+    if seen.host.is_some_and(|host| !host.iter().all(|byte| is_of(HOST, *byte))) {
         return Err(Refusal::BadRequest("malformed Host header"));
     }
     if seen.has_space_in_name {
@@ -124,14 +124,18 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// Reads a header's line and those that continue it.
     fn header(&mut self, line: &'a [u8], lines: &mut Lines<'a>) -> Result<(), Refusal> {
-        let colon = memchr(b':', line).ok_or(Refusal::Malformed)?;
+        let colon = match line.iter().position(|byte| !is_of(TOKEN, *byte)) {
+            Some(colon) if line.get(colon) == Some(&b':') => colon,
+            // There is another byte in the name, if it is one.
+            _ => memchr(b':', line).ok_or(Refusal::Malformed)?,
+        };
         let (name, value) =
             (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
         if name.is_empty() {
             return Err(Refusal::Malformed);
         }
-        if !name.iter().all(|byte| is_token_byte(*byte)) {
-            if !name.iter().all(|byte| is_token_byte(*byte) || *byte == b' ') {
+        if !name.iter().all(|byte| is_of(TOKEN, *byte)) {
+            if !name.iter().all(|byte| is_of(TOKEN, *byte) || *byte == b' ') {
                 return Err(Refusal::Malformed);
             }
             self.has_space_in_name = true;
@@ -238,7 +242,7 @@ impl<'a> RequestLine<'a> {
         let target_end = memchr(b' ', rest).ok_or(Refusal::Malformed)?;
         let (target, version) = (rest.get(..target_end), rest.get(target_end + 1..));
         let (target, version) = (target.unwrap_or_default(), version.unwrap_or_default());
-        if method.is_empty() || !method.iter().all(|byte| is_token_byte(*byte)) {
+        if method.is_empty() || !method.iter().all(|byte| is_of(TOKEN, *byte)) {
             return Err(Refusal::Malformed);
         }
         let [b'H', b'T', b'T', b'P', b'/', major @ b'0'..=b'9', b'.', minor @ b'0'..=b'9'] = version else {
@@ -273,7 +277,7 @@ impl<'a> RequestLine<'a> {
 
     /// Whether hyper reads the line as Go does.
     fn is_plain(&self) -> bool {
-        self.major == 1 && self.minor <= 1 && self.target.iter().all(|byte| is_plain_target_byte(*byte))
+        self.major == 1 && self.minor <= 1 && self.target.iter().all(|byte| is_of(PLAIN_TARGET, *byte))
     }
 }
 
@@ -284,7 +288,7 @@ fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> 
     out.put_slice(line.method);
     out.put_u8(b' ');
     for byte in line.target {
-        match is_plain_target_byte(*byte) {
+        match is_of(PLAIN_TARGET, *byte) {
             true => out.put_u8(*byte),
             false => out.put_slice(format!("%{byte:02X}").as_bytes()),
         }
@@ -385,53 +389,75 @@ fn is_value(value: &[u8]) -> bool {
         .fold(false, |is_wrong, byte| is_wrong | ((*byte < b' ') & (*byte != b'\t')) | (*byte == 0x7f))
 }
 
-fn is_token_byte(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'!' | b'#'
-            | b'$'
-            | b'%'
-            | b'&'
-            | b'\''
-            | b'*'
-            | b'+'
-            | b'-'
-            | b'.'
-            | b'^'
-            | b'_'
-            | b'`'
-            | b'|'
-            | b'~'
-    ) || byte.is_ascii_alphanumeric()
-}
+/// What a byte may be a part of, one bit each.
+const TOKEN: u8 = 1;
+const HOST: u8 = 2;
+const PLAIN_TARGET: u8 = 4;
 
-/// A byte that hosts may be made of.
-fn is_host_byte(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'!' | b'$'
-            | b'%'
-            | b'&'
-            | b'('
-            | b')'
-            | b'*'
-            | b'+'
-            | b','
-            | b'-'
-            | b'.'
-            | b':'
-            | b';'
-            | b'='
-            | b'['
-            | b'\''
-            | b']'
-            | b'_'
-            | b'~'
-    ) || byte.is_ascii_alphanumeric()
-}
+/// The classes of all bytes. A table, since every byte of a request line and of header names is looked up.
+#[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let character = byte as u8;
+        let mut class = 0;
+        if character.is_ascii_alphanumeric() {
+            class = TOKEN | HOST;
+        }
+        if matches!(
+            character,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        ) {
+            class |= TOKEN;
+        }
+        if matches!(
+            character,
+            b'!' | b'$'
+                | b'%'
+                | b'&'
+                | b'('
+                | b')'
+                | b'*'
+                | b'+'
+                | b','
+                | b'-'
+                | b'.'
+                | b':'
+                | b';'
+                | b'='
+                | b'['
+                | b'\''
+                | b']'
+                | b'_'
+                | b'~'
+        ) {
+            class |= HOST;
+        }
+        if character.is_ascii_graphic()
+            && !matches!(character, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+        {
+            class |= PLAIN_TARGET;
+        }
+        classes[byte] = class;
+        byte += 1;
+    }
+    classes
+};
 
-/// A byte that the library of URIs reads as a part of a path or query.
-fn is_plain_target_byte(byte: u8) -> bool {
-    byte.is_ascii_graphic()
-        && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+fn is_of(class: u8, byte: u8) -> bool {
+    CLASSES.get(usize::from(byte)).is_some_and(|classes| classes & class != 0)
 }

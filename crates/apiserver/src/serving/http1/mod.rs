@@ -1,13 +1,15 @@
-//! What a server of Go reads and refuses before any handler sees a request, in front of hyper's HTTP/1.
+//! Reads HTTP/1 request heads by the rules of Go's `net/http`, in front of hyper's HTTP/1 connection.
 //!
-//! [`RequestHeads`] stands between the TLS stream and hyper. It finds where each request's head begins and ends, and so
-//! follows the bodies between them, too. A head that Go's `net/http` reads goes on to hyper, as it came or in a form
-//! that hyper reads as well (folded headers, `HTTP/1.2`, characters in paths). A head that `net/http` refuses is kept
-//! back: hyper gets a request in its place, and the service answers that one with the [`Refusal`], so that the answers
-//! to the requests before it are sent first. Nothing is read behind a refused head.
+//! [`RequestHeads`] wraps the TLS stream that hyper reads from. It finds the beginning and the end of each request head, so
+//! it tracks the bodies between them as well. It handles a head in one of three ways:
 //!
-//! Bytes of well-formed requests are never copied: they are looked at in the buffer that hyper lends. HTTP/2 and
-//! upgraded connections pass through.
+//! - A head that both `net/http` and hyper accept passes unchanged.
+//! - A head that only `net/http` accepts (folded headers, `HTTP/1.2`, unusual characters in the path) is rewritten.
+//! - A head that `net/http` refuses is withheld. Hyper gets a placeholder request, and the service answers it with the
+//!   [`Refusal`], so that pending answers are sent first. Bytes behind a refused head are discarded.
+//!
+//! Well-formed requests are inspected in hyper's own buffer and never copied. HTTP/2 and upgraded connections pass
+//! uninspected.
 
 mod chunks;
 mod head;
@@ -93,29 +95,37 @@ pub(super) struct RequestHeads<S> {
 enum State {
     /// Before the first head: it may be HTTP/2.
     Start,
-    /// At the beginning of a head. Empty lines may stand before it when a body was sent before.
-    Head { after_post: bool },
+    /// At the beginning of a head. So many bytes of line ends before it are skipped: some old clients send one behind the
+    /// body of a `POST`.
+    Head { blanks: usize },
     /// In a body of known length, with so much to come.
     Body(u64, bool),
     /// In a body of chunks.
     Chunks(Box<Chunks>, bool),
-    /// Nobody looks at the bytes any more.
+    /// Bytes pass uninspected.
     Through,
-    /// A body that is none. The error is told once.
+    /// The body is malformed. The error is reported once.
     Broken(Option<&'static str>),
-    /// Nothing goes on; so many bytes more are thrown away.
+    /// A head was refused; up to this many further bytes are discarded.
     Refused(usize),
 }
 
-/// What is to be done with the beginning of some bytes.
+impl State {
+    /// Before the next head.
+    fn head(after_post: bool) -> State {
+        State::Head { blanks: if after_post { 4 } else { 0 } }
+    }
+}
+
+/// What happens to the first of the inspected bytes.
 enum Step {
-    /// So many go on as they are.
+    /// This many pass unchanged.
     Pass(usize),
-    /// In place of so many, others go on.
+    /// This many are replaced.
     Replace(usize, BytesMut),
     /// More bytes are needed.
     More,
-    /// Nothing of them goes on.
+    /// None of them pass.
     Stop,
 }
 
@@ -145,25 +155,25 @@ impl<S> RequestHeads<S> {
             }
             State::Start if PREFACE.starts_with(input) => Step::More,
             State::Start => {
-                self.state = State::Head { after_post: false };
-                self.head(input, searched, false)
+                self.state = State::Head { blanks: 0 };
+                self.head(input, searched, 0)
             }
-            State::Head { after_post } => {
-                let after_post = *after_post;
-                self.head(input, searched, after_post)
+            State::Head { blanks } => {
+                let blanks = *blanks;
+                self.head(input, searched, blanks)
             }
             State::Body(left, is_post) => {
                 let passed = input.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= passed as u64;
                 if *left == 0 {
-                    self.state = State::Head { after_post: *is_post };
+                    self.state = State::head(*is_post);
                 }
                 Step::Pass(passed)
             }
             State::Chunks(chunks, is_post) => match chunks.read(input) {
                 Ok((passed, is_over)) => {
                     if is_over {
-                        self.state = State::Head { after_post: *is_post };
+                        self.state = State::head(*is_post);
                     }
                     Step::Pass(passed)
                 }
@@ -177,13 +187,15 @@ impl<S> RequestHeads<S> {
         }
     }
 
-    fn head(&mut self, input: &[u8], searched: usize, after_post: bool) -> Step {
-        let blank = match after_post {
-            // Some old clients send an empty line behind a body.
-            true => input.iter().take(4).take_while(|byte| matches!(byte, b'\r' | b'\n')).count(),
-            false => 0,
-        };
+    fn head(&mut self, input: &[u8], searched: usize, blanks: usize) -> Step {
+        let is_blank = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let blank = input.iter().take(blanks).take_while(is_blank).count();
         let head = input.get(blank..).unwrap_or_default();
+        // Blanks alone are not the beginning of a head, whose time would run.
+        if head.is_empty() && blank > 0 {
+            self.state = State::Head { blanks: blanks - blank };
+            return Step::Replace(blank, BytesMut::new());
+        }
         let Some(end) = head::end(head, searched.saturating_sub(blank)) else {
             if head.len() > MAX_HEAD_BYTES {
                 return self.refuse(Refusal::HeadersTooLarge);
@@ -208,7 +220,7 @@ impl<S> RequestHeads<S> {
             Ok(Head { framing, is_post, rewritten }) => {
                 self.heads += 1;
                 self.state = match framing {
-                    Framing::Length(0) => State::Head { after_post: is_post },
+                    Framing::Length(0) => State::head(is_post),
                     Framing::Length(length) => State::Body(length, is_post),
                     Framing::Chunked => State::Chunks(Box::default(), is_post),
                     Framing::Upgrade => State::Through,

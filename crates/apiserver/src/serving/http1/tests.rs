@@ -179,15 +179,63 @@ async fn heads_have_their_bounds() {
     }
 }
 
+/// What comes out is the same however the bytes come in, whatever they are.
+#[tokio::test(start_paused = true)]
+async fn garbage_is_read_the_same_in_any_pieces() {
+    const PARTS: [&[u8]; 24] = [
+        b"GET / HTTP/1.1",
+        b"POST /a HTTP/1.0",
+        b"PRI * HTTP/2.0",
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b" ",
+        b"\t",
+        b":",
+        b"Host: x",
+        b"Host: x\r\n\r\n",
+        b"Content-Length: 3",
+        b"Content-Length: 0x",
+        b"Transfer-Encoding: chunked",
+        b"Upgrade: h2c",
+        b"Connection: upgrade",
+        b"3\r\nabc\r\n",
+        b"0\r\n\r\n",
+        b"abc",
+        b"\0\xff",
+        b"%",
+        b"Expect: 100-continue",
+        b"Trailer: a",
+        b"X: y\r\n z",
+    ];
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |bound: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % bound as u64) as usize
+    };
+    for _ in 0..2000 {
+        let mut input = if random(2) == 0 { b"GET / HTTP/1.1\r\nHost: x\r\n".to_vec() } else { Vec::new() };
+        for _ in 0..random(12) {
+            input.extend_from_slice(PARTS[random(PARTS.len())]);
+        }
+        let whole = read(&input, input.len().max(1)).await;
+        let pieces = read(&input, 1 + random(5)).await;
+        assert_eq!(whole, pieces, "{}", String::from_utf8_lossy(&input));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_head_has_its_time_from_its_first_byte_on() {
-    for beginning in ["", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"] {
+    let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na";
+    for beginning in ["", post, &format!("{post}\r\n")] {
         let (mut client, server) = duplex(1024);
         let mut heads = RequestHeads::new(server, false, Refused::default());
         client.write_all(beginning.as_bytes()).await.unwrap();
         let mut buffer = [0; 1024];
         if !beginning.is_empty() {
-            assert_eq!(heads.read(&mut buffer).await.unwrap(), beginning.len());
+            assert_eq!(heads.read(&mut buffer).await.unwrap(), post.len());
         }
         // An idle connection is somebody else's business.
         let idle = tokio::time::timeout(HEADER_READ_TIMEOUT * 3, heads.read(&mut buffer)).await;

@@ -284,7 +284,7 @@ fn read_value(
             })?;
             match raw {
                 Some(raw) if !raw.is_empty() => match read_raw(raw, nest) {
-                    // Whoever looks at a set of fields finds out that it is none; nothing else depends on it.
+                    // The field manager drops an entry whose field set cannot be read; the object is valid without it.
                     Err(error)
                         if schema.ty() == Type::FieldsV1 && matches!(*error, DecodeError::Syntax(_)) =>
                     {
