@@ -11,8 +11,9 @@ use bytes::Bytes;
 use pintle_cacher::{CachedObject, Cacher, CacherConfig, Freshness, Snapshot, TriggerField};
 use pintle_machinery::{
     GroupKind, GroupResource, Status, Value, ValueExt,
-    codec::{json, protobuf},
+    codec::{MAX_DEPTH, json, protobuf},
     error_list::quote,
+    tree,
     validation::validate_path_segment_name,
 };
 use pintle_registry::{Resource, StorageEncoding};
@@ -314,22 +315,31 @@ impl Store {
         }
         let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
         else {
-            let stored = self.codec.encode(object);
+            let stored = self.encode_readable(object)?;
             if self.schema.is_custom() && self.schema.get().has_defaults() {
                 let mut shown = object.clone();
                 self.stored.strategy.set_defaults(&mut shown);
                 if shown != *object {
-                    let bytes = self.codec.encode(&shown);
+                    let bytes = self.encode_readable(&shown)?;
                     return Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) });
                 }
             }
             return Ok(Encoded { bytes: stored, shown: None, stored: None });
         };
         let mut shown = versions.convert(object.clone(), &self.stored, &self.stored_schema).await?;
-        let stored = self.codec.encode(&shown);
+        let stored = self.encode_readable(&shown)?;
         self.stored.strategy.set_defaults(&mut shown);
-        let bytes = self.codec.encode(&shown);
+        let bytes = self.encode_readable(&shown)?;
         Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) })
+    }
+
+    /// The bytes of a tree that can be read back: what the server adds (managed fields, defaults, a conversion) may have made
+    /// it deeper than what was sent.
+    fn encode_readable(&self, object: &Value) -> Result<Bytes, Status> {
+        if tree::depth(object) > MAX_DEPTH {
+            return Err(Status::bad_request("the object exceeded max depth"));
+        }
+        Ok(self.codec.encode(object))
     }
 
     /// Says that these bytes, made of this tree, are about to be written.

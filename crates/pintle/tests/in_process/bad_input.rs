@@ -507,3 +507,55 @@ async fn numbers_at_the_end_of_their_range() {
     server.assert_lives().await;
     server.stop().await;
 }
+
+/// The same for a custom resource, whose managed fields are as deep as it is and inside its metadata: none is stored that
+/// cannot be read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_resources_at_the_limit_of_depth_are_refused_or_can_be_read() {
+    let server = Server::start().await;
+    let definition = json!({
+        "metadata": {"name": "wells.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "wells", "kind": "Well"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            }}}],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answer = server.send(&format!("POST {definitions}\n\n{definition}")).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let path = "/apis/example.com/v1/namespaces/default/wells";
+    while server.send(&format!("GET {path}")).await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    let mut statuses = Vec::new();
+    for depth in [100, 240, 246, 248, 249, 250, 251, 252, 253, 254, 255, 256, 257] {
+        let data = nested("{\"a\":", "1", "}", depth);
+        let meta = format!("\"metadata\":{{\"name\":\"deep{depth}\"}}");
+        let body = format!("{{\"apiVersion\":\"example.com/v1\",\"kind\":\"Well\",{meta},\"spec\":{data}}}");
+        let answer = server.exchange("POST", path, &[JSON], body).await;
+        statuses.push(answer.status);
+        if answer.status != 201 {
+            assert_refused(&format!("{depth}"), &answer);
+            continue;
+        }
+        let one = format!("{path}/deep{depth}");
+        for accept in ["application/json", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"]
+        {
+            let answer = server.send(&format!("GET {one}\nAccept: {accept}")).await;
+            assert_eq!(answer.status, 200, "{depth} as {accept}");
+        }
+        let object = server.send(&format!("GET {one}")).await.text().to_owned();
+        assert_eq!(server.exchange("PUT", &one, &[JSON], object).await.status, 200, "{depth}");
+        let patch = "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}";
+        let answer = server.exchange("PATCH", &one, &[MERGE_PATCH], patch).await;
+        assert_eq!(answer.status, 200, "{depth}: {}", answer.text());
+        let answer = server.send(&format!("DELETE {one}")).await;
+        assert_eq!(answer.status, 200, "{depth}: {}", answer.text());
+    }
+    assert_eq!((statuses.first(), statuses.last()), (Some(&201), Some(&400)), "{statuses:?}");
+    server.stop().await;
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
+mod memory;
 mod sweep;
 
 type Result<T = ()> = std::result::Result<T, pintle_harness::Error>;
