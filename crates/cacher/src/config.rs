@@ -1,6 +1,6 @@
 //! What a cacher is told.
 
-use crate::ObjectDecoder;
+use crate::{LogBudget, ObjectDecoder};
 use std::{sync::Arc, time::Duration};
 
 /// Where reads are answered from.
@@ -39,6 +39,8 @@ pub struct CacherConfig {
     pub log_capacity_max: usize,
     /// Never more bytes of replaced and deleted objects are kept for the events.
     pub log_bytes_max: usize,
+    /// What the logs of all resources share.
+    pub log_budget: LogBudget,
     /// Whether a watch from before the event log is served from the store's history, so that clients need not list
     /// again after a restart. To be switched off for a resource that begins to exist with its cacher, as a custom
     /// resource does: a revision from before that has to be [`crate::CacherError::Expired`].
@@ -70,6 +72,7 @@ impl CacherConfig {
             log_capacity_min: 100,
             log_capacity_max: 100 * 1024,
             log_bytes_max: 16 << 20,
+            log_budget: LogBudget::default(),
             resume_from_storage: true,
             queue_capacity: 1000,
             bookmark_period: Duration::from_secs(60),

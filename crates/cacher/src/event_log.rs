@@ -11,7 +11,7 @@
 //! Positions and not revisions are what readers keep, because one revision may hold several changes: etcd deletes all
 //! keys of an expired lease at once.
 
-use crate::{CacherConfig, event::Change, snapshot::ObjectMap};
+use crate::{CacherConfig, event::Change, log_budget::LogBytes, snapshot::ObjectMap};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
@@ -34,7 +34,7 @@ pub(crate) struct EventLog {
     max_capacity: usize,
     max_bytes: usize,
     /// The bytes of the objects that were replaced or deleted: what the log costs besides the snapshot.
-    bytes: usize,
+    bytes: LogBytes,
     history: Duration,
     /// The state before the change at a position, for some positions within the log.
     checkpoints: VecDeque<(u64, ObjectMap)>,
@@ -64,7 +64,7 @@ impl EventLog {
             min_capacity,
             max_capacity: config.log_capacity_max.max(min_capacity),
             max_bytes: config.log_bytes_max,
-            bytes: 0,
+            bytes: LogBytes::new(config.log_budget.clone()),
             history: config.history,
             checkpoints: VecDeque::new(),
         }
@@ -94,17 +94,17 @@ impl EventLog {
         self.first = self.end_index() + 1;
         self.entries = VecDeque::new();
         self.checkpoints.clear();
-        self.bytes = 0;
+        self.bytes.remove(self.bytes.get());
         self.capacity = self.min_capacity;
         self.start = start;
     }
 
     pub(crate) fn push(&mut self, change: Change, now: Instant) {
         let entry = Entry { change, at: now };
-        self.bytes += entry.bytes();
+        self.bytes.add(entry.bytes());
         self.make_room(now);
         self.entries.push_back(entry);
-        while self.bytes > self.max_bytes && self.lose_oldest() {}
+        while (self.bytes.get() > self.max_bytes || self.bytes.is_too_much()) && self.lose_oldest() {}
         self.forget_checkpoints();
     }
 
@@ -128,7 +128,7 @@ impl EventLog {
 
     fn lose_oldest(&mut self) -> bool {
         let Some(lost) = self.entries.pop_front() else { return false };
-        self.bytes -= lost.bytes();
+        self.bytes.remove(lost.bytes());
         self.start = lost.change.revision;
         self.first += 1;
         true
@@ -166,12 +166,12 @@ impl EventLog {
     /// Puts the changes after `start` up to the present start of the log before it. `false` when they are too many.
     pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
         let entries: Vec<_> = changes.into_iter().map(|change| Entry { change, at: now }).collect();
-        let bytes = self.bytes + entries.iter().map(Entry::bytes).sum::<usize>();
+        let added = entries.iter().map(Entry::bytes).sum::<usize>();
         let len = self.entries.len() + entries.len();
-        if bytes > self.max_bytes || len > self.max_capacity {
+        if self.bytes.get() + added > self.max_bytes || len > self.max_capacity {
             return false;
         }
-        self.bytes = bytes;
+        self.bytes.add(added);
         self.first -= entries.len() as u64;
         for entry in entries.into_iter().rev() {
             self.entries.push_front(entry);
@@ -254,7 +254,10 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{config, object, object_of};
+    use crate::{
+        LogBudget,
+        testing::{config, object, object_of},
+    };
 
     fn change(revision: u64) -> Change {
         Change { revision: Revision(revision), current: Some(object("/p/a", revision)), previous: None }
@@ -390,13 +393,13 @@ mod tests {
             previous = current;
         }
         // Each weighs 100 with its revision.
-        assert_eq!((log.bytes, log.entries.len(), log.start()), (1000, 10, Revision(50)));
-        assert_eq!(log.bytes, log.entries.iter().map(Entry::bytes).sum::<usize>());
+        assert_eq!((log.bytes.get(), log.entries.len(), log.start()), (1000, 10, Revision(50)));
+        assert_eq!(log.bytes.get(), log.entries.iter().map(Entry::bytes).sum::<usize>());
         let deleted = Change { revision: Revision(49), current: None, previous };
         assert!(!log.prepend(vec![deleted.clone()], Revision(48), Instant::now()));
         let huge = object_of("/p/a", 61, &"x".repeat(5000));
         log.push(Change { revision: Revision(62), current: None, previous: Some(huge) }, Instant::now());
-        assert_eq!((log.bytes, log.entries.len(), log.start()), (0, 0, Revision(62)));
+        assert_eq!((log.bytes.get(), log.entries.len(), log.start()), (0, 0, Revision(62)));
         assert!(log.prepend(vec![deleted], Revision(48), Instant::now()));
     }
 
@@ -426,5 +429,25 @@ mod tests {
             assert_eq!(revisions(&rebuilt), revisions(&expected), "at {revision}");
         }
         assert!(log.past(Revision(9), &objects).is_none());
+    }
+
+    #[test]
+    fn all_logs_together_keep_no_more_than_their_budget() {
+        let budget = LogBudget::new(4 * LogBudget::SHARE);
+        let text = "x".repeat(LogBudget::SHARE / 8);
+        let mut logs: Vec<EventLog> =
+            (0..6).map(|_| EventLog::new(&CacherConfig { log_budget: budget.clone(), ..config() })).collect();
+        for revision in 1..40 {
+            for log in &mut logs {
+                let previous = Some(object_of("/p/a", revision, &text));
+                log.push(Change { revision: Revision(revision), current: None, previous }, Instant::now());
+            }
+        }
+        let used = budget.used();
+        // One object more may be there in each.
+        assert!(used <= 6 * (LogBudget::SHARE + LogBudget::SHARE / 4), "{used}");
+        assert!(logs.iter().all(|log| log.entries.len() > 4));
+        drop(logs);
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -47,6 +47,7 @@ mod bookmarks;
 mod event_log;
 mod history;
 mod lazy_map;
+mod log_budget;
 mod reflector;
 mod second_look;
 mod shared;
@@ -64,6 +65,7 @@ pub use config::{CacherConfig, ReadSource, TriggerField};
 pub use error::CacherError;
 pub use event::{EventType, WatchEvent, WatchItem};
 pub use follow::{Batch, FollowedWatch, Heard, Names};
+pub use log_budget::LogBudget;
 pub use metrics::{CacherMetrics, Histogram};
 pub use object::{
     CachedObject, DecodeError, DecodedObject, Labels, ObjectDecoder, RepresentationId, UnreadableObject,

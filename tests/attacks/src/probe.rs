@@ -54,6 +54,7 @@ fn ask(client: &Client, stop: &AtomicBool) -> Result<Duration, Error> {
             if stop.load(Ordering::Relaxed) {
                 return Ok(slowest);
             }
+            #[expect(clippy::disallowed_methods, reason = "a thread of the probe's own")]
             thread::sleep(PAUSE);
             asked = Instant::now();
         }

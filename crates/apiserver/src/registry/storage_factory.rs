@@ -5,7 +5,7 @@ use super::{
     storage_codec::{StorageCodec, StorageMediaType},
     versions::Versions,
 };
-use pintle_cacher::ReadSource;
+use pintle_cacher::{LogBudget, ReadSource};
 use pintle_machinery::GroupResource;
 use pintle_registry::Resource;
 use pintle_storage::{Storage, TransformedStorage, ValueTransformer};
@@ -37,6 +37,7 @@ pub struct StorageFactory {
     read_source: ReadSource,
     read_sources: HashMap<GroupResource, ReadSource>,
     unsafe_deletes: bool,
+    log_budget: LogBudget,
 }
 
 impl StorageFactory {
@@ -51,6 +52,7 @@ impl StorageFactory {
             read_source: ReadSource::default(),
             read_sources: HashMap::new(),
             unsafe_deletes: false,
+            log_budget: LogBudget::default(),
         }
     }
 
@@ -99,6 +101,11 @@ impl StorageFactory {
     /// The prefix of all keys.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// What the event logs of all resources share.
+    pub(super) fn log_budget(&self) -> &LogBudget {
+        &self.log_budget
     }
 
     /// Whether objects can be deleted that cannot be read.

@@ -84,12 +84,14 @@ impl Store {
         let prefix: Arc<str> = format!("{}/{}/", storage.prefix(), resource.storage.path).into();
         let codec = Arc::new(ObjectCodec::new(&resource, schema.clone(), prefix.clone()));
         let read_source = storage.read_source_of(&resource);
+        let log_budget = storage.log_budget().clone();
         let (unsafe_deletes, storage_prefix) = (storage.has_unsafe_deletes(), storage.prefix().into());
         let versions = Versions::new(&resource, &versions).map(Arc::new);
         let (storage, storage_codec) = storage.storage(&resource, &schema, &codec, versions.clone());
         let group_resource = resource.group_resource();
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
+        cacher.log_budget = log_budget;
         // A revision from before a custom resource was served as it is says nothing of its objects.
         cacher.resume_from_storage = !schema.is_custom();
         cacher.triggers = resource

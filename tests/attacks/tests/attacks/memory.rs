@@ -13,7 +13,7 @@ const MIB: usize = 1 << 20;
 const MEMORY: u64 = 1 << 20;
 
 fn bounds(requests: u32) -> Bounds {
-    Bounds { cpu: Duration::from_secs(1) * requests, peak_memory_kb: MEMORY, livez: Duration::from_secs(1) }
+    Bounds { cpu: Duration::from_secs(1) * requests, peak_memory_kb: MEMORY, livez: Duration::from_secs(3) }
 }
 
 /// Some requests at the same time, on a connection each. Gives their statuses.
