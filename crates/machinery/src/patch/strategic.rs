@@ -28,6 +28,10 @@ use crate::{Map, Value};
 use list::{merge_list, set_element_order};
 use meta::Meta;
 use pintle_schema::SchemaRef;
+use std::cell::Cell;
+
+/// How many items of lists are looked at for one patch: many times what the largest object and the largest patch have.
+const MAX_ITEMS: usize = 2 * 1024 * 1024;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -50,7 +54,8 @@ pub fn apply(object: Value, patch: Value, schema: SchemaRef<'_>) -> Result<Value
         Value::Object(object) => object,
         _ => Map::new(),
     };
-    merge_map(object, patch, Meta::root(schema)).map(Value::Object)
+    let items_left = Cell::new(MAX_ITEMS);
+    merge_map(object, patch, Meta::root(schema, &items_left)).map(Value::Object)
 }
 
 fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Result<Map, PatchError> {

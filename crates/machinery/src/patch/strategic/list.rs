@@ -64,6 +64,7 @@ pub(super) fn merge_list(
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
+    meta.count_items(original.len() + patch.len())?;
     if !items_are_objects(&original, &patch)? {
         if is_delete_list {
             let deleted: HashSet<Key> = patch.iter().map(Key::of).collect();

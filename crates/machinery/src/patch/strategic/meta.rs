@@ -2,11 +2,14 @@
 
 use crate::patch::PatchError;
 use pintle_schema::{FieldRef, PatchStrategy, SchemaRef, Type};
+use std::cell::Cell;
 
 /// Where a patch is in the schema.
 #[derive(Clone, Copy)]
 pub(super) struct Meta<'a> {
     schema: SchemaRef<'a>,
+    /// How many items of lists may still be looked at.
+    items_left: &'a Cell<usize>,
     /// Whether Go's type is a pointer here; only a message tells.
     is_pointer: bool,
 }
@@ -19,14 +22,29 @@ pub(super) struct FieldMeta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    pub(super) fn root(schema: SchemaRef<'a>) -> Meta<'a> {
-        Meta { schema, is_pointer: false }
+    pub(super) fn root(schema: SchemaRef<'a>, items_left: &'a Cell<usize>) -> Meta<'a> {
+        Meta { schema, items_left, is_pointer: false }
+    }
+
+    /// Counts items that are looked at. A patch may merge into one item as often as it names its key, and each time
+    /// costs what the item's lists have become.
+    pub(super) fn count_items(self, count: usize) -> Result<(), PatchError> {
+        match self.items_left.get().checked_sub(count) {
+            Some(left) => {
+                self.items_left.set(left);
+                Ok(())
+            }
+            None => {
+                let message = "The patch merges into the same items of lists too often";
+                Err(PatchError::TooLarge(message.to_owned()))
+            }
+        }
     }
 
     /// A field that holds an object.
     pub(super) fn field(self, name: &str) -> Result<(Meta<'a>, FieldMeta<'a>), PatchError> {
         let field = self.lookup(name)?;
-        let meta = Meta { schema: field.ty(), is_pointer: field.is_pointer() };
+        let meta = Meta { schema: field.ty(), is_pointer: field.is_pointer(), ..self };
         Ok((meta, FieldMeta { strategy: field.patch_strategy(), merge_key: field.patch_merge_key() }))
     }
 
@@ -42,7 +60,7 @@ impl<'a> Meta<'a> {
         if meta.schema.ty() == Type::List && matches!(item.ty(), Type::List | Type::Bytes) {
             return Err(PatchError::Unknown("unexpected slice of slice".to_owned()));
         }
-        Ok((Meta { schema: item, is_pointer: false }, field))
+        Ok((Meta { schema: item, is_pointer: false, ..self }, field))
     }
 
     /// The Go kind, which a message calls the schema's name.

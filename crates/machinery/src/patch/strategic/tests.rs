@@ -245,3 +245,17 @@ fn mistakes_say_what_is_wrong() {
         Err(unknown("merging an object in json but data type is not struct, instead is: map"))
     );
 }
+
+/// Merging into one item over and over costs what the item's lists have become, each time.
+#[test]
+fn merging_into_one_item_is_bounded() {
+    let pod = schema("Pod");
+    let patch = |count: usize| {
+        let item = |index| json!({"name": "c", "env": [{"name": format!("e{index}")}]});
+        json!({"spec": {"containers": (0..count).map(item).collect::<Vec<_>>()}})
+    };
+    let object = json!({"spec": {"containers": [{"name": "c"}]}});
+    let merged = apply(object.clone(), patch(500), pod).unwrap();
+    assert_eq!(merged.pointer("/spec/containers/0/env").and_then(Value::as_array).map(Vec::len), Some(500));
+    assert!(matches!(apply(object, patch(5000), pod), Err(PatchError::TooLarge(_))));
+}
