@@ -10,6 +10,9 @@ use std::fmt;
 
 pub use crate::text::quote;
 
+/// More than are ever shown.
+const ENOUGH_ERRORS: usize = 10_000;
+
 /// How long a list of names in a message gets, in bytes.
 const MAX_NAMES_LENGTH: usize = 1024;
 
@@ -231,6 +234,11 @@ impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.body())
     }
+}
+
+/// Whether so many errors were found that nobody will be shown more: the rest of a long list need not be looked at.
+pub fn is_enough(errors: &ErrorList) -> bool {
+    errors.len() >= ENOUGH_ERRORS
 }
 
 /// Names that a message lists, of which there may be as many as a client wants, in each of as many messages.

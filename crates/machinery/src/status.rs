@@ -213,7 +213,7 @@ impl Status {
             }
         }
         if errors.len() > causes.len() {
-            texts.push(format!("and {} more errors", errors.len() - causes.len()));
+            texts.push("and more errors".to_owned());
         }
         if !texts.is_empty() {
             message.push_str(": ");

@@ -44,7 +44,7 @@ impl Bounds {
 }
 
 /// Whether `PINTLE_SERVER` is a release build: cargo's folder says so.
-fn is_release() -> bool {
+pub fn is_release() -> bool {
     std::env::var_os("PINTLE_SERVER").is_some_and(|path| path.to_string_lossy().contains("release"))
 }
 

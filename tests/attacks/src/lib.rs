@@ -12,7 +12,7 @@ mod kinds;
 mod probe;
 
 pub use bodies::{Fill, Spot, body_with, spots, value_of_size};
-pub use cost::{Bounds, Cost};
+pub use cost::{Bounds, Cost, is_release};
 pub use kinds::{Served, base_object, served};
 pub use probe::Probe;
 

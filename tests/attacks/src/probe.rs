@@ -38,6 +38,7 @@ impl Probe {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the thread is the probe's own")]
 fn ask(client: &Client, stop: &AtomicBool) -> Result<Duration, Error> {
     /// New connections need handshakes, which an attack may hold up too.
     const QUESTIONS_A_CONNECTION: usize = 20;

@@ -2,6 +2,7 @@
 
 use super::labels::validate_label_name;
 use super::names::regex_error;
+use crate::error_list::is_enough;
 use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
@@ -16,6 +17,9 @@ pub fn validate_conditions(conditions: &[Value], path: &FieldPath) -> ErrorList 
     let mut errors = ErrorList::new();
     let mut types: HashSet<&str> = HashSet::new();
     for (index, condition) in conditions.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let condition_type = condition.str_at("type");
         if !types.insert(condition_type) {

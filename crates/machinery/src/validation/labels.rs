@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>).
 
 use super::names::{empty_error, is_dns1123_subdomain, max_bytes_error, regex_error, starts_and_ends};
+use crate::error_list::is_enough;
 use crate::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 
 /// The longest value of a label, and the longest name part of a key.
@@ -124,6 +125,9 @@ pub fn validate_label_selector(
     let mut errors = validate_labels(selector.map_at("matchLabels"), &path.child("matchLabels"));
     let expressions = path.child("matchExpressions");
     for (index, requirement) in selector.items_at("matchExpressions").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_label_selector_requirement(requirement, options, &expressions.index(index)));
     }
     errors
@@ -139,6 +143,9 @@ pub fn validate_label_selector_requirement(
     errors.extend(validate_label_name(requirement.str_at("key"), &path.child("key")));
     if !options.allow_invalid_label_value {
         for (index, value) in requirement.items_at("values").iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             let value = value.as_str().unwrap_or_default();
             for message in is_valid_label_value(value) {
                 errors.push(FieldError::invalid(&path.child("values").index(index), value, message));

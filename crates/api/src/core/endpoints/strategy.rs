@@ -1,6 +1,7 @@
 //! The rules of endpoints.
 
 use crate::{field_checks, ip_rules, rules};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
     meta::ObjectMeta,
@@ -68,6 +69,9 @@ fn validate(endpoints: &Value, old: Option<&Value>) -> ErrorList {
 fn validate_subsets(subsets: &[Value]) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, subset) in subsets.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = FieldPath::new("subsets").index(index);
         let lists = ["addresses", "notReadyAddresses"];
         if lists.iter().all(|list| subset.items_at(list).is_empty()) {
@@ -81,6 +85,9 @@ fn validate_subsets(subsets: &[Value]) -> ErrorList {
         }
         let ports = subset.items_at("ports");
         for (index, port) in ports.iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             errors.extend(validate_port(port, ports.len() > 1, &path.child("ports").index(index)));
         }
     }

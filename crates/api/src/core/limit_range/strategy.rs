@@ -2,6 +2,7 @@
 
 use crate::core::pod_spec::resources::{validate_container_resource_name, validate_resource_name};
 use crate::{field_checks, resource_list, rules};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt, validation::is_qualified_name,
 };
@@ -57,6 +58,9 @@ fn validate(object: &Value) -> ErrorList {
     let path = FieldPath::new("spec.limits");
     let mut types: HashSet<&str> = HashSet::new();
     for (index, limit) in object.items_at("spec.limits").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let limit_type = limit.str_at("type");
         errors.extend(validate_type(limit_type, &path.child("type")));

@@ -1,6 +1,7 @@
 //! The rules of nodes.
 
 use crate::{field_checks, resource_list, rules};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Quantity, Value, ValueExt,
     validation::{
@@ -142,6 +143,9 @@ fn validate_taints(object: &Value) -> ErrorList {
     let list = FieldPath::new("metadata.taints");
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (index, taint) in object.items_at("spec.taints").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = list.index(index);
         let (key, value, effect) = (taint.str_at("key"), taint.str_at("value"), taint.str_at("effect"));
         errors.extend(validate_label_name(key, &path.child("key")));
@@ -201,6 +205,9 @@ fn validate_pod_cidrs(object: &Value) -> ErrorList {
     let cidrs = object.items_at(path.as_str());
     let mut errors = ErrorList::new();
     for (index, cidr) in field_checks::texts(cidrs).enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(is_valid_cidr_for_legacy_field(&path.index(index), cidr, &HashSet::new()));
     }
     if cidrs.len() < 2 {

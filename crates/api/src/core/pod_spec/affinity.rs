@@ -4,6 +4,7 @@
 use super::PodValidationOptions;
 use super::topology_spread::validate_label_keys;
 use crate::field_checks::{invalid_each, texts};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{
     LabelSelectorOptions, is_dns1123_label, is_dns1123_subdomain, is_valid_label_value, validate_label_name,
     validate_label_selector,
@@ -48,6 +49,9 @@ pub(crate) fn validate_node_selector(selector: &Value, lenient: bool, path: &Fie
 fn validate_preferred_nodes(terms: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, term) in terms.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         errors.extend(validate_weight(term, &path));
         // What no label can be is at worst not preferred.
@@ -66,10 +70,16 @@ fn validate_weight(term: &Value, path: &FieldPath) -> Option<FieldError> {
 fn validate_node_term(term: &Value, lenient: bool, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, requirement) in term.items_at("matchExpressions").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.child("matchExpressions").index(index);
         errors.extend(validate_node_requirement(requirement, lenient, &path));
     }
     for (index, requirement) in term.items_at("matchFields").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_node_field(requirement, &path.child("matchFields").index(index)));
     }
     errors
@@ -102,6 +112,9 @@ fn validate_node_requirement(requirement: &Value, lenient: bool, path: &FieldPat
     errors.extend(validate_label_name(requirement.str_at("key"), &path.child("key")));
     if !lenient {
         for (index, value) in texts(values).enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             errors.extend(invalid_each(&values_path.index(index), value, is_valid_label_value(value)));
         }
     }
@@ -143,9 +156,15 @@ fn validate_pods(affinity: &Value, options: &PodValidationOptions, path: &FieldP
     let lenient = options.allow_invalid_label_value_in_selector;
     let mut errors = ErrorList::new();
     for (index, term) in affinity.items_at(REQUIRED).iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_pod_term(term, lenient, &path.child(REQUIRED).index(index)));
     }
     for (index, weighted) in affinity.items_at(PREFERRED).iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.child(PREFERRED).index(index);
         errors.extend(validate_weight(weighted, &path));
         let term = weighted.at("podAffinityTerm").unwrap_or(&Value::Null);

@@ -5,6 +5,7 @@ use super::mounts::{self, Volumes};
 use super::resources::{self, ClaimNames};
 use super::{PodValidationOptions, env, probes, security_context};
 use crate::field_checks::{invalid_each, required, required_supported, supported};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_valid_port_name, is_valid_port_num};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
@@ -43,6 +44,9 @@ fn validate_regular(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut names = HashSet::new();
     for (index, container) in containers.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         errors.extend(validate_common(container, around, &path));
         if !names.insert(container.str_at("name")) {
@@ -59,6 +63,9 @@ fn validate_init(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut names: HashSet<&str> = names_in(around.spec, &[ContainerKind::Regular]);
     for (index, container) in around.spec.items_at("initContainers").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let item_path = path.index(index);
         errors.extend(validate_common(container, around, &item_path));
         errors.extend(validate_restart_policy(container, ContainerKind::Init, &item_path));
@@ -90,6 +97,9 @@ fn validate_plain_init(container: &Value, around: &Surroundings<'_>, path: &Fiel
     }
     if !around.options.allow_restart_container_for_init {
         for (index, policy) in container.items_at("resizePolicy").iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             if policy.str_at("restartPolicy") == "RestartContainer" {
                 let path = path.child("resizePolicy").index(index).child("restartPolicy");
                 let detail = "must not be set to 'RestartContainer' for non-sidecar initContainers";
@@ -119,6 +129,9 @@ fn validate_ephemeral(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList 
     let others = names_in(around.spec, &[ContainerKind::Regular, ContainerKind::Init]);
     let mut names = others.clone();
     for (index, container) in around.spec.items_at("ephemeralContainers").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         errors.extend(validate_common(container, around, &path));
         errors.extend(validate_image_of_pod(container, &path));
@@ -135,6 +148,9 @@ fn validate_ephemeral(around: &Surroundings<'_>, path: &FieldPath) -> ErrorList 
             }
         }
         for (index, mount) in container.items_at("volumeMounts").iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             for field in ["subPath", "subPathExpr"] {
                 if !mount.str_at(field).is_empty() {
                     let path = path.child("volumeMounts").index(index).child(field);
@@ -207,6 +223,9 @@ fn validate_ports(ports: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut names = HashSet::new();
     for (index, port) in ports.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let name = port.str_at("name");
         if !name.is_empty() {
@@ -240,8 +259,14 @@ fn validate_host_ports(containers: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();
     for (index, container) in containers.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let ports_path = path.index(index).child("ports");
         for (index, port) in container.items_at("ports").iter().enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             let host_port = port.i64_at("hostPort").unwrap_or_default();
             if host_port == 0 {
                 continue;
@@ -295,6 +320,9 @@ fn validate_restart_policy(container: &Value, kind: ContainerKind, path: &FieldP
         errors.push(FieldError::too_many(&rules_path, rules.len(), 20));
     }
     for (index, rule) in rules.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = rules_path.index(index);
         let action = rule.str_at("action");
         errors.extend(supported(action, &["Restart", "RestartAllContainers"], &path.child("action")));
@@ -318,6 +346,9 @@ fn validate_resize_policy(container: &Value, spec: &Value, path: &FieldPath) -> 
     let mut errors = ErrorList::new();
     let mut seen = HashSet::new();
     for (index, policy) in container.items_at("resizePolicy").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let (resource, restart) = (policy.str_at("resourceName"), policy.str_at("restartPolicy"));
         if !seen.insert(resource) {
             errors.push(FieldError::duplicate(&path.index(index), resource));

@@ -2,6 +2,7 @@
 //! (<https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/>).
 
 use crate::field_checks::{invalid_each, texts};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{
     is_dns1123_subdomain, is_dns1123_subdomain_with_underscore, is_valid_ip_for_legacy_field,
 };
@@ -38,6 +39,9 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
         errors.push(FieldError::invalid(&nameservers_path, list("nameservers"), detail));
     }
     for (index, nameserver) in texts(nameservers).enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(is_valid_ip_for_legacy_field(
             &nameservers_path.index(index),
             nameserver,
@@ -62,6 +66,9 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
         errors.extend(invalid_each(&searches_path.index(index), search, messages));
     }
     for (index, option) in config.items_at("options").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         if option.str_at("name").is_empty() {
             errors.push(FieldError::required(&path.child("options").index(index), "must not be empty"));
         }
@@ -73,9 +80,15 @@ pub(super) fn validate_config(spec: &Value, path: &FieldPath) -> ErrorList {
 pub(super) fn validate_host_aliases(aliases: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, alias) in aliases.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         errors.extend(is_valid_ip_for_legacy_field(&path.child("ip"), alias.str_at("ip"), &HashSet::new()));
         for (index, hostname) in texts(alias.items_at("hostnames")).enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             let path = path.child("hostnames").index(index);
             errors.extend(invalid_each(&path, hostname, is_dns1123_subdomain(hostname)));
         }

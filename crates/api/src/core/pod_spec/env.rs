@@ -4,6 +4,7 @@
 use super::field_reference::{self, Place};
 use super::paths;
 use crate::field_checks::invalid_each;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{
     is_config_map_key, is_dns1123_label, is_dns1123_subdomain, is_relaxed_env_var_name, name_is_dns_subdomain,
 };
@@ -13,6 +14,9 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 pub(super) fn validate_env(variables: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, variable) in variables.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let name = variable.str_at("name");
         if name.is_empty() {
@@ -91,6 +95,9 @@ fn validate_file_key(source: &Value, path: &FieldPath) -> ErrorList {
 pub(super) fn validate_env_from(sources: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, source) in sources.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let item_path = path.index(index);
         let prefix = source.str_at("prefix");
         if !prefix.is_empty() {

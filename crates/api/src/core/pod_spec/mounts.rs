@@ -2,6 +2,7 @@
 
 use super::paths;
 use crate::field_checks::supported;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +16,9 @@ pub(super) fn validate_mounts(container: &Value, volumes: &Volumes<'_>, path: &F
     let device_paths: HashSet<&str> = devices.values().copied().collect();
     let mut mount_paths = HashSet::new();
     for (index, mount) in container.items_at("volumeMounts").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let item_path = path.index(index);
         let (name, mount_path) = (mount.str_at("name"), mount.str_at("mountPath"));
         let (name_path, mount_path_path) = (item_path.child("name"), item_path.child("mountPath"));
@@ -101,6 +105,9 @@ pub(super) fn validate_devices(container: &Value, volumes: &Volumes<'_>, path: &
     let mut errors = ErrorList::new();
     let (mut names, mut device_paths) = (HashSet::new(), HashSet::new());
     for (index, device) in container.items_at("volumeDevices").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let (name, device_path) = (device.str_at("name"), device.str_at("devicePath"));
         let (name_path, device_path_path) = (path.child("name"), path.child("devicePath"));

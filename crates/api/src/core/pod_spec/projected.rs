@@ -7,6 +7,7 @@
 use super::field_reference::{self, Place};
 use super::volume_sources::{validate_key_to_path, validate_mode};
 use super::{PodValidationOptions, paths};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
@@ -53,6 +54,9 @@ pub(super) fn validate(source: &Value, options: &PodValidationOptions, path: &Fi
     let mut errors: ErrorList = validate_mode(source, "defaultMode", path).into_iter().collect();
     let mut seen = HashSet::new();
     for (index, projection) in source.items_at("sources").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let source_path = path.child("sources").index(index);
         let mut count = 0;
         for field in ["secret", "configMap"] {
@@ -93,6 +97,9 @@ fn validate_object<'a>(
 ) -> ErrorList {
     let mut errors = crate::field_checks::required(object, "name", path);
     for (index, item) in object.items_at("items").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_key_to_path(item, &path.child("items").index(index)));
         let item_path = item.str_at("path");
         if !item_path.is_empty() && !seen.insert(item_path) {

@@ -4,6 +4,7 @@
 use super::annotations::MIRROR_POD;
 use super::resources::ClaimNames;
 use crate::field_checks::invalid_each;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
@@ -19,6 +20,9 @@ pub(super) fn validate(claims: &[Value], metadata: Option<&Value>, path: &FieldP
     let mut errors = ErrorList::new();
     let mut seen = ClaimNames::new();
     for (index, claim) in claims.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         if is_mirror {
             let detail = "static pods do not support resource claims";
             errors.push(FieldError::forbidden(&FieldPath::new("[]"), detail));

@@ -7,6 +7,7 @@ use crate::field_checks::invalid_each;
 use crate::resource_list::{
     aggregate, is_huge_page, is_native, is_overcommit_allowed, is_pod_level, quantity,
 };
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::error_list::join_names;
 use pintle_machinery::validation::{IS_NEGATIVE_ERROR, is_dns1123_label, is_qualified_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Quantity, Value, ValueExt};
@@ -75,6 +76,9 @@ fn validate_consistency(spec: &Value, resources: &Value, path: &FieldPath) -> Er
     }
     let pod_limits = resources.map_at("limits");
     for (index, container) in spec.items_at("containers").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         for (name, limit) in container.map_at("resources.limits") {
             let Some(pod_limit) = pod_limits.get(name) else { continue };
             let (limit, pod_limit) = (quantity(limit), quantity(pod_limit));
@@ -253,6 +257,9 @@ fn validate_claims(claims: &[Value], claim_names: &ClaimNames<'_>, path: &FieldP
     // Of how many requests of a claim there have been references.
     let mut requests: HashMap<&str, usize> = HashMap::new();
     for (index, claim) in claims.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let (name, request) = (claim.str_at("name"), claim.str_at("request"));
         if name.is_empty() {

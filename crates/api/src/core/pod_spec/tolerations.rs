@@ -3,6 +3,7 @@
 
 use super::PodValidationOptions;
 use crate::field_checks::invalid_each;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{is_decimal_integer, is_valid_label_value, validate_label_name};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
@@ -11,6 +12,9 @@ use std::collections::HashSet;
 pub(crate) fn validate(tolerations: &[Value], options: &PodValidationOptions, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, toleration) in tolerations.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_one(toleration, options, &path.index(index)));
     }
     errors

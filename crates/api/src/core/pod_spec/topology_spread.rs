@@ -4,6 +4,7 @@
 
 use super::PodValidationOptions;
 use crate::field_checks::{supported, texts};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{LabelSelectorOptions, validate_label_name, validate_label_selector};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
@@ -20,6 +21,9 @@ pub(super) fn validate(constraints: &[Value], options: &PodValidationOptions, pa
     let last: HashMap<_, usize> =
         constraints.iter().enumerate().map(|(index, constraint)| (identity(constraint), index)).collect();
     for (index, constraint) in constraints.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let (key, when) = (constraint.str_at("topologyKey"), constraint.str_at("whenUnsatisfiable"));
         let skew = constraint.i64_at("maxSkew").unwrap_or_default();
@@ -90,6 +94,9 @@ pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
             continue;
         }
         for (index, key) in texts(keys).enumerate() {
+            if is_enough(&errors) {
+                break;
+            }
             errors.extend(validate_label_name(key, &path.index(index)));
         }
     }
@@ -110,6 +117,9 @@ pub(super) fn validate_label_keys(term: &Value, path: &FieldPath) -> ErrorList {
     }
     let mismatch_keys: HashSet<&str> = texts(term.items_at("mismatchLabelKeys")).collect();
     for (index, key) in texts(match_keys).enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         if mismatch_keys.contains(key) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
             errors.push(FieldError::invalid(&path.child("matchLabelKeys").index(index), key, detail));
@@ -132,6 +142,9 @@ fn validate_label_keys_leniently(constraint: &Value, path: &FieldPath) -> ErrorL
         }
     }
     for (index, key) in texts(keys).enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_label_name(key, &path.index(index)));
         if selector_keys.contains(key) {
             errors.push(FieldError::invalid(&path.index(index), key, IN_BOTH));

@@ -2,6 +2,7 @@
 
 use super::paths;
 use crate::field_checks::{invalid_each, required, supported};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::validation::{
     inclusive_range_error, is_dns1123_label, is_dns1123_subdomain, name_is_dns_subdomain,
 };
@@ -105,6 +106,9 @@ fn validate_files(source: &Value, name_field: &str, path: &FieldPath) -> ErrorLi
     let mut errors = required(source, name_field, path);
     errors.extend(validate_mode(source, "defaultMode", path));
     for (index, item) in source.items_at("items").iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         errors.extend(validate_key_to_path(item, &path.child("items").index(index)));
     }
     errors

@@ -4,6 +4,7 @@ use super::mounts::Volumes;
 use super::{PodValidationOptions, claim_template, containers, projected, volume_sources};
 use crate::field_checks::invalid_each;
 use crate::resource_list::quantity;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::text::quote;
 use pintle_machinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
@@ -25,6 +26,9 @@ pub(super) fn validate<'a>(
     let mut valid = Volumes::new();
     let mut errors = ErrorList::new();
     for (index, volume) in volumes.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = path.index(index);
         let (name, name_path) = (volume.str_at("name"), path.child("name"));
         let mut own = validate_source(volume, pod_name, options, &path);

@@ -8,6 +8,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt};
 use pintle_registry::{Registry, WriteOptions};
 use serde_json::json;
+use std::collections::HashSet;
 use std::fmt;
 
 /// The name of the object that holds the node ports.
@@ -123,12 +124,16 @@ impl fmt::Display for PortError {
 pub(super) struct PortOperation {
     ports: PortSet,
     dry_run: bool,
+    /// In the order in which they were taken.
     allocated: Vec<i64>,
+    taken: HashSet<i64>,
+    /// The highest port that was taken.
+    highest: Option<i64>,
 }
 
 impl PortOperation {
     fn new(ports: PortSet, dry_run: bool) -> PortOperation {
-        PortOperation { ports, dry_run, allocated: Vec::new() }
+        PortOperation { ports, dry_run, allocated: Vec::new(), taken: HashSet::new(), highest: None }
     }
 
     /// Takes this port. A dry run does not look at the range.
@@ -136,22 +141,27 @@ impl PortOperation {
         if !self.dry_run && self.ports.range.offset(port).is_none() {
             return Err(PortError::NotInRange(self.ports.range));
         }
-        if self.ports.contains(port) || self.allocated.contains(&port) {
+        if self.ports.contains(port) || self.taken.contains(&port) {
             return Err(PortError::Allocated);
         }
+        self.take(port);
+        Ok(())
+    }
+
+    fn take(&mut self, port: i64) {
         self.ports.set(port, true);
         self.allocated.push(port);
-        Ok(())
+        self.taken.insert(port);
+        self.highest = self.highest.max(Some(port));
     }
 
     /// Takes any port. A dry run makes one up that is none a node has.
     pub(super) fn allocate_next(&mut self) -> Result<i64, PortError> {
         let port = match self.dry_run {
-            true => self.allocated.iter().max().copied().unwrap_or(32768).max(0) + 1,
+            true => self.highest.unwrap_or(32768).max(0) + 1,
             false => self.ports.free_port().ok_or(PortError::Full)?,
         };
-        self.ports.set(port, true);
-        self.allocated.push(port);
+        self.take(port);
         Ok(port)
     }
 }
