@@ -98,9 +98,20 @@ fn check(what: &str, size: usize, allowed: usize, run: impl FnOnce()) {
     );
 }
 
+/// Objects count as such even if they are empty: what a kind's defaults put into each is a multiple of that.
+fn empty_objects_count_as_objects() {
+    let body = filled(r#"{"kind":"Pod","apiVersion":"v1","spec":{"containers":["#, "{},", "]}}", 3 * MIB);
+    assert!(json::decode_body(&body, builtin("Pod")).is_err());
+    assert!(yaml::to_json(&filled("[", "{},", "]", 3 * MIB)).is_err());
+    // `spec` is field 2 of a pod, `containers` field 2 of it.
+    let message = field(2, &[0x12, 0].repeat(MIB));
+    assert!(protobuf::decode_body(&protobuf::seal("v1", "Pod", &message), builtin("Pod")).is_err());
+}
+
 /// One test, since others would allocate meanwhile.
 #[test]
 fn memory_follows_the_body() {
+    empty_objects_count_as_objects();
     decoding_takes_no_more_than_a_multiple_of_the_body();
     patching_takes_no_more_than_a_multiple_of_the_patch();
 }

@@ -6,7 +6,7 @@
 
 use super::error::{DecodeError, Fallible};
 
-/// An object with its first member.
+/// An object with its first member, and one without: defaults give it some.
 pub(super) const OBJECT: usize = 640;
 /// Each other member of an object: B-trees that grow at their end are half full.
 pub(super) const MEMBER: usize = 112;

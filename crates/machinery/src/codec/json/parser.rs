@@ -62,11 +62,8 @@ impl<'d> Parser<'d> {
 
     /// As [`Parser::open`], for an object of the tree.
     pub(crate) fn open_object(&mut self) -> Fallible<bool> {
-        let more = self.open(b'}');
-        if more {
-            self.weight.add(OBJECT)?;
-        }
-        Ok(more)
+        self.weight.add(OBJECT)?;
+        Ok(self.open(b'}'))
     }
 
     /// As [`Parser::open`], for a list of the tree.

@@ -88,6 +88,9 @@ fn read_struct(
     nest: Nest<'_>,
 ) -> Fallible<()> {
     nest.check_depth()?;
+    if message.is_empty() {
+        nest.weigh(OBJECT)?;
+    }
     let mut reader = Reader::new(message);
     while let Some((number, wire_type)) = reader.tag(schema.name())? {
         let field = match schema.member_by_number(number) {

@@ -238,7 +238,10 @@ impl<'n> Reader<'n> {
                 }
                 Ok(Value::Array(values))
             }
-            Content::Mapping(_) => {
+            Content::Mapping(entries) => {
+                if entries.is_empty() {
+                    self.weight.add(OBJECT)?;
+                }
                 let mut object = Map::new();
                 self.mapping(index, &mut object, depth)?;
                 Ok(Value::Object(object))
