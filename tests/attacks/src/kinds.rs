@@ -88,6 +88,14 @@ fn text(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
+/// A certificate signing request (PKCS#10, in PEM) for the common name `a`, as base64.
+const SIGNING_REQUEST: &str = "\
+    LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIR01HNENBUUF3RERFS01BZ0dBMVVFQXd3QllUQlpNQk1HQnlx\
+    R1NNNDlBZ0VHQ0NxR1NNNDlBd0VIQTBJQQpCRmZXdi9xc3gyVlduVGFGV2t2bkg2VnJEMHh3eHB1L2IyL0ZDUTBjc2FzOVUvOWI3\
+    clpBM29za0RhU211cStZCjV3VzQwWWYyTnFGd2VjL0tDMEFueGQ2Z0FEQUtCZ2dxaGtqT1BRUURBZ05JQURCRkFpRUF0TCtNZkFv\
+    K3MvcTQKQWJqcnNGQjg5akU4bnRNeDlQdlBSSjNBTFhjYUpFY0NJQ1lEVXA5dFZGbkZ2dGp2T2w2YlFTWjdCY1RBS2l1cQoyejJw\
+    bEJ1Q2xLVTAKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+
 /// A small object that a server accepts, by kind; for other kinds one without a spec.
 pub fn base_object(api_version: &str, kind: &str, name: &str) -> Value {
     let labels = json!({"app": "a"});
@@ -141,7 +149,8 @@ pub fn base_object(api_version: &str, kind: &str, name: &str) -> Value {
         "HorizontalPodAutoscaler" => json!({"spec": {
             "maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}}}),
         "CertificateSigningRequest" => {
-            json!({"spec": {"signerName": "example.com/s", "usages": ["client auth"]}})
+            json!({"spec": {
+            "signerName": "example.com/s", "usages": ["client auth"], "request": SIGNING_REQUEST}})
         }
         "ClusterTrustBundle" => json!({"spec": {}}),
         "FlowSchema" => json!({"spec": {"priorityLevelConfiguration": {"name": "catch-all"}}}),

@@ -38,7 +38,6 @@ impl Probe {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the thread is the probe's own")]
 fn ask(client: &Client, stop: &AtomicBool) -> Result<Duration, Error> {
     /// New connections need handshakes, which an attack may hold up too.
     const QUESTIONS_A_CONNECTION: usize = 20;
