@@ -209,6 +209,7 @@ fn a_server_keeps_its_word_through_kill_9() -> Result {
                 let client = client.clone();
                 scope.spawn(move || watch.follow(&client, None));
             }
+            #[expect(clippy::disallowed_methods, reason = "no runtime owns the thread")]
             thread::sleep(Duration::from_millis(20 + (random >> 33) % 120));
             let first_page = page(&client, "");
             server.kill()?;

@@ -298,6 +298,7 @@ fn watch_prints_changes_as_they_come() -> Result {
     });
     let expect = |event: &str, name: &str| -> Result {
         loop {
+            #[expect(clippy::disallowed_methods, reason = "no runtime owns the thread")]
             let line = lines.recv_timeout(PATIENCE)?;
             let words: Vec<&str> = line.split_whitespace().collect();
             if words.starts_with(&[event, name]) {
