@@ -4,6 +4,7 @@ use crate::core::pod_spec::deprecated_node_label;
 use crate::field_checks::supported;
 use crate::rules;
 use crate::storage::parameters::{self, validate_kept};
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::validate_label_name};
 use pintle_registry::{RequestContext, Strategy};
 use std::collections::HashMap;
@@ -76,6 +77,9 @@ fn validate_topologies(terms: &[Value]) -> ErrorList {
     const MAX_REPEATS: usize = 64;
     let mut seen: HashMap<_, usize> = HashMap::new();
     for (index, term) in terms.iter().enumerate() {
+        if is_enough(&errors) {
+            break;
+        }
         let path = FieldPath::new("allowedTopologies").index(index).child("matchLabelExpressions");
         let mut values_by_key: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (index, expression) in term.items_at("matchLabelExpressions").iter().enumerate() {
