@@ -31,7 +31,7 @@ use pintle_schema::SchemaRef;
 use std::cell::Cell;
 
 /// How many items of lists are looked at for one patch: many times what the largest object and the largest patch have.
-const MAX_ITEMS: usize = 2 * 1024 * 1024;
+const MAX_ITEMS: usize = 1024 * 1024;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
