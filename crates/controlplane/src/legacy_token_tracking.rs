@@ -4,7 +4,7 @@
 use crate::objects::{core, create_or_change};
 use crate::system_namespaces::KUBE_SYSTEM;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use pintle_machinery::{Status, ValueExt};
+use pintle_machinery::{Status, Value, ValueExt};
 use pintle_registry::Registry;
 use serde_json::json;
 
@@ -13,6 +13,12 @@ const SINCE: &str = "data.since";
 
 /// Notes the day on which it is first called. A day that cannot be read becomes that of the call.
 pub(crate) async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
+    // Not even the form in which it is stored changes with a server that starts.
+    if let Ok(object) = registry.get(&core("configmaps"), KUBE_SYSTEM, NAME).await
+        && has_day(&object)
+    {
+        return Ok(());
+    }
     let today = now.to_zoned(TimeZone::UTC).date().to_string();
     let object = json!({
         "apiVersion": "v1",
@@ -21,17 +27,20 @@ pub(crate) async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result
         "data": {"since": today},
     });
     create_or_change(registry, &core("configmaps"), KUBE_SYSTEM, object, |object| {
-        if object.str_at(SINCE).parse::<Date>().is_err() {
+        if !has_day(object) {
             object.set(SINCE, today.as_str());
         }
     })
     .await
 }
 
+fn has_day(object: &Value) -> bool {
+    object.str_at(SINCE).parse::<Date>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pintle_machinery::Value;
     use pintle_registry::testing::{MemoryRegistry, now};
 
     #[test]
