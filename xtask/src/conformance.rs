@@ -134,13 +134,17 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> Result<(), String> {
     judge(root, &counts, &mut floors, request.bless)
 }
 
+/// What lies below the API knows no engine, and its steps read connections for fractions of a second: whether the last bytes
+/// come in time is not the engine's doing.
+const NOT_COMPARED: &str = "serving";
+
 /// Whether two engines passed the same number of steps of every scenario.
 fn compare(
     (engine, outcomes): (Engine, &BTreeMap<&str, Outcome>),
     (other, others): (Engine, &BTreeMap<&str, Outcome>),
 ) -> Result<(), String> {
     let mut different = Vec::new();
-    for (area, outcome) in outcomes {
+    for (area, outcome) in outcomes.iter().filter(|(area, _)| **area != NOT_COMPARED) {
         let of_other = others.get(area).map(|outcome| &outcome.scenarios);
         for (name, count) in &outcome.scenarios {
             let other_count = of_other.and_then(|scenarios| scenarios.get(name)).copied().unwrap_or_default();
