@@ -7,7 +7,9 @@ mod default_class;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod node_declared_feature_validator;
 mod persistent_volume_claim_resize;
+mod pod_resize_validator;
 mod pods;
 mod priority;
 mod quantities;
@@ -25,7 +27,9 @@ pub use default_class::DefaultClass;
 pub use default_toleration_seconds::DefaultTolerationSeconds;
 pub use limit_ranger::LimitRanger;
 pub use namespace_lifecycle::NamespaceLifecycle;
+pub use node_declared_feature_validator::NodeDeclaredFeatureValidator;
 pub use persistent_volume_claim_resize::PersistentVolumeClaimResize;
+pub use pod_resize_validator::PodResizeValidator;
 pub use priority::Priority;
 pub use resource_quota::ResourceQuota;
 pub use runtime_class::RuntimeClass;
@@ -99,6 +103,8 @@ pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
         Arc::new(CertificateSigning),
         Arc::new(CertificateSubjectRestriction),
         Arc::new(DefaultClass::ingress()),
+        Arc::new(NodeDeclaredFeatureValidator),
+        Arc::new(PodResizeValidator),
         Arc::new(ResourceQuota::default()),
     ]
 }

@@ -4,8 +4,8 @@ use crate::printing::Printer;
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use pintle_registry::{
-    Backing, Cell, Column, Conversion, Resource, ScalePaths, Scope, SelectableField, Strategy, Subresource,
-    SubresourceKind, Verb,
+    Backing, Cell, Column, ConnectOptions, Conversion, Resource, ScalePaths, Scope, SelectableField,
+    Strategy, Subresource, SubresourceKind, Verb,
 };
 use std::sync::Arc;
 
@@ -127,13 +127,10 @@ pub(crate) trait Declare: Sized {
     }
 
     /// A stream or proxy whose options are a kind of the core group.
-    fn connect<const N: usize>(self, name: &str, kind: &str, verbs: [Verb; N]) -> Resource {
-        self.connect_of(name, GroupVersionKind::new("", "v1", kind), verbs)
-    }
-
-    /// The same, with a kind of any group.
-    fn connect_of<const N: usize>(self, name: &str, kind: GroupVersionKind, verbs: [Verb; N]) -> Resource {
-        self.subresource(name, SubresourceKind::Connect { kind, verbs: verbs.into() })
+    fn connect<const N: usize>(self, name: &str, options: &str, verbs: [Verb; N]) -> Resource {
+        let kind = GroupVersionKind::new("", "v1", options);
+        let options = ConnectOptions { kind: kind.clone(), validate: |_| Vec::new() };
+        self.subresource(name, SubresourceKind::Connect { kind, options, verbs: verbs.into() })
     }
 }
 

@@ -72,7 +72,7 @@ fn lines(resource: &Resource, group_version: &GroupVersion) -> Vec<String> {
             SubresourceKind::Part { verbs, .. } => (own, verbs.clone()),
             SubresourceKind::Scale(_) => (GroupVersionKind::new("autoscaling", "v1", "Scale"), part.into()),
             SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
-            SubresourceKind::Connect { kind, verbs } => (kind.clone(), verbs.clone()),
+            SubresourceKind::Connect { kind, verbs, .. } => (kind.clone(), verbs.clone()),
         };
         let kind = match kind.group_version() == *group_version {
             true => kind.kind,

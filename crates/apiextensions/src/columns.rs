@@ -22,8 +22,14 @@ pub fn columns(version: &Value) -> Arc<dyn TableConvertor> {
         static DEFAULT: OnceLock<Arc<dyn TableConvertor>> = OnceLock::new();
         return DEFAULT.get_or_init(|| Arc::new(Columns([age()].into()))).clone();
     }
-    Arc::new(Columns(declared.iter().map_while(PathColumn::new).collect()))
+    Arc::new(Columns(declared.iter().take(MAX_COLUMNS).map_while(PathColumn::new).collect()))
 }
+
+/// How many columns are shown besides the name.
+pub(crate) const MAX_COLUMNS: usize = 256;
+/// How many values all paths of a row may look at, and how many bytes of text they may show: cells beyond are empty.
+const MAX_ROW_WORK: usize = 200_000;
+const MAX_ROW_TEXT: usize = 1 << 20;
 
 /// The name, and these.
 struct Columns(Box<[PathColumn]>);
@@ -37,7 +43,18 @@ impl TableConvertor for Columns {
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell> {
         let mut cells = Vec::with_capacity(self.0.len() + 1);
         cells.push(object.str_at("metadata.name").into());
-        cells.extend(self.0.iter().map(|column| column.cell(object, now)));
+        let (mut work, mut room) = (MAX_ROW_WORK, MAX_ROW_TEXT);
+        cells.extend(self.0.iter().map(|column| {
+            let cell = column.cell(object, now, &mut work);
+            let length = cell.as_str().map_or(0, str::len);
+            match room.checked_sub(length) {
+                Some(left) => {
+                    room = left;
+                    cell
+                }
+                None => Value::Null,
+            }
+        }));
         cells
     }
 }
@@ -119,8 +136,8 @@ impl PathColumn {
     }
 
     /// The first thing that the path selects, when it is of the column's type; null otherwise.
-    fn cell(&self, object: &Value, now: Timestamp) -> Cell {
-        let Some(selected) = self.path.first(object) else { return Value::Null };
+    fn cell(&self, object: &Value, now: Timestamp, work: &mut usize) -> Cell {
+        let Some(selected) = self.path.first_within(object, work) else { return Value::Null };
         match selected {
             Selected::Byte(byte) => match self.column_type {
                 ColumnType::String => byte.to_string().into(),

@@ -35,8 +35,17 @@ pub enum CheckScope {
 
 /// All checks of a server, in the order in which they were added, and its parts, which fail them when they are dead.
 pub struct Health {
-    checks: RwLock<Vec<(String, CheckScope, Check)>>,
+    checks: RwLock<Vec<NamedCheck>>,
     supervisor: Supervisor,
+}
+
+#[derive(Clone)]
+struct NamedCheck {
+    name: String,
+    /// The group by which the check can be excluded, too.
+    group: Option<&'static str>,
+    scope: CheckScope,
+    check: Check,
 }
 
 impl Health {
@@ -51,7 +60,12 @@ impl Health {
 
     /// Adds a check.
     pub fn add(&self, name: &str, scope: CheckScope, check: Check) {
-        self.checks.write().push((name.to_owned(), scope, check));
+        self.checks.write().push(NamedCheck { name: name.to_owned(), group: None, scope, check });
+    }
+
+    /// Adds a check of a group: whoever excludes the group by name excludes all of its checks.
+    pub fn add_to_group(&self, group: &'static str, name: &str, scope: CheckScope, check: Check) {
+        self.checks.write().push(NamedCheck { name: name.to_owned(), group: Some(group), scope, check });
     }
 
     /// Adds the check of a post-start hook, `poststarthook/NAME`: it fails until the hook has started.
@@ -66,13 +80,18 @@ impl Health {
         hook
     }
 
-    fn all_checks(&self) -> Vec<(String, CheckScope, Check)> {
+    fn all_checks(&self) -> Vec<NamedCheck> {
         let mut checks = self.checks.read().clone();
         for part in self.supervisor.dead() {
             let is_dead: Check = Arc::new(|| Err("it has panicked".to_owned()));
-            match checks.iter_mut().find(|(name, ..)| **name == *part) {
-                Some((_, scope, check)) => (*scope, *check) = (CheckScope::Always, is_dead),
-                None => checks.push((part.to_string(), CheckScope::Always, is_dead)),
+            match checks.iter_mut().find(|check| *check.name == *part) {
+                Some(check) => (check.scope, check.check) = (CheckScope::Always, is_dead),
+                None => checks.push(NamedCheck {
+                    name: part.to_string(),
+                    group: None,
+                    scope: CheckScope::Always,
+                    check: is_dead,
+                }),
             }
         }
         checks
@@ -83,11 +102,9 @@ impl Health {
         let mut paths = Vec::new();
         for root in ["healthz", "livez", "readyz"] {
             paths.push(format!("/{root}"));
-            for (name, scope, _) in self.checks.read().iter() {
-                if asks(root, *scope) {
-                    paths.push(format!("/{root}/{name}"));
-                }
-            }
+            let checks = self.checks.read();
+            let asked = checks.iter().filter(|check| asks(root, check.scope));
+            paths.extend(asked.map(|check| format!("/{root}/{}", check.name)));
         }
         paths
     }
@@ -103,11 +120,11 @@ impl Health {
             return None;
         }
         let checks = self.all_checks();
-        let mut checks: Vec<_> = checks.iter().filter(|(_, scope, _)| asks(root, *scope)).collect();
+        let mut checks: Vec<_> = checks.iter().filter(|check| asks(root, check.scope)).collect();
         if let Some(one) = one {
-            checks.retain(|(name, _, _)| name == one);
-            let Some((_, _, check)) = checks.first() else { return Some(not_found()) };
-            return Some(match check() {
+            checks.retain(|check| check.name == one);
+            let Some(check) = checks.first() else { return Some(not_found()) };
+            return Some(match (check.check)() {
                 Ok(()) => ok_text("ok".to_owned()),
                 Err(why) => failed_text(format!("internal server error: {why}\n")),
             });
@@ -117,10 +134,15 @@ impl Health {
         let mut unknown = excluded.clone();
         let mut report = String::new();
         let mut has_failed = false;
-        for (name, _, check) in checks {
-            unknown.remove(name.as_str());
+        for NamedCheck { name, group, check, .. } in checks {
             if excluded.contains(name.as_str()) {
+                unknown.remove(name.as_str());
                 report.push_str(&format!("[+]{name} excluded: ok\n"));
+                continue;
+            }
+            if let Some(group) = group.filter(|group| excluded.contains(group)) {
+                unknown.remove(group);
+                report.push_str(&format!("[+]{name} excluded with {group}: ok\n"));
                 continue;
             }
             match check() {
@@ -135,7 +157,7 @@ impl Health {
         }
         if !unknown.is_empty() {
             let unknown: Vec<String> = unknown.into_iter().map(quote).collect();
-            let names = unknown.join(", ");
+            let names = unknown.join(",");
             report
                 .push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
         }
@@ -213,7 +235,7 @@ mod tests {
         check(
             "/livez?exclude=b&verbose&exclude=a,b",
             200,
-            "[+]ping ok\n[+]log ok\n[+]part ok\nwarn: some health checks cannot be excluded: no matches for \"a,b\", \"b\"\n\
+            "[+]ping ok\n[+]log ok\n[+]part ok\nwarn: some health checks cannot be excluded: no matches for \"a,b\",\"b\"\n\
              livez check passed\n",
         );
         check("/livez?exclude=b", 200, "ok");
@@ -230,6 +252,17 @@ mod tests {
         }
         assert_eq!(ask(&health, "/health"), None);
         assert_eq!(ask(&health, "//healthz"), None);
+    }
+
+    #[tokio::test]
+    async fn checks_are_excluded_with_their_group() {
+        let health = Health::new(Supervisor::current());
+        let fails: Check = Arc::new(|| Err("no".to_owned()));
+        health.add_to_group("part", "part", CheckScope::Always, fails.clone());
+        health.add_to_group("part", "part-1", CheckScope::Always, fails);
+        let report = "[+]ping ok\n[+]log ok\n[+]part excluded: ok\n[+]part-1 excluded with part: ok\nlivez check passed\n";
+        assert_eq!(ask(&health, "/livez?exclude=part&verbose"), Some((200, report.to_owned())));
+        assert_eq!(ask(&health, "/livez?exclude=part-1").unwrap().0, 500);
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@
 
 pub mod body;
 pub mod body_budget;
+pub mod content;
 pub mod discovery;
 pub mod endpoints;
 pub mod errors;
@@ -19,6 +20,7 @@ pub mod request;
 pub mod request_info;
 pub mod resource_config;
 pub mod response;
+pub mod response_budget;
 pub mod server;
 pub mod serving;
 pub mod warning;

@@ -130,6 +130,12 @@ impl Metrics {
             .observe(duration.as_secs_f64());
     }
 
+    /// Sets the counters of requests that are over to zero.
+    pub fn reset(&self) {
+        self.requests.reset();
+        self.duration.reset();
+    }
+
     /// The gauge that counts a request of a served resource while its answer lasts.
     pub fn long_running(&self, info: &RequestInfo) -> IntGauge {
         self.longrunning.with_label_values(&[

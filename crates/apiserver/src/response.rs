@@ -17,6 +17,10 @@ pub type Response = http::Response<Body>;
 #[derive(Clone, Copy)]
 pub(crate) struct Served;
 
+/// Marks a streamed answer whose frames are the same bytes for many clients.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedFrames;
+
 /// The `Status` that is an answer, whatever form the answer has.
 #[derive(Clone)]
 pub(crate) struct Answered(pub(crate) Arc<Status>);

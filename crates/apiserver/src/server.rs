@@ -10,7 +10,7 @@ use crate::{
     negotiation::{self, MediaType},
     registry::Stores,
     request::Request,
-    response::{Response, json_failure, negotiated_failure, not_found, with_content_type},
+    response::{Response, json_failure, negotiated_failure, not_found, text, with_content_type},
 };
 use http::Method;
 use pintle_machinery::{Status, Value};
@@ -124,6 +124,10 @@ impl Front {
         }
         match path.strip_suffix('/').unwrap_or(path) {
             "/version" => Some(self.only_get(request, |request| version_document(request, version))),
+            "/metrics" if *request.method() == Method::DELETE => {
+                self.metrics.reset();
+                Some(text(200, "metrics reset\n"))
+            }
             "/metrics" => Some(self.metrics_text()),
             path if path == "/api"
                 || path == "/apis"

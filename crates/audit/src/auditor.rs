@@ -44,9 +44,10 @@ impl Auditor {
         self.metrics.rejected();
     }
 
-    /// Whether telling of a request can take longer than writing to a file.
+    /// Whether a request has to wait before all backends have what they are to send. A single log has it at once.
     pub(crate) fn waits(&self) -> bool {
-        self.backends.iter().any(Backend::waits)
+        let has_several = self.backends.len() > 1;
+        self.backends.iter().any(|backend| backend.waits() || (has_several && backend.is_blocking()))
     }
 
     pub(crate) fn encode(&self, event: &Event) -> Encoded {

@@ -89,13 +89,13 @@ impl Target {
     /// Why they did not arrive.
     pub(crate) async fn send(&self, events: &[Bytes]) -> Result<(), String> {
         match self {
-            Target::Log(log) => log.write(events).map_err(|error| error.to_string()),
+            Target::Log(log) => log.write(events.to_vec()).await.map_err(|error| error.to_string()),
             Target::Webhook(webhook) => webhook.send(events).await,
         }
     }
 
-    /// Whether sending holds up the thread that does it.
-    pub(crate) fn blocks_its_thread(&self) -> bool {
+    /// Whether events have to be sent one after the other, as they came.
+    pub(crate) fn keeps_order(&self) -> bool {
         match self {
             Target::Log(_) => true,
             Target::Webhook(_) => false,
@@ -157,6 +157,11 @@ impl Backend {
         matches!((&self.delivery, &*self.target), (Delivery::Blocking { .. }, Target::Webhook(_)))
     }
 
+    /// Whether requests wait for it.
+    pub(crate) fn is_blocking(&self) -> bool {
+        matches!(self.delivery, Delivery::Blocking { .. })
+    }
+
     pub(crate) fn max_event_size(&self) -> Option<usize> {
         self.truncate.map(|truncate| truncate.max_event_size)
     }
@@ -195,6 +200,11 @@ impl Backend {
     pub(crate) async fn shutdown(&self) {
         if let Delivery::Batch(batcher) = &self.delivery {
             batcher.shutdown().await;
+        }
+        if let Target::Log(log) = &*self.target
+            && let Err(error) = log.write(Vec::new()).await
+        {
+            tracing::error!(%error, "audit events may not be in the log");
         }
     }
 }

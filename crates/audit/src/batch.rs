@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{Semaphore, mpsc, watch},
-    task::{JoinHandle, JoinSet, spawn_blocking},
+    task::{JoinHandle, JoinSet},
     time::{Instant, sleep_until},
 };
 
@@ -154,16 +154,8 @@ impl Sending {
     async fn send(&mut self, batch: Vec<Bytes>) {
         while self.in_flight.try_join_next().is_some() {}
         let (target, metrics) = (self.target.clone(), self.metrics.clone());
-        if target.blocks_its_thread() {
-            // One after the other, as they came.
-            let sent = spawn_blocking(move || {
-                let runtime = tokio::runtime::Handle::current();
-                #[expect(clippy::disallowed_methods, reason = "a thread for what blocks, not a worker")]
-                runtime.block_on(send(&target, &metrics, batch));
-            });
-            if let Err(error) = sent.await {
-                tracing::error!(%error, "writing audit events ended unexpectedly");
-            }
+        if target.keeps_order() {
+            send(&target, &metrics, batch).await;
             return;
         }
         // The semaphore is never closed.

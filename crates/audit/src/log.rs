@@ -1,14 +1,30 @@
 //! The log backend: a line for each event.
+//!
+//! A thread writes, so that a disk or a pipe that is stuck holds up no worker. Requests wait for it without a thread, and
+//! not for ever: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. What waits is bounded in
+//! number.
 
 use crate::rotating_file::{RotatingFile, RotationConfig};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
     fs::{DirBuilder, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Write as _},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
 };
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
+
+/// How long a write may take before those that wait for it, and those that come after, count as failed.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How many writes wait for their turn.
+const QUEUE: usize = 1024;
 
 /// How an event is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +63,21 @@ pub struct LogOpenError {
 /// A log that is written. Each write is whole lines, one writer at a time.
 pub struct Log {
     format: LogFormat,
-    out: Mutex<Output>,
+    queue: mpsc::Sender<Write>,
+    progress: Arc<Mutex<Progress>>,
+}
+
+/// Events that are to be written, and who is told of the outcome.
+struct Write {
+    events: Vec<Bytes>,
+    done: oneshot::Sender<io::Result<()>>,
+}
+
+/// What the writing thread does.
+#[derive(Default)]
+struct Progress {
+    /// When the write began that is under way.
+    busy_since: Option<Instant>,
 }
 
 enum Output {
@@ -71,7 +101,16 @@ impl Log {
                 Output::Rotating(RotatingFile::new(path.clone(), *rotation))
             }
         };
-        Ok(Log { format: config.format, out: Mutex::new(out) })
+        Log::new(config.format, out).map_err(failed)
+    }
+
+    fn new(format: LogFormat, out: Output) -> io::Result<Log> {
+        let (queue, writes) = mpsc::channel(QUEUE);
+        let progress = Arc::<Mutex<Progress>>::default();
+        let noted = progress.clone();
+        let writer = move || write_all(out, writes, &noted);
+        thread::Builder::new().name("audit-log".to_owned()).spawn(writer)?;
+        Ok(Log { format, queue, progress })
     }
 
     pub(crate) fn is_legacy(&self) -> bool {
@@ -79,18 +118,46 @@ impl Log {
     }
 
     /// Writes events, which end in line feeds.
-    pub(crate) fn write(&self, events: &[Bytes]) -> io::Result<()> {
-        let mut out = self.out.lock();
-        let mut result = Ok(());
-        for event in events {
-            let written = match &mut *out {
-                Output::Stdout => io::stdout().lock().write_all(event),
-                Output::File(file) => file.write_all(event),
-                Output::Rotating(file) => file.write(event),
-            };
-            result = result.and(written);
+    ///
+    /// Events that are queued are written, also when this future is dropped.
+    pub(crate) async fn write(&self, events: Vec<Bytes>) -> io::Result<()> {
+        let (done, outcome) = oneshot::channel();
+        let busy_since = self.progress.lock().busy_since;
+        let deadline = busy_since.unwrap_or_else(Instant::now) + WRITE_TIMEOUT;
+        let written = async {
+            let gone = || io::Error::other("the thread that writes the log has ended");
+            self.queue.send(Write { events, done }).await.map_err(|_| gone())?;
+            outcome.await.map_err(|_| gone())?
+        };
+        match timeout_at(deadline, written).await {
+            Ok(written) => written,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the log cannot be written at present")),
         }
-        result
+    }
+}
+
+/// Writes what comes, until nobody is left who could send anything.
+fn write_all(mut out: Output, mut writes: mpsc::Receiver<Write>, progress: &Mutex<Progress>) {
+    #[expect(clippy::disallowed_methods, reason = "no runtime owns this thread")]
+    while let Some(write) = writes.blocking_recv() {
+        progress.lock().busy_since = Some(Instant::now());
+        let mut result = Ok(());
+        for event in &write.events {
+            result = result.and(out.write(event));
+        }
+        progress.lock().busy_since = None;
+        // Nobody may wait for it any more.
+        drop(write.done.send(result));
+    }
+}
+
+impl Output {
+    fn write(&mut self, event: &[u8]) -> io::Result<()> {
+        match self {
+            Output::Stdout => io::stdout().lock().write_all(event),
+            Output::File(file) => file.write_all(event),
+            Output::Rotating(file) => file.write(event),
+        }
     }
 }
 
@@ -99,4 +166,59 @@ fn open(path: &Path) -> io::Result<File> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// A log that is a pipe which nobody reads yet.
+    fn stuck() -> (Log, io::PipeReader) {
+        let (reader, writer) = io::pipe().unwrap();
+        let out = Output::File(File::from(std::os::fd::OwnedFd::from(writer)));
+        (Log::new(LogFormat::Json, out).unwrap(), reader)
+    }
+
+    #[tokio::test]
+    async fn a_log_that_is_stuck_holds_up_no_worker_and_fails_in_time() {
+        let (log, mut reader) = stuck();
+        let log = Arc::new(log);
+        // More than a pipe holds. The runtime has one thread only, which goes on.
+        let large = Bytes::from(vec![b'x'; 1 << 20]);
+        let (first, event) = (log.clone(), large.clone());
+        let first = tokio::spawn(async move { first.write(vec![event]).await });
+        while log.progress.lock().busy_since.is_none() {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        // Timers are exact to a millisecond.
+        let in_time = WRITE_TIMEOUT + Duration::from_millis(2);
+        let begun = Instant::now();
+        let error = log.write(vec![large.clone()]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() <= in_time);
+        assert!(first.await.unwrap().is_err());
+        // From then on all fail at once, and what waits is bounded.
+        for _ in 0..2 * QUEUE {
+            assert!(log.write(vec![Bytes::from_static(b"y")]).await.is_err());
+        }
+        assert!(begun.elapsed() <= in_time);
+        tokio::time::resume();
+        let reading = thread::spawn(move || {
+            let mut read = 0;
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                read += count;
+            }
+            read
+        });
+        // It recovers.
+        while log.write(vec![Bytes::from_static(b"z")]).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        drop(log);
+        let read = reading.join().unwrap();
+        assert!(read > 2 << 20, "{read}");
+    }
 }

@@ -27,6 +27,16 @@ pub enum WatchItem {
     },
 }
 
+impl WatchItem {
+    /// The bytes of the objects that the item keeps.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            WatchItem::Event { event, .. } => event.change.bytes(),
+            WatchItem::Bookmark { .. } => 0,
+        }
+    }
+}
+
 /// What happened to an object, in the eyes of one watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
@@ -127,6 +137,13 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// The bytes of the objects before and after it.
+    pub(crate) fn bytes(&self) -> usize {
+        let size =
+            |object: &Option<Arc<CachedObject>>| object.as_ref().map_or(0, |object| object.json().len());
+        size(&self.current) + size(&self.previous)
+    }
+
     /// What the change is to somebody who sees only the objects that `matches` accepts; `None` is nothing.
     ///
     /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>

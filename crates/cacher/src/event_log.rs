@@ -202,12 +202,29 @@ impl EventLog {
     /// At most `limit` changes from a position on, and the position after them; `None` when the change at the position
     /// is gone.
     pub(crate) fn read(&self, from: Position, limit: usize) -> Option<(Vec<Change>, Position)> {
+        self.read_bytes(from, limit, usize::MAX)
+    }
+
+    /// As [`EventLog::read`], with at most so many bytes in all changes but the first.
+    pub(crate) fn read_bytes(
+        &self,
+        from: Position,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Option<(Vec<Change>, Position)> {
         if from.0 < self.first {
             return None;
         }
         let skipped = usize::try_from(from.0 - self.first).unwrap_or(usize::MAX);
-        let changes: Vec<_> =
-            self.entries.iter().skip(skipped).take(limit).map(|entry| entry.change.clone()).collect();
+        let mut bytes = 0_usize;
+        let mut changes = Vec::new();
+        for Entry { change, .. } in self.entries.iter().skip(skipped).take(limit) {
+            bytes = bytes.saturating_add(change.bytes());
+            if bytes > max_bytes && !changes.is_empty() {
+                break;
+            }
+            changes.push(change.clone());
+        }
         let next = Position(from.0 + changes.len() as u64);
         Some((changes, next))
     }

@@ -31,6 +31,7 @@
 //! event finds its state in the snapshot; a consistent read sees every write that was acknowledged before it began; no
 //! reader or watcher holds up another or the store.
 
+mod batch;
 mod cacher;
 mod config;
 mod error;

@@ -6,6 +6,7 @@
 
 use crate::{
     CachedObject, Predicate, WatchItem, WatchScope,
+    batch::Batch,
     event::{Change, EventType, WatchEvent},
     event_log::Position,
     watcher_index::{Bucket, Requirement},
@@ -19,6 +20,9 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+
+/// How many bytes wait for a watcher before it is told to catch up from the event log, which keeps them for all.
+const QUEUE_BYTES: usize = 4 << 20;
 
 /// How long before its deadline a watch gets its last bookmark.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
@@ -35,6 +39,8 @@ pub(crate) struct WatchTarget {
 
 struct Queue {
     items: VecDeque<WatchItem>,
+    /// What the items keep, in bytes.
+    bytes: usize,
     /// Where the event log goes on after `items`. While this is set nothing is queued.
     behind: Option<Position>,
     ended: bool,
@@ -90,7 +96,7 @@ impl WatchTarget {
         deadline: Option<Instant>,
         capacity: usize,
     ) -> WatchTarget {
-        let queue = Queue { items: VecDeque::new(), behind: Some(from), ended: false, waker: None };
+        let queue = Queue { items: VecDeque::new(), bytes: 0, behind: Some(from), ended: false, waker: None };
         WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
@@ -130,10 +136,14 @@ impl WatchTarget {
             return None;
         }
         let event_type = self.event_type(change)?;
-        if queue.items.len() >= self.capacity {
+        let bytes = change.bytes();
+        let is_full = queue.items.len() >= self.capacity || queue.bytes + bytes > QUEUE_BYTES;
+        // An object that is larger than a queue may be goes through an empty one.
+        if is_full && !queue.items.is_empty() {
             queue.behind = Some(at);
             return None;
         }
+        queue.bytes += bytes;
         let event = event.get_or_insert_with(|| Arc::new(make())).clone();
         queue.items.push_back(WatchItem::Event { event_type, event });
         queue.waker.take()
@@ -188,15 +198,15 @@ impl WatchTarget {
         queue.behind.is_some() && !queue.ended
     }
 
-    /// Moves at most `limit` queued items to `items`. Pending, with the waker kept, when there are none and more may
-    /// come.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>, limit: usize, items: &mut Vec<WatchItem>) -> Poll<Next> {
+    /// Moves at most `max` queued items to `batch`. Pending, with the waker kept, when there are none and more may come.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>, max: usize, batch: &mut Batch<'_>) -> Poll<Next> {
         let mut queue = self.queue.lock();
         if !queue.items.is_empty() {
-            let count = limit.min(queue.items.len());
-            items.extend(queue.items.drain(..count));
+            let taken = batch.fill(&mut queue.items, max);
+            queue.bytes = queue.bytes.saturating_sub(taken);
             return Poll::Ready(Next::Item);
         }
+        queue.bytes = 0;
         // A burst's memory is not kept for the years of quiet after it.
         if queue.items.capacity() > 64 {
             queue.items = VecDeque::new();

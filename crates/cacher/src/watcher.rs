@@ -6,6 +6,7 @@
 
 use crate::{
     Snapshot, WatchItem, WatchScope,
+    batch::Batch,
     event::{Change, EventType},
     event_log::Position,
     metrics,
@@ -22,6 +23,8 @@ use std::{
 
 /// So many changes are copied from the log at a time, under its lock.
 const LOG_CHUNK: usize = 256;
+/// The same in bytes, but for a single change.
+const LOG_CHUNK_BYTES: usize = 1 << 20;
 /// So many chunks without anything for the watcher are read before other tasks get their turn.
 const CHUNKS_PER_POLL: usize = 32;
 
@@ -73,8 +76,8 @@ impl Watcher {
         items.pop()
     }
 
-    /// Waits for at least one item and appends to `items` what is ready, at most `limit`. `false` when the watch is
-    /// over.
+    /// Waits for at least one item and appends to `items` what is ready, at most `limit`, and not many more bytes than a
+    /// single item may have. `false` when the watch is over.
     ///
     /// Cancel safe: a dropped call loses nothing, and what was appended was delivered.
     pub async fn next_batch(&mut self, limit: usize, items: &mut Vec<WatchItem>) -> bool {
@@ -88,14 +91,13 @@ impl Watcher {
         limit: usize,
         items: &mut Vec<WatchItem>,
     ) -> Poll<usize> {
-        let limit = limit.max(1);
-        let before = items.len();
+        let mut batch = Batch::new(items, limit.max(1));
         let mut chunks = 0;
         let is_slow = self.target.filter.is_slow;
         let mut left = if is_slow { JUDGED_PER_POLL } else { OBJECTS_PER_POLL };
         loop {
-            let count = items.len() - before;
-            if count >= limit {
+            let count = batch.len();
+            if batch.is_full() {
                 return Poll::Ready(count);
             }
             if left == 0 || chunks > CHUNKS_PER_POLL {
@@ -103,28 +105,26 @@ impl Watcher {
                 return if count > 0 { Poll::Ready(count) } else { Poll::Pending };
             }
             if let Some(initial) = &mut self.initial {
-                let wanted = limit - count;
-                let over = initial.deliver(&self.shared, &self.target, wanted, &mut left, items);
-                metrics::add(&self.shared.metrics.init_events, items.len() - before - count);
+                let over = initial.deliver(&self.shared, &self.target, &mut left, &mut batch);
+                metrics::add(&self.shared.metrics.init_events, batch.len() - count);
                 if over {
                     self.initial = None;
                 }
                 continue;
             }
-            let wanted = if is_slow { left.min(limit - count) } else { limit - count };
+            let wanted = if is_slow { left } else { usize::MAX };
             if !self.from_log.is_empty() {
-                let ready = self.from_log.len().min(wanted);
-                items.extend(self.from_log.drain(..ready));
+                batch.fill(&mut self.from_log, wanted);
                 if is_slow {
-                    left -= ready;
-                    self.target.judge(items, before + count);
+                    left = left.saturating_sub(batch.len() - count);
+                    batch.judge(count, |items, from| self.target.judge(items, from));
                 }
                 continue;
             }
-            match self.target.poll(cx, wanted, items) {
+            match self.target.poll(cx, wanted, &mut batch) {
                 Poll::Ready(Next::Item) if is_slow => {
-                    left = left.saturating_sub(items.len() - before - count);
-                    self.target.judge(items, before + count);
+                    left = left.saturating_sub(batch.len() - count);
+                    batch.judge(count, |items, from| self.target.judge(items, from));
                 }
                 Poll::Ready(Next::Item) => {}
                 Poll::Ready(Next::Log(from)) => {
@@ -161,7 +161,7 @@ impl Watcher {
                 // What the log has for this one is queued.
                 return;
             }
-            let Some((changes, next)) = state.log.read(from, LOG_CHUNK) else {
+            let Some((changes, next)) = state.log.read_bytes(from, LOG_CHUNK, LOG_CHUNK_BYTES) else {
                 drop(state);
                 self.cut_off();
                 return;
@@ -183,20 +183,21 @@ impl Watcher {
 }
 
 impl Initial {
-    /// Appends at most `limit` items after looking at no more than `left` objects; returns whether the initial state is
-    /// over.
+    /// Fills a batch after looking at no more than `left` objects; returns whether the initial state is over.
     fn deliver(
         &mut self,
         shared: &Shared,
         target: &WatchTarget,
-        limit: usize,
         left: &mut usize,
-        items: &mut Vec<WatchItem>,
+        batch: &mut Batch<'_>,
     ) -> bool {
-        let before = items.len();
         let mut last: Option<&Key> = None;
         for object in self.snapshot.range(&self.prefix, self.delivered.as_ref()) {
             if *left == 0 {
+                self.delivered = last.cloned().or(self.delivered.take());
+                return false;
+            }
+            if !batch.has_room(object.json().len()) {
                 self.delivered = last.cloned().or(self.delivered.take());
                 return false;
             }
@@ -206,16 +207,16 @@ impl Initial {
                 let change =
                     Change { revision: object.revision(), current: Some(object.clone()), previous: None };
                 let event = Arc::new(shared.event(change));
-                items.push(WatchItem::Event { event_type: EventType::Added, event });
-                if items.len() - before == limit {
-                    self.delivered = Some(object.key().clone());
-                    return false;
-                }
+                batch.push(WatchItem::Event { event_type: EventType::Added, event });
             }
+        }
+        if batch.is_full() {
+            self.delivered = last.cloned().or(self.delivered.take());
+            return false;
         }
         if self.bookmark {
             let revision = self.snapshot.revision();
-            items.push(WatchItem::Bookmark { revision, initial_events_end: true });
+            batch.push(WatchItem::Bookmark { revision, initial_events_end: true });
         }
         true
     }

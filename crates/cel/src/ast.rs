@@ -96,6 +96,13 @@ pub struct List {
     pub optional_indices: Vec<u32>,
 }
 
+impl List {
+    /// Whether the element at an index is optional.
+    pub fn is_optional(&self, index: usize) -> bool {
+        u32::try_from(index).is_ok_and(|index| self.optional_indices.binary_search(&index).is_ok())
+    }
+}
+
 /// A member of a map literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapEntry {

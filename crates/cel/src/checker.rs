@@ -275,7 +275,8 @@ impl Checker<'_> {
         let mut of_elements: Option<Type> = None;
         for (index, element) in list.elements.iter_mut().enumerate() {
             self.check(element);
-            let optional = list.optional_indices.iter().any(|optional| *optional as usize == index);
+            let optional =
+                u32::try_from(index).is_ok_and(|index| list.optional_indices.binary_search(&index).is_ok());
             let of_element = self.entry_type(element.id, optional);
             of_elements = Some(self.join(of_elements, of_element));
         }

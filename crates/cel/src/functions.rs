@@ -32,6 +32,7 @@ pub(crate) use regex::{find, find_all, matches};
 
 use crate::EvaluationError;
 use crate::value::Value;
+use crate::work;
 
 /// What a function does with its arguments; the target of a method is the first one.
 pub(crate) type Function = for<'a> fn(&mut [Value<'a>]) -> Result<Value<'a>, EvaluationError>;
@@ -63,6 +64,7 @@ pub(crate) fn no_such_overload(name: &str, args: &[Value<'_>]) -> EvaluationErro
 
 /// An error if a text is longer than a call may make.
 fn bounded(length: usize) -> Result<(), EvaluationError> {
+    work::note_bytes(length);
     if length > MAX_TEXT_LENGTH { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
 }
 

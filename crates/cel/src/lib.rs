@@ -56,3 +56,4 @@ pub use interpreter::Activation;
 pub use program::Program;
 pub use schema::{ListType, Schema, SchemaKind};
 pub use value::{List, Map, Opaque, Text, Timestamp, Value};
+pub use work::WorkLimit;

@@ -5,6 +5,8 @@
 //! mistakes in only one of the two. So a pattern is read by Go's rules and written anew.
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The largest repetition count.
 const MAX_REPEAT: u32 = 1000;
@@ -13,12 +15,88 @@ const MAX_DEPTH: usize = 250;
 /// The memory a compiled pattern may take.
 const SIZE_LIMIT: usize = 8 << 20;
 
+/// How deep the translated pattern may nest.
+const NEST_LIMIT: u32 = 1000;
+/// The memory that matching may keep for a pattern.
+const CACHE_LIMIT: usize = 256 << 10;
+/// Of how many characters, times the weight of the pattern, matching takes as long as one look at an item.
+const MATCHED_AT_ONCE: u64 = 256;
+
+/// The weight that all patterns of an expression may have together.
+pub(crate) const MAX_WEIGHT: u64 = 250_000;
+
+/// A compiled pattern.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    regex: Regex,
+    weight: u64,
+}
+
+impl Pattern {
+    /// Whether the text has a match somewhere.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// For other questions.
+    pub(crate) fn regex(&self) -> &Regex {
+        &self.regex
+    }
+
+    /// How much memory the pattern takes, and how much time compiling it: about how many places it has after
+    /// repetitions are written out.
+    pub fn weight(&self) -> u64 {
+        self.weight
+    }
+
+    /// How long matching a text of so many bytes takes at most, in looks at a small item.
+    pub fn effort(&self, length: usize) -> u64 {
+        self.weight.saturating_mul(length as u64) / MATCHED_AT_ONCE
+    }
+}
+
 /// Compiles a pattern, or says what is wrong with it as Go does.
-pub fn compile(pattern: &str) -> Result<Regex, String> {
-    let failed = |Problem(message, at): Problem<'_>| format!("error parsing regexp: {message}: `{at}`");
+pub fn compile(pattern: &str) -> Result<Pattern, String> {
     let translated = Translator::new(pattern).translate().map_err(failed)?;
+    let weight = weight_of(&translated);
     let too_large = |_| failed(Problem("expression too large", pattern));
-    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).nest_limit(1000).build().map_err(too_large)
+    let mut builder = RegexBuilder::new(&translated);
+    let builder = builder.size_limit(SIZE_LIMIT).dfa_size_limit(CACHE_LIMIT).nest_limit(NEST_LIMIT);
+    Ok(Pattern { regex: builder.build().map_err(too_large)?, weight })
+}
+
+/// The weight that a pattern would have ([`Pattern::weight`]). That of a pattern with a mistake is 1.
+pub fn weight(pattern: &str) -> u64 {
+    Translator::new(pattern).translate().map_or(1, |translated| weight_of(&translated))
+}
+
+fn failed(Problem(message, at): Problem<'_>) -> String {
+    format!("error parsing regexp: {message}: `{at}`")
+}
+
+fn weight_of(translated: &str) -> u64 {
+    let parsed = ParserBuilder::new().nest_limit(NEST_LIMIT).build().parse(translated);
+    parsed.map_or(1, |parsed| 1 + places(&parsed))
+}
+
+/// How many places of a pattern a match can be at.
+fn places(pattern: &Hir) -> u64 {
+    match pattern.kind() {
+        HirKind::Empty | HirKind::Look(_) => 1,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(Class::Bytes(_)) => 1,
+        // Characters beyond ASCII are matched byte by byte.
+        HirKind::Class(Class::Unicode(class)) if class.is_ascii() => 1,
+        HirKind::Class(Class::Unicode(class)) => 8 + 2 * class.ranges().len() as u64,
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min + 1).max(1);
+            places(&repetition.sub).saturating_add(1).saturating_mul(times.into())
+        }
+        HirKind::Capture(capture) => places(&capture.sub).saturating_add(2),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().fold(1, |sum: u64, part| sum.saturating_add(places(part)))
+        }
+    }
 }
 
 /// What is wrong, and with which part.
@@ -573,6 +651,17 @@ mod tests {
         for (pattern, error) in rows {
             assert_eq!(compile(pattern).unwrap_err(), format!("error parsing regexp: {error}"), "{pattern}");
         }
+    }
+
+    #[test]
+    fn weight_follows_what_repetitions_write_out() {
+        let rows =
+            [("abc", 4), ("[a-z]{100}", 201), ("(a{10}){10}", 231), ("a|b", 2), ("(", 1), (r"[\d]*", 3)];
+        for (pattern, expected) in rows {
+            assert_eq!(weight(pattern), expected, "{pattern}");
+        }
+        assert!(weight(r"\pL{100}") > 50_000 && weight(".{1000}") > 10_000);
+        assert_eq!(compile(r"\pL{2}").unwrap().weight(), weight(r"\pL{2}"));
     }
 
     #[test]

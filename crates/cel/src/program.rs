@@ -33,6 +33,11 @@ impl Program {
         &self.checked
     }
 
+    /// The weight of all patterns that are written out in the expression ([`crate::pattern::Pattern::weight`]).
+    pub fn pattern_weight(&self) -> u64 {
+        self.plan.pattern_weight()
+    }
+
     /// The value of the expression for the variables given. What the evaluation costs is taken off the budget, which is
     /// 0 afterwards, and the evaluation an error, if it was not enough.
     pub fn evaluate<'a>(

@@ -29,6 +29,7 @@ pub(crate) use time::{Civil, format_duration};
 
 use crate::EvaluationError;
 use crate::schema::Schema;
+use crate::work;
 use std::sync::Arc;
 
 type Json = serde_json::Value;
@@ -159,7 +160,10 @@ impl<'a> Value<'a> {
     /// The size of a value that has one.
     pub(crate) fn measure(&self) -> Option<u64> {
         let size = match self {
-            Value::String(text) => text.chars().count(),
+            Value::String(text) => {
+                work::note_bytes(text.len());
+                text.chars().count()
+            }
             Value::Bytes(bytes) => bytes.len(),
             Value::List(list) => list.len(),
             Value::Map(map) => map.len(),

@@ -35,17 +35,13 @@ impl FieldPath {
         }
     }
 
-    /// A value of this map.
+    /// A value of this map. Of a long path's key the end is left out.
     #[must_use]
-    ///
-    /// A client chooses the keys, and each field below has them in its path: the end of a long path's key is left out.
     pub fn key(&self, key: &str) -> FieldPath {
-        let shown = MAX_LENGTH.saturating_sub(self.0.len()).max(MIN_SHOWN_KEY);
-        if key.len() <= shown {
-            return self.with(["[", key, "]"]);
+        match shown(self.0.len(), key) {
+            None => self.with(["[", key, "]"]),
+            Some(shown) => self.with(["[", shown, "...]"]),
         }
-        let end = (0..=shown).rev().find(|end| key.is_char_boundary(*end)).unwrap_or_default();
-        self.with(["[", key.get(..end).unwrap_or_default(), "...]"])
     }
 
     /// Paths are made for every field that is looked at, and few of them are ever shown.
@@ -61,6 +57,28 @@ impl FieldPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Puts a name behind a path. A client chooses the keys of maps, and each field below has them in its path: of a long
+/// path's key the end is left out.
+pub fn push_name(path: &mut String, name: &str) {
+    match shown(path.len(), name) {
+        None => path.push_str(name),
+        Some(shown) => {
+            path.push_str(shown);
+            path.push_str("...");
+        }
+    }
+}
+
+/// The part of a key that is shown behind a path of this length; `None` shows all of it.
+fn shown(length: usize, key: &str) -> Option<&str> {
+    let shown = MAX_LENGTH.saturating_sub(length).max(MIN_SHOWN_KEY);
+    if key.len() <= shown {
+        return None;
+    }
+    let end = (0..=shown).rev().find(|end| key.is_char_boundary(*end)).unwrap_or_default();
+    Some(key.get(..end).unwrap_or_default())
 }
 
 impl fmt::Display for FieldPath {

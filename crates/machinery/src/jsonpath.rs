@@ -17,7 +17,7 @@ mod parser;
 mod tests;
 
 use crate::Value;
-use evaluate::Evaluation;
+use evaluate::{Evaluation, MAX_WORK};
 
 /// A template that was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,12 +101,17 @@ impl JsonPath {
     /// # Errors
     /// [`CannotWalk`] when a piece cannot be walked on this object, or would take far more work than any sensible one.
     pub fn find<'a>(&'a self, object: &'a Value) -> Result<Vec<Vec<Selected<'a>>>, CannotWalk> {
-        Evaluation::default().find(&self.nodes, object)
+        Evaluation::new(&mut MAX_WORK.clone()).find(&self.nodes, object)
     }
 
     /// The first thing that the first piece selects; `None` when there is none or the walk fails. This is what a table's
-    /// cell shows.
+    /// cell shows. Looks at `work` values at most and subtracts them, so that several paths can share the budget.
+    pub fn first_within<'a>(&'a self, object: &'a Value, work: &mut usize) -> Option<Selected<'a>> {
+        Evaluation::new(work).find(&self.nodes, object).ok()?.first()?.first().copied()
+    }
+
+    /// As [`JsonPath::first_within`], for a path by itself.
     pub fn first<'a>(&'a self, object: &'a Value) -> Option<Selected<'a>> {
-        self.find(object).ok()?.first()?.first().copied()
+        self.first_within(object, &mut MAX_WORK.clone())
     }
 }

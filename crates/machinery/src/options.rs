@@ -5,6 +5,7 @@
 //! counts the first time; one that the kind does not know is ignored; a boolean is true unless it is `0` or `false`.
 
 mod checks;
+mod connect;
 mod delete;
 mod field_validation;
 mod get;
@@ -17,6 +18,7 @@ mod tests;
 mod write;
 
 pub use checks::{validate_dry_run, validate_field_manager, validate_field_validation};
+pub use connect::connect_options;
 pub use delete::{DeleteOptions, IGNORE_STORE_READ_ERROR, PropagationPolicy, delete_options_from};
 pub use field_validation::FieldValidation;
 pub use get::GetOptions;

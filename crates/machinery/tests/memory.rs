@@ -168,6 +168,11 @@ fn decoding_takes_no_more_than_a_multiple_of_the_body() {
             ),
             ("items of a block", filled("", "- a\n", "", size)),
             ("nothing", filled("", "-\n", "", size)),
+            ("a flow in a block", filled("a: [", "{},", "]", size)),
+            ("texts of a flow in a block", filled("- a: &x !y\n  - {a: [", "\"b\": c,", "]}\n", size)),
+            ("a flow behind a key that is none", filled("\"a\" [", "a,", "]", size)),
+            ("a flow with brackets in quotes", filled("a: [\"]\", ']', a'b, ", "{},", "]", size)),
+            ("flows", filled("", "- [a, {b: c}]\n", "", size)),
         ];
         for (what, body) in &aliases {
             check(what, size, 20, || drop(yaml::to_json(body)));

@@ -40,7 +40,12 @@ pub(crate) struct CustomDocuments {
     versions: Vec<GroupVersion>,
     common: [OnceLock<Common>; 2],
     kept: Mutex<Kept>,
+    /// Held while a document is made.
+    making: Mutex<()>,
 }
+
+/// Writes some definitions.
+type WriteDefinitions<'w> = dyn FnMut(&[(String, Value)]) -> io::Result<()> + 'w;
 
 /// What all documents in one form have in common.
 struct Common {
@@ -70,6 +75,7 @@ impl CustomDocuments {
             versions,
             common: [OnceLock::new(), OnceLock::new()],
             kept: Mutex::default(),
+            making: Mutex::default(),
         }
     }
 
@@ -120,39 +126,57 @@ impl CustomDocuments {
         if let Some(document) = self.kept.lock().get(&key, &hash) {
             return Some(document);
         }
-        // They may have changed since; the document tells by its hash what it was made from.
-        let definitions: Vec<Value> =
-            published.iter().filter_map(|definition| self.definitions.definition(&definition.name)).collect();
-        let states: Vec<PublishedDefinition> = definitions.iter().map(PublishedDefinition::of).collect();
-        let resources: Vec<CustomResource<'_>> = definitions
-            .iter()
-            .flat_map(CustomResource::all)
-            .filter(|resource| resource.kind.group_version() == *version)
-            .collect();
-        if resources.is_empty() {
-            return None;
+        // One at a time: the trees of definitions take a multiple of their text.
+        let _making = self.making.lock();
+        if let Some(document) = self.kept.lock().get(&key, &hash) {
+            return Some(document);
         }
-        let document = Arc::new(self.make(&resources, form, self.hash(states.iter())));
+        let names: Vec<&str> = published.iter().map(|definition| &*definition.name).collect();
+        let document = Arc::new(self.make(&names, version, form)?);
         self.kept.lock().insert(key, document.clone());
         Some(document)
     }
 
-    fn make(&self, resources: &[CustomResource<'_>], form: Form, hash: String) -> Document {
-        let descriptions = Descriptions::load();
+    /// Makes the document of a version from the definitions of these names. Its hash is that of the definitions it was made
+    /// from, which may have changed since the request.
+    fn make(&self, names: &[&str], version: &GroupVersion, form: Form) -> Option<Document> {
+        let is_about = |resource: &CustomResource<'_>| resource.kind.group_version() == *version;
         let mut paths = Paths::new();
-        let mut definitions = Vec::new();
-        for resource in resources {
-            custom_paths::add(&mut paths, resource);
-            definitions.extend(custom_schema::definitions(resource, Dialect::V3, &descriptions));
+        let mut states = Vec::new();
+        let (mut count, mut has_scale) = (0, false);
+        for definition in names.iter().filter_map(|name| self.definitions.definition(name)) {
+            states.push(PublishedDefinition::of(&definition));
+            for resource in CustomResource::all(&definition).filter(is_about) {
+                custom_paths::add(&mut paths, &resource);
+                count += 1;
+                has_scale |= resource.has_scale;
+            }
         }
+        if count == 0 {
+            return None;
+        }
+        let hash = self.hash(states.iter());
+        let descriptions = Descriptions::load();
         let items = paths.iter().map(|(path, operations)| (path.as_str(), v3::path_item(operations)));
         let info = v3::info("Kubernetes CRD Swagger", "v0.1.0");
+        let with_each = |write: &mut WriteDefinitions<'_>| {
+            for definition in names.iter().filter_map(|name| self.definitions.definition(name)) {
+                for resource in CustomResource::all(&definition).filter(is_about) {
+                    let made = custom_schema::definitions(&resource, Dialect::V3, &descriptions);
+                    write(&made.into_iter().collect::<Vec<_>>())?;
+                }
+            }
+            Ok(())
+        };
         let own = Part::written_by(|out| match form {
-            Form::Json => write_json(out, &info, items, &definitions),
+            Form::Json => write_json(out, &info, items, with_each),
             Form::Protobuf => {
-                let mut message = v3_protobuf::head(&info, items);
-                v3_protobuf::some_definitions(&mut message, &definitions);
-                out.write_all(&message.0)
+                out.write_all(&v3_protobuf::head(&info, items).0)?;
+                with_each(&mut |definitions| {
+                    let mut message = Default::default();
+                    v3_protobuf::some_definitions(&mut message, definitions);
+                    out.write_all(&message.0)
+                })
             }
         });
         let [json, protobuf] = &self.common;
@@ -161,11 +185,11 @@ impl CustomDocuments {
             Form::Protobuf => protobuf.get_or_init(|| self.common(form, &descriptions)),
         };
         let mut parts = vec![own, common.always.clone()];
-        if resources.iter().any(|resource| resource.has_scale) {
+        if has_scale {
             parts.push(common.scale.clone());
         }
         parts.push(common.end.clone());
-        Document::of(parts, hash)
+        Some(Document::of(parts, hash))
     }
 
     fn common(&self, form: Form, descriptions: &Descriptions) -> Common {
@@ -209,7 +233,7 @@ fn write_json<'a>(
     out: &mut impl Write,
     info: &Value,
     items: impl Iterator<Item = (&'a str, Value)>,
-    definitions: &[(String, Value)],
+    with_each: impl FnOnce(&mut WriteDefinitions<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut document = Members::start(out)?;
     document.member("openapi", &v3::VERSION.into())?;
@@ -220,7 +244,8 @@ fn write_json<'a>(
     }
     paths.end()?;
     let mut components = document.object("components")?;
-    write_definitions(&mut components.object("schemas")?, definitions)
+    let mut schemas = components.object("schemas")?;
+    with_each(&mut |definitions| write_definitions(&mut schemas, definitions))
 }
 
 fn write_definitions<W: Write>(

@@ -7,6 +7,7 @@ use std::{
     fmt::Write as _,
     io::{self, Read as _, Write},
     sync::Arc,
+    time::SystemTime,
 };
 
 /// A document as it is kept: compressed, with the hash of what it was made from. It is made of parts that are compressed
@@ -16,6 +17,7 @@ use std::{
 pub struct Document {
     parts: Box<[Arc<Part>]>,
     hash: String,
+    made: SystemTime,
 }
 
 impl Document {
@@ -24,12 +26,12 @@ impl Document {
     pub(crate) fn written_by(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Document {
         let mut digest = Sha512::new();
         let part = Part::hashed_by(&mut digest, write);
-        Document { parts: [part].into(), hash: hexadecimal(digest) }
+        Document { parts: [part].into(), hash: hexadecimal(digest), made: SystemTime::now() }
     }
 
     /// The document made of these parts.
     pub(crate) fn of(parts: Vec<Arc<Part>>, hash: String) -> Document {
-        Document { parts: parts.into(), hash }
+        Document { parts: parts.into(), hash, made: SystemTime::now() }
     }
 
     /// The same document in another form has the same hash.
@@ -37,35 +39,40 @@ impl Document {
         Document { hash: other.hash.clone(), ..self }
     }
 
-    /// The document compressed by gzip, for clients that accept it.
-    pub fn gzip(&self) -> Bytes {
+    /// The pieces of the document compressed by gzip, for clients that accept it. They are shared, not copied.
+    pub fn gzip_pieces(&self) -> Vec<Bytes> {
         // Deflate by an unknown system, no name and no time.
         const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
         // A last block with nothing in it: the parts end on whole bytes, and none of them is the last.
         const END: [u8; 2] = [3, 0];
-        let size: usize = self.parts.iter().map(|part| part.deflated.len()).sum();
-        let mut gzip = Vec::with_capacity(HEADER.len() + size + END.len() + 8);
-        gzip.extend_from_slice(&HEADER);
+        let mut gzip = vec![Bytes::from_static(&HEADER)];
         let mut crc = Crc::new();
         for part in &self.parts {
-            gzip.extend_from_slice(&part.deflated);
+            gzip.push(part.deflated.clone());
             crc.combine(&part.crc);
         }
-        gzip.extend_from_slice(&END);
-        gzip.extend_from_slice(&crc.sum().to_le_bytes());
-        gzip.extend_from_slice(&crc.amount().to_le_bytes());
-        gzip.into()
+        gzip.push([&END[..], &crc.sum().to_le_bytes(), &crc.amount().to_le_bytes()].concat().into());
+        gzip
     }
 
-    /// The document itself, decompressed for this call.
+    /// The length of the document in bytes.
+    pub fn length(&self) -> usize {
+        self.parts.iter().map(|part| part.crc.amount() as usize).sum()
+    }
+
+    /// The document, decompressed piece by piece: it may be many times larger than its compressed form.
+    pub fn pieces(&self) -> impl Iterator<Item = Bytes> + Send + use<> {
+        Pieces { parts: self.parts.clone().into_vec().into_iter(), reader: None }
+    }
+
+    /// The document compressed by gzip, in one piece.
+    pub fn gzip(&self) -> Bytes {
+        self.gzip_pieces().concat().into()
+    }
+
+    /// The document in one piece.
     pub fn content(&self) -> Bytes {
-        let size = self.parts.iter().map(|part| part.crc.amount() as usize).sum();
-        let mut content = Vec::with_capacity(size);
-        for part in &self.parts {
-            // A part has no last block, which a reader would complain of, but all of its content comes first.
-            let _ = DeflateDecoder::new(part.deflated.as_ref()).read_to_end(&mut content);
-        }
-        content.into()
+        self.pieces().collect::<Vec<_>>().concat().into()
     }
 
     /// The hash of the document, in upper-case hexadecimal digits: its entity tag (in quotes), and the `hash` in the
@@ -74,12 +81,49 @@ impl Document {
         &self.hash
     }
 
+    /// When the document was made, which is not before what it tells of last changed.
+    pub fn made(&self) -> SystemTime {
+        self.made
+    }
+
     /// How much memory the parts take that no other document has.
     pub(crate) fn own_size(&self) -> usize {
         let own = self.parts.iter().filter(|part| Arc::strong_count(part) == 1);
         own.map(|part| part.deflated.len() + size_of::<Part>()).sum()
     }
 }
+
+/// A document on its way to a client.
+struct Pieces {
+    parts: std::vec::IntoIter<Arc<Part>>,
+    reader: Option<DeflateDecoder<io::Cursor<Bytes>>>,
+}
+
+impl Iterator for Pieces {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let mut piece = Vec::new();
+        while piece.is_empty() {
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                None => {
+                    let part = self.parts.next()?;
+                    self.reader.insert(DeflateDecoder::new(io::Cursor::new(part.deflated.clone())))
+                }
+            };
+            // A part has no last block, which the reader complains of after all of the part's content.
+            let read = reader.take(PIECE).read_to_end(&mut piece);
+            if read.is_err() || piece.is_empty() {
+                self.reader = None;
+            }
+        }
+        Some(piece.into())
+    }
+}
+
+/// How many bytes of a document are decompressed at once.
+const PIECE: u64 = 64 * 1024;
 
 /// A part of a document: deflate blocks, none of them the last one, that refer to nothing before them.
 #[derive(Debug)]
@@ -195,6 +239,8 @@ mod tests {
         let document = Document::of(parts, hash_of(["a"].into_iter()));
         let expected = format!("{{{long}}}");
         assert_eq!(document.content(), expected.as_bytes());
+        assert_eq!(document.length(), expected.len());
+        assert!(document.pieces().all(|piece| piece.len() as u64 <= PIECE));
         let mut unpacked = String::new();
         flate2::read::GzDecoder::new(&document.gzip()[..]).read_to_string(&mut unpacked).unwrap();
         assert_eq!(unpacked, expected);

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use pintle_machinery::GroupVersionKind;
-use pintle_registry::{Resource, Scope, Subresource, SubresourceKind, Verb};
+use pintle_registry::{ConnectOptions, Resource, Scope, Subresource, SubresourceKind, Verb};
 use pintle_schema::{Schema, SchemaRef, Type};
 
 /// Adds the paths of a resource.
@@ -82,10 +82,9 @@ fn add_subresource(
             (scale, vec![Verb::Get, Verb::Patch, Verb::Update])
         }
         SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
-        SubresourceKind::Connect { kind, verbs } => {
-            let options = Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind);
-            match options.filter(|_| kind.kind.ends_with("Options")) {
-                Some(options) => return connect(put, writer, &path, subresource, kind, verbs, options),
+        SubresourceKind::Connect { kind, options, verbs } => {
+            match schema_of(options).filter(|_| *kind == options.kind) {
+                Some(schema) => return connect(put, writer, &path, subresource, kind, verbs, schema),
                 None => (kind.clone(), verbs.clone()),
             }
         }
@@ -95,11 +94,16 @@ fn add_subresource(
         false => crate::definitions::name_of_kind(&kind),
     };
     let part = Part { name: &subresource.name, kind, object };
-    let text = matches!(subresource.kind, SubresourceKind::Connect { .. });
+    let text = match &subresource.kind {
+        SubresourceKind::Connect { options, .. } => schema_of(options),
+        _ => None,
+    };
     for verb in verbs {
         match verb {
-            Verb::Get if text => put(&path, "get", writer.read_text(&part)),
-            Verb::Get => put(&path, "get", writer.read(Some(&part))),
+            Verb::Get => match text {
+                Some(options) => put(&path, "get", writer.read_text(&part, options)),
+                None => put(&path, "get", writer.read(Some(&part))),
+            },
             Verb::Update => put(&path, "put", writer.replace(Some(&part))),
             Verb::Patch => put(&path, "patch", writer.patch(Some(&part))),
             Verb::Create => put(&path, "post", writer.create_part(&part)),
@@ -288,12 +292,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Text instead of an object. Its options are the kind named for both, `PodLogOptions`.
-    fn read_text(&self, part: &Part<'_>) -> Operation {
-        let name = format!("{}{}Options", self.resource.kind, capitalized(part.name));
-        let version = &self.resource.resource;
-        let options = Schema::builtin().by_kind(&version.group, &version.version, &name);
-        let options: Vec<Parameter> = options.into_iter().flat_map(option_parameters).collect();
+    /// Text instead of an object.
+    fn read_text(&self, part: &Part<'_>, options: SchemaRef<'static>) -> Operation {
+        let options: Vec<Parameter> = option_parameters(options).collect();
         Operation {
             parameters: self.parameters(true, true, &options),
             answer: Payload::Text,
@@ -412,6 +413,11 @@ fn delete_options() -> Option<Body> {
 
 /// The fields of a kind of options as query parameters; a list is a parameter that may be repeated. Fields that have no
 /// plain form in a query are not announced.
+fn schema_of(options: &ConnectOptions) -> Option<SchemaRef<'static>> {
+    let kind = &options.kind;
+    Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind)
+}
+
 fn option_parameters(options: SchemaRef<'static>) -> impl Iterator<Item = Parameter> {
     options.fields().filter(|field| !matches!(field.name(), "kind" | "apiVersion")).filter_map(|field| {
         let json_type = match field.ty().item().ty() {

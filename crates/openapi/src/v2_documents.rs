@@ -33,6 +33,8 @@ pub(crate) struct V2Documents {
     json: OnceLock<BuiltinJson>,
     protobuf: OnceLock<Arc<Part>>,
     custom: Mutex<BTreeMap<(Arc<str>, Form), CustomParts>>,
+    /// Held while parts are made: the tree of a definition takes a multiple of its text.
+    making: Mutex<()>,
 }
 
 /// The parts between which custom resources go.
@@ -108,12 +110,16 @@ impl V2Documents {
         let mut all = Vec::with_capacity(published.len());
         for own in &published {
             let key = (own.name.clone(), form);
-            let kept = self.custom.lock().get(&key).filter(|parts| parts.state == own.state).cloned();
-            let parts = kept.or_else(|| {
+            let kept = || self.custom.lock().get(&key).filter(|parts| parts.state == own.state).cloned();
+            let parts = kept().or_else(|| {
+                let _making = self.making.lock();
+                if let Some(parts) = kept() {
+                    return Some(parts);
+                }
                 let definition = custom.definitions().definition(&own.name)?;
                 let descriptions = descriptions.get_or_insert_with(Descriptions::load);
                 let parts = make(custom, &definition, form, descriptions);
-                self.custom.lock().insert(key, parts.clone());
+                self.custom.lock().insert(key.clone(), parts.clone());
                 Some(parts)
             });
             all.extend(parts.map(|parts| (own.name.clone(), parts)));

@@ -10,7 +10,11 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, spawn_blocking},
+    time::MissedTickBehavior,
+};
 
 /// Puts the contents of some files in force, in the order of their paths. Failing changes nothing, and is tried again when
 /// the files change, or a minute later.
@@ -115,9 +119,21 @@ pub(crate) fn watch(
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             for look in 0_u32.. {
                 ticks.tick().await;
-                for files in &mut files {
-                    files.look(look.is_multiple_of(READ_AT));
-                }
+                // A file system may take its time.
+                let looking = spawn_blocking(move || {
+                    for files in &mut files {
+                        files.look(look.is_multiple_of(READ_AT));
+                    }
+                    files
+                });
+                files = match looking.await {
+                    Ok(files) => files,
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        // The runtime ends.
+                        Err(_) => return,
+                    },
+                };
             }
         };
         tokio::select! {

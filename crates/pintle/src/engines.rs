@@ -68,10 +68,10 @@ impl Engines {
                 Some(at) => [format!("etcd-override-{at}"), format!("etcd-override-readiness-{at}")],
             };
             let named = [
-                (health, CheckScope::Always, options.etcd_healthcheck_timeout),
-                (readiness, CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
+                ("etcd", health, CheckScope::Always, options.etcd_healthcheck_timeout),
+                ("etcd-readiness", readiness, CheckScope::ReadyOnly, options.etcd_readycheck_timeout),
             ];
-            for (name, scope, patience) in named {
+            for (group, name, scope, patience) in named {
                 let (failure, failed) = watch::channel(None::<String>);
                 let watched = watch_health(engine.storage.clone(), patience, failure, stopping.clone());
                 supervisor.spawn(name.as_str(), watched);
@@ -79,7 +79,7 @@ impl Engines {
                     None => Ok(()),
                     Some(why) => Err(why.clone()),
                 };
-                checks.add(&name, scope, Arc::new(check));
+                checks.add_to_group(group, &name, scope, Arc::new(check));
             }
         }
     }

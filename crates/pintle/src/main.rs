@@ -1,9 +1,11 @@
 //! The `pintle` command: the server, whose flags have kube-apiserver's names and meanings, or one of the subcommands.
 
 mod flags;
+mod log_writer;
 mod snapshot;
 
 use flags::Invocation;
+use log_writer::LogWriter;
 
 use pintle::RunError;
 use std::process::ExitCode;
@@ -15,15 +17,31 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Returns what the thread has freed to the system: the allocator keeps it for the thread, which may not need it again.
+fn return_free_memory() {
+    // SAFETY: it may be called at any time by any thread, and touches nothing but what is free.
+    #[expect(unsafe_code, reason = "the allocator's library has no safe way to say so")]
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
+    }
+}
+
 fn main() -> ExitCode {
     let flags = match flags::parse() {
         Invocation::Serve(flags) => *flags,
         Invocation::Snapshot(command) => return snapshot(command),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(flags.log_filter()))
-        .with_writer(std::io::stderr)
-        .init();
+    // Whoever reads the log decides how fast, and holds up the log alone.
+    let (log, _flush) = match LogWriter::start(std::io::stderr()) {
+        Ok(started) => started,
+        Err(error) => {
+            eprintln!("pintle: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let filter = EnvFilter::new(flags.log_filter());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).init();
+    pintle::raise_descriptor_limit();
     for warning in &flags.warnings {
         tracing::warn!("{warning}");
     }
@@ -34,6 +52,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    pintle_apiserver::offload::when_idle(return_free_memory);
     match runtime.block_on(run(flags)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

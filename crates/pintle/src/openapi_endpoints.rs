@@ -4,6 +4,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
 use pintle_apiserver::{
     body::Body,
+    content::{Content, serve_content},
     negotiation::accept_clauses,
     offload::aside,
     query::Query,
@@ -12,6 +13,7 @@ use pintle_apiserver::{
     server::PlainEndpoints,
 };
 use pintle_openapi::{Document, OpenApi};
+use std::time::SystemTime;
 
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -40,8 +42,13 @@ impl PlainEndpoints for OpenApiEndpoints {
             "v2" | "v2/" => Some(aside(|| self.v2(headers))),
             // The index has always been sent as plain text.
             "v3" | "v3/" => {
-                let index = aside(|| self.0.v3_index());
-                Some(with_content_type(200, "text/plain; charset=utf-8", Body::from(index)))
+                let response = with_content_type(200, "text/plain; charset=utf-8", Body::empty());
+                // It may have changed since a client read it in the same second, and dates do not tell.
+                let mut headers = headers.clone();
+                headers.remove(header::IF_MODIFIED_SINCE);
+                Some(serve_content(&headers, response, SystemTime::now(), || {
+                    aside(|| self.0.v3_index()).into()
+                }))
             }
             _ => {
                 let key = path.strip_prefix("v3/")?;
@@ -107,26 +114,29 @@ fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
     })
 }
 
-/// A document, compressed for clients that accept it, or the news that theirs is still good.
+/// A document, compressed for clients that accept it.
 fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Response {
     let text =
         |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
-    let tag = format!("\"{}\"", document.hash());
-    let is_known = text(header::IF_NONE_MATCH).split(',').any(|known| known.trim() == tag);
     let gzip = text(header::ACCEPT_ENCODING).split(',').any(|coding| coding.trim() == "gzip");
-    let mut response = match (is_known, gzip) {
-        (true, _) => plain(StatusCode::NOT_MODIFIED),
-        (false, true) => with_content_type(200, content_type, Body::from(document.gzip())),
-        (false, false) => with_content_type(200, content_type, Body::from(document.content())),
-    };
-    let headers = response.headers_mut();
-    if gzip && !is_known {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let mut response = with_content_type(200, content_type, Body::empty());
+    let own = response.headers_mut();
+    if gzip {
+        own.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    insert(headers, header::ETAG, &tag);
-    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-    headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-    response
+    insert(own, header::ETAG, &format!("\"{}\"", document.hash()));
+    own.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    own.append(header::VARY, HeaderValue::from_static("Accept"));
+    serve_content(headers, response, document.made(), || match gzip {
+        true => {
+            let pieces = document.gzip_pieces();
+            Content {
+                length: pieces.iter().map(|piece| piece.len()).sum(),
+                pieces: Box::new(pieces.into_iter()),
+            }
+        }
+        false => Content { length: document.length(), pieces: Box::new(document.pieces()) },
+    })
 }
 
 /// An answer without a body.

@@ -8,6 +8,7 @@ use crate::{
 use pintle_api::core::service::{PortRange, ServiceNetwork};
 use pintle_apiserver::{
     body_budget::DEFAULT_BODY_MEMORY, registry::StorageMediaType, resource_config::RuntimeConfig,
+    response_budget::DEFAULT_RESPONSE_MEMORY,
 };
 use pintle_machinery::validation::Cidr;
 use pintle_storage::EtcdOptions;
@@ -143,6 +144,10 @@ pub struct Options {
     pub max_mutating_requests_inflight: usize,
     /// How much memory the bodies of all requests in flight may take, decoded, in bytes; more are told to come again.
     pub request_body_memory: usize,
+    /// How much memory all responses may take that are not sent yet, in bytes; beyond it, slow clients are cut off.
+    pub response_memory: usize,
+    /// How many connections there may be; `None` is as many as the process has file descriptors and memory for.
+    pub max_connections: Option<usize>,
     /// What is told of requests, and to whom.
     pub audit: AuditOptions,
     /// How long open requests may take when the server ends.
@@ -196,6 +201,8 @@ impl Default for Options {
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             request_body_memory: DEFAULT_BODY_MEMORY,
+            response_memory: DEFAULT_RESPONSE_MEMORY,
+            max_connections: None,
             audit: AuditOptions::default(),
             shutdown_grace_period: Duration::from_secs(60),
         }

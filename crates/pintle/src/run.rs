@@ -12,6 +12,7 @@ use crate::{
     engines::Engines,
     hooks,
     kubeconfig::kubeconfig,
+    process_limits,
     secure_serving::SecureServing,
     storage_options::{storage_factory, warn_of_unused_overrides},
     tokens::Tokens,
@@ -20,6 +21,7 @@ use pintle_apiserver::{
     body_budget::BodyBudget,
     filters::{ChainConfig, Handler},
     health::Health,
+    response_budget::ResponseBudget,
     serving::{ServingConfig, serve},
 };
 use pintle_audit::{AuditMetrics, Auditor};
@@ -317,6 +319,8 @@ async fn start_on(
         http2_max_streams_per_connection: options.serving.http2_max_streams_per_connection,
         grace_period: options.shutdown_grace_period,
         body_budget: BodyBudget::new(options.request_body_memory),
+        response_budget: ResponseBudget::new(options.response_memory),
+        max_connections: options.max_connections.unwrap_or_else(process_limits::max_connections),
     };
     let serving = tokio::spawn(serve(listener, serving, handler.clone(), stopping));
     Ok(Running {

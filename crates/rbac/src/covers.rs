@@ -313,6 +313,28 @@ mod tests {
         assert_eq!(missing(&[], &rules(rule)), Err(TooManyParts));
     }
 
+    /// Parts and rules are each few enough, and too many together.
+    #[test]
+    fn comparisons_are_bounded() {
+        let names = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
+        let pods = |count: usize| {
+            rules(
+                json!([{"apiGroups": [""], "resources": ["pods"], "resourceNames": names(count), "verbs": ["get"]}]),
+            )
+        };
+        let own: Vec<PolicyRule> = (0..1000).flat_map(|_| pods(1)).collect();
+        let own: Vec<&PolicyRule> = own.iter().collect();
+        assert_eq!(missing(&own, &pods(10_000)), Err(TooManyParts));
+        let begun = std::time::Instant::now();
+        assert_eq!(missing(&own, &pods(8000)).unwrap().len(), 7999);
+        assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+        // One rule that a thousand bindings give is one rule.
+        let same = vec![own[0]; 1000];
+        assert_eq!(missing(&same, &pods(10_000)).unwrap().len(), 9999);
+        // As many as are told, and no more.
+        assert_eq!(missing(&same, &pods(100_000)).unwrap().len(), MAX_MISSING);
+    }
+
     fn rule() -> impl Strategy<Value = PolicyRule> {
         let list = |of: &'static [&'static str]| vec(select(of).prop_map(str::to_owned), 0..3);
         let lists = (

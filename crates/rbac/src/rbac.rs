@@ -38,6 +38,8 @@ pub(crate) struct Source {
 
 /// A user with more bindings may have many of one role.
 const FEW_BINDINGS: usize = 8;
+/// How many roles are told that are not there.
+const MAX_TOLD_MISSING: usize = 100;
 /// How many texts (verbs, resources, names, …) are told when somebody asks for all of a user's rules.
 const MAX_TOLD_TEXTS: usize = 200_000;
 
@@ -120,7 +122,8 @@ impl Rbac {
                     reason = subject.map(|subject| format!("RBAC: allowed by {}", binding.describe(subject)));
                 }
                 Given::Rules(..) => {}
-                Given::Nothing(role) => missing.push(role),
+                Given::Nothing(role) if missing.len() < MAX_TOLD_MISSING => missing.push(role),
+                Given::Nothing(_) => {}
             }
             reason.is_none()
         });

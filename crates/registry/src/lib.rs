@@ -24,7 +24,7 @@ pub use resource::{
 };
 pub use selectable::SelectableField;
 pub use strategy::{DefaultStrategy, FinishFn, Strategy};
-pub use subresource::{NamedCreater, ScalePaths, Subresource, SubresourceKind};
+pub use subresource::{ConnectOptions, NamedCreater, ScalePaths, Subresource, SubresourceKind};
 pub use table::{Cell, Column, DefaultTable, TableConvertor};
 
 pub use pintle_auth::BoxFuture;

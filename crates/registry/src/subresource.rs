@@ -1,7 +1,7 @@
 //! Parts of an object that have a path of their own.
 
 use crate::{BoxFuture, RequestContext, Strategy, TableConvertor};
-use pintle_machinery::{GroupVersionKind, Status, Value};
+use pintle_machinery::{ErrorList, GroupVersionKind, Status, Value};
 use std::sync::Arc;
 
 /// A subresource of a [`crate::Resource`].
@@ -38,11 +38,22 @@ pub enum SubresourceKind {
     /// Streams and proxied requests to a node, a pod or a service, which the server does not serve yet: declared so
     /// that discovery lists it.
     Connect {
-        /// The kind of its options.
+        /// The kind that discovery lists.
         kind: GroupVersionKind,
+        /// The options in the query of a request.
+        options: ConnectOptions,
         /// The verbs it has.
         verbs: Vec<crate::Verb>,
     },
+}
+
+/// The options of a stream or a proxied request.
+#[derive(Clone)]
+pub struct ConnectOptions {
+    /// Their kind, whose fields are the parameters of the query.
+    pub kind: GroupVersionKind,
+    /// Validates the options before the object is looked up.
+    pub validate: fn(&Value) -> ErrorList,
 }
 
 /// Where a kind keeps what `Scale` shows.

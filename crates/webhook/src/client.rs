@@ -71,9 +71,9 @@ impl fmt::Debug for WebhookClient {
 /// How long a connection waits for the next question, and how many do.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_IDLE: usize = 25;
-/// How large an answer may be: this, and some times the size of the question.
-const ANSWER_SIZE: usize = 16 << 20;
-const ANSWER_FACTOR: usize = 8;
+/// How large an answer may be: this, and some times the size of the question, which many repeat.
+const ANSWER_SIZE: usize = 4 << 20;
+const ANSWER_FACTOR: usize = 4;
 
 impl WebhookClient {
     /// A client of the webhook, which is not asked yet.
@@ -154,7 +154,7 @@ impl WebhookClient {
     /// Asks, and waits no longer than `timeout` for the whole answer.
     ///
     /// # Errors
-    /// When there is no answer, or one that is too large: sixteen megabytes and eight times the question.
+    /// When there is no answer, or one that is too large: four megabytes and four times the question.
     pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
         let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
@@ -167,7 +167,8 @@ impl WebhookClient {
     }
 
     async fn ask(&self, url: &str, question: Bytes) -> Result<Response, Cause> {
-        let limit = ANSWER_SIZE + ANSWER_FACTOR * question.len();
+        let asked = question.len();
+        let limit = ANSWER_SIZE + ANSWER_FACTOR * asked;
         let mut request = Request::new(Full::new(question));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri(url)?;
@@ -189,7 +190,8 @@ impl WebhookClient {
                 Err(error) => Cause::Other(format!("unexpected error when reading response body: {error}")),
             }
         })?;
-        Ok(Response { status: head.status.as_u16(), content_type, has_retry_after, body: body.to_bytes() })
+        let status = head.status.as_u16();
+        Ok(Response { status, content_type, has_retry_after, body: body.to_bytes(), question: asked })
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a webhook answered.
 
 use bytes::Bytes;
-use pintle_machinery::{Value, ValueExt};
+use pintle_machinery::{
+    Value, ValueExt,
+    codec::{DecodeError, json},
+};
 
 /// An answer, of any status.
 #[derive(Debug, Clone)]
@@ -14,6 +17,8 @@ pub struct Response {
     pub has_retry_after: bool,
     /// The whole body.
     pub body: Bytes,
+    /// The length of the question in bytes, which bounds the memory of the answer.
+    pub question: usize,
 }
 
 impl Response {
@@ -21,9 +26,9 @@ impl Response {
     ///
     /// # Errors
     /// What the answer says instead, as Kubernetes' client tells it: of a status that is no success, of nothing, or of what
-    /// is no JSON object.
+    /// is no JSON object; or that it takes far more memory than the question did.
     pub fn object(&self) -> Result<Value, String> {
-        let value = serde_json::from_slice::<Value>(&self.body);
+        let value = json::decode_any_answer(&self.body, self.question);
         if !(200..300).contains(&self.status) {
             return Err(self.failure(value.as_ref().ok()));
         }
@@ -36,6 +41,7 @@ impl Response {
         match value {
             Ok(value) if value.is_object() => Ok(value),
             Ok(other) => Err(no_object(go_type(&other))),
+            Err(error @ DecodeError::TooHeavy) => Err(error.to_string()),
             // What is no JSON is read as YAML by the reference, for which almost anything is a text.
             Err(_) => Err(no_object("string")),
         }
@@ -100,6 +106,7 @@ mod tests {
                 content_type,
                 has_retry_after: false,
                 body: Bytes::from_static(body.as_bytes()),
+                question: 100,
             };
             let found = response.object().map(|object| object.to_string());
             assert_eq!(found.unwrap_or_else(|error| error), expected);
@@ -115,5 +122,17 @@ mod tests {
             "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { \
              APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
         );
+    }
+
+    #[test]
+    fn an_answer_takes_no_more_memory_than_its_question_allows() {
+        let body = format!(r#"{{"a":[{}{{}}]}}"#, r#"{"b":0},"#.repeat(400_000));
+        let answer = |question: usize| {
+            let body = Bytes::from(body.clone());
+            let content_type = "application/json".to_owned();
+            Response { status: 200, content_type, has_retry_after: false, body, question }.object()
+        };
+        assert_eq!(answer(1000), Err("the value takes too much memory".to_owned()));
+        assert!(answer(12 << 20).is_ok());
     }
 }

@@ -45,7 +45,9 @@ impl AdmissionPlugin for LimitRanger {
             if !request.is_of("", "pods") {
                 return Ok(());
             }
-            for limit_range in self.limit_ranges(request).await? {
+            let limit_ranges = self.limit_ranges(request).await?;
+            check_effort(request, &limit_ranges)?;
+            for limit_range in limit_ranges {
                 set_container_defaults(request.object.to_mut(), &limit_range);
             }
             Ok(())
@@ -54,7 +56,9 @@ impl AdmissionPlugin for LimitRanger {
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            for limit_range in self.limit_ranges(request).await? {
+            let limit_ranges = self.limit_ranges(request).await?;
+            check_effort(request, &limit_ranges)?;
+            for limit_range in limit_ranges {
                 let object = &request.object;
                 let errors = match request.is_of("", "pods") {
                     true => check_limits_of_pod(object, &limit_range),
@@ -76,6 +80,25 @@ impl LimitRanger {
         }
         let limit_ranges = request.list(&self.limit_ranges, request.namespace).await;
         limit_ranges.map_err(|status| request.forbidden(status.to_string()))
+    }
+}
+
+/// How many limits all containers of a pod may be held against together: each is a default of each, or an error.
+const MAX_COMPARED: usize = 100_000;
+
+/// Refuses a pod with so many containers that holding them against so many limits would take too long.
+fn check_effort(request: &AdmissionRequest<'_>, limit_ranges: &[Arc<Value>]) -> Result<(), Status> {
+    let kinds = [ContainerKind::Regular, ContainerKind::Init];
+    let containers: usize = kinds.iter().map(|kind| request.object.items_at(kind.path()).len()).sum();
+    let of_limit = |limit: &Value| -> usize {
+        let maps = ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"];
+        maps.iter().map(|name| limit.map_at(name).len()).sum()
+    };
+    let limits = limit_ranges.iter().flat_map(|limit_range| limit_range.items_at("spec.limits"));
+    let limits: usize = limits.map(of_limit).sum();
+    match containers.saturating_mul(limits) > MAX_COMPARED {
+        true => Err(request.forbidden("the pod has too many containers for so many limits")),
+        false => Ok(()),
     }
 }
 
@@ -224,6 +247,28 @@ mod tests {
             json!({"cpu": "150m"}),
             "cpu max limit to request ratio per Container is 5, but provided ratio is 6.666667",
         );
+    }
+
+    #[test]
+    fn very_many_containers_are_not_held_against_very_many_limits() {
+        let defaults: Map = (0..2000).map(|number| (format!("a.b/r{number}"), json!("1"))).collect();
+        let limit_range = json!({
+            "metadata": {"name": "limits", "namespace": "n"},
+            "spec": {"limits": [{"type": "Container", "default": defaults}]},
+        });
+        let objects = Objects::new([("limitranges", limit_range)]);
+        let create = |containers: usize| {
+            let containers: Vec<Value> =
+                (0..containers).map(|number| json!({"name": format!("c{number}")})).collect();
+            let pod =
+                json!({"metadata": {"name": "x", "namespace": "n"}, "spec": {"containers": containers}});
+            admit(&LimitRanger::default(), &objects, Operation::Create, "pods", "", pod, None)
+        };
+        assert_eq!(
+            create(51).err().as_deref(),
+            Some("pods \"x\" is forbidden: the pod has too many containers for so many limits")
+        );
+        assert!(create(50).is_ok());
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the plugins that are about pods share.
 
-use pintle_machinery::{Value, ValueExt, meta::ObjectMeta};
+use crate::{AdmissionRequest, Operation};
+use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta, text::quote};
+use std::sync::Arc;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -39,6 +41,29 @@ impl ContainerKind {
 /// Whether the pod stands for one that a node runs by itself.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     pod.annotation(MIRROR).is_some()
+}
+
+/// Whether the request changes the `spec` of a pod that is bound to a node. Only such a change raises the generation.
+pub(super) fn changes_bound_pod(request: &AdmissionRequest<'_>) -> bool {
+    let generation = |pod: &Value| pod.i64_at("metadata.generation");
+    request.operation == Operation::Update
+        && !request.object.str_at("spec.nodeName").is_empty()
+        && request.old_object.is_some_and(|old| generation(old) != generation(&request.object))
+}
+
+/// The node that the pod of the request is bound to.
+///
+/// # Errors
+/// 403 when there is no such node.
+pub(super) async fn node_of(request: &AdmissionRequest<'_>) -> Result<Arc<Value>, Status> {
+    let name = request.object.str_at("spec.nodeName");
+    match request.find(&GroupResource::new("", "nodes"), "", name).await {
+        Ok(Some(node)) => Ok(node),
+        Ok(None) => Err(request.forbidden(format!("node {} not found", quote(name)))),
+        Err(status) => {
+            Err(request.forbidden(format!("failed to get node {}: {}", quote(name), status.message)))
+        }
+    }
 }
 
 /// Whether the pod needs any secret.

@@ -1,4 +1,4 @@
-//! Amounts by resource name, and what the containers of a pod come to together.
+//! Amounts by resource name, and the amounts of a whole pod.
 
 use pintle_machinery::{Map, Quantity, Value, ValueExt};
 use std::collections::BTreeMap;
@@ -57,3 +57,24 @@ pub(super) fn sum_of_containers(pod: &Value, of_container: impl Fn(&Value) -> Qu
     raise(&mut total, &peak);
     total
 }
+
+/// The requests of a pod: those of the pod as a whole or else of its containers, and the overhead of its runtime.
+pub(super) fn pod_requests(pod: &Value, of_container: impl Fn(&Value) -> Quantities) -> Quantities {
+    let mut total = sum_of_containers(pod, of_container);
+    set_pod_level(&mut total, pod, "spec.resources.requests");
+    add(&mut total, &quantities(pod.map_at("spec.overhead")));
+    total
+}
+
+/// Replaces what the containers come to by what the pod says as a whole.
+pub(super) fn set_pod_level(total: &mut Quantities, pod: &Value, path: &str) {
+    total.extend(quantities(pod.map_at(path)).into_iter().filter(|(name, _)| is_pod_level(name)));
+}
+
+/// Whether a pod may ask for the resource as a whole.
+pub(super) fn is_pod_level(name: &str) -> bool {
+    matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
+}
+
+/// The prefix of the resources that are pages of one size.
+pub(super) const HUGE_PAGES: &str = "hugepages-";

@@ -10,6 +10,7 @@ mod disabled_status;
 mod ephemeral_containers;
 mod eviction;
 mod label_keys;
+mod log;
 mod qos;
 mod resize;
 mod resize_validation;
@@ -53,7 +54,7 @@ pub fn resource() -> Resource {
         .part("ephemeralcontainers", ephemeral_containers::EphemeralContainersStrategy)
         .subresource("eviction", eviction)
         .connect("exec", "PodExecOptions", STREAM_VERBS)
-        .connect("log", "Pod", [pintle_registry::Verb::Get])
+        .subresource("log", log::subresource())
         .connect("portforward", "PodPortForwardOptions", STREAM_VERBS)
         .connect("proxy", "PodProxyOptions", PROXY_VERBS)
         .part("resize", resize::ResizeStrategy)

@@ -3,7 +3,7 @@
 use super::{Context, Controller, condition};
 use crate::{definition_view::Names, informer::Change};
 use parking_lot::Mutex;
-use pintle_machinery::{Status, Value, ValueExt, error_list::quote};
+use pintle_machinery::{Status, Value, ValueExt, error_list::quote, status::aggregate};
 use pintle_registry::BoxFuture;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -12,6 +12,9 @@ pub(crate) struct Naming {
     context: Context,
     groups: Mutex<HashMap<String, Group>>,
 }
+
+/// How many conflicts of short names a condition names.
+const MAX_TOLD: usize = 100;
 
 /// Who has which names in a group. A name may have several owners for a moment, or for good in a store that an older
 /// server wrote.
@@ -80,17 +83,12 @@ impl Group {
         outcome.give(&wanted.plural, resources, "PluralConflict", |names| &mut names.plural);
         outcome.give(&wanted.singular, resources, "SingularConflict", |names| &mut names.singular);
         if wanted.short_names != accepted.short_names {
-            let new = wanted.short_names.iter().filter(|name| !accepted.short_names.contains(name));
-            let mut conflicts: Vec<String> = Vec::new();
-            for conflict in new.filter(|name| resources.has(name)).map(|name| in_use(name)) {
-                if !conflicts.contains(&conflict) {
-                    conflicts.push(conflict);
-                }
-            }
-            match conflicts.as_slice() {
-                [] => outcome.names.short_names.clone_from(&wanted.short_names),
-                [one] => outcome.refuse("ShortNamesConflict", one.clone()),
-                several => outcome.refuse("ShortNamesConflict", format!("[{}]", several.join(", "))),
+            let own: HashSet<&String> = accepted.short_names.iter().collect();
+            let new = wanted.short_names.iter().filter(|name| !own.contains(name));
+            let mut conflicts = new.filter(|name| resources.has(name)).map(|name| in_use(name)).peekable();
+            match conflicts.peek() {
+                None => outcome.names.short_names.clone_from(&wanted.short_names),
+                Some(_) => outcome.refuse("ShortNamesConflict", aggregate(conflicts.take(MAX_TOLD))),
             }
         }
         outcome.give(&wanted.kind, kinds, "KindConflict", |names| &mut names.kind);

@@ -1,7 +1,8 @@
 //! What a webhook may change of metadata: labels and annotations. All else is what it was.
 
 use pintle_machinery::{
-    ErrorList, FieldPath, Map, Value,
+    FieldPath, Map, Value,
+    status::aggregate,
     validation::{validate_annotations, validate_labels},
 };
 
@@ -54,21 +55,7 @@ fn check(name: &str, own: &Map) -> Result<(), String> {
     };
     match errors.is_empty() {
         true => Ok(()),
-        false => Err(aggregate(&errors)),
-    }
-}
-
-/// Many errors as one text, each once.
-fn aggregate(errors: &ErrorList) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for text in errors.iter().map(ToString::to_string) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match texts.as_slice() {
-        [text] => text.clone(),
-        texts => format!("[{}]", texts.join(", ")),
+        false => Err(aggregate(errors.iter().map(ToString::to_string))),
     }
 }
 

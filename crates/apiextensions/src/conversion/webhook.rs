@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// How long a webhook may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many bytes of objects go into one review: lists have no bound, and a review is in memory as a whole.
-const REVIEW_SIZE: usize = 8 << 20;
+const REVIEW_SIZE: usize = 2 << 20;
 
 /// What all conversion webhooks share.
 #[derive(Clone)]

@@ -8,9 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pintle_machinery::{
     ErrorList, FieldError, Value, ValueExt,
+    error_list::is_enough,
     validation::{is_dns1035_label, is_dns1123_subdomain, is_valid_port_num},
 };
 use rustls_pki_types::{CertificateDer, pem::PemObject};
+use std::collections::HashSet;
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
 /// The versions of `ConversionReview` that servers before this one knew too; one of them must be among those a webhook
@@ -152,9 +154,13 @@ fn validate_review_versions(
         errors.push(FieldError::required(&path.field(), ""));
         return;
     }
+    let mut seen = HashSet::with_capacity(versions.len());
     for (index, value) in versions.iter().enumerate() {
+        if is_enough(errors) {
+            return;
+        }
         let version = value.as_str().unwrap_or_default();
-        if versions.iter().take(index).any(|other| other == value) {
+        if !seen.insert(version) {
             errors.push(FieldError::invalid(&path.index(index).field(), version, "duplicate version"));
             continue;
         }

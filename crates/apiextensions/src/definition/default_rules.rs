@@ -5,8 +5,8 @@
 
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
-use crate::structural::{Place, StructuralSchema};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use crate::structural::{Place, StructuralSchema, rules::CompileEffort};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, status::aggregate};
 
 /// What is wrong with the defaults of a structural schema, whose root is `schema` and which was read as `structural`.
 pub(super) fn validate_defaults(
@@ -14,9 +14,10 @@ pub(super) fn validate_defaults(
     structural: &StructuralSchema,
     path: &Path<'_>,
     require_pruned: bool,
+    effort: &CompileEffort,
 ) -> ErrorList {
-    let mut walk =
-        Walk { require_pruned, budget: StructuralSchema::DEFAULTS_BUDGET, errors: ErrorList::new() };
+    let budget = StructuralSchema::DEFAULTS_BUDGET;
+    let mut walk = Walk { require_pruned, budget, effort, errors: ErrorList::new() };
     let root = structural.place();
     let surroundings = Surroundings { resource: root, steps: None, in_metadata: false };
     walk.place(schema, root, surroundings, path);
@@ -92,14 +93,16 @@ impl Surroundings<'_, '_> {
     }
 }
 
-struct Walk {
+struct Walk<'e> {
     require_pruned: bool,
+    /// For rules, which are compiled for each default above them.
+    effort: &'e CompileEffort,
     /// What rules may still cost.
     budget: u64,
     errors: ErrorList,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn place(
         &mut self,
         schema: &JsonSchemaProps<'_>,
@@ -161,14 +164,14 @@ impl Walk {
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Rules are compiled for the default alone, as its place is the root of what they can see.
     fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
         if self.budget == 0 || !schema.has(&mut |schema| !schema.validations.is_empty()) {
             return ErrorList::new();
         }
         match schema.tree.map(StructuralSchema::new) {
-            Some(Ok(structural)) => structural.check_rules(default, path, &mut self.budget),
+            Some(Ok(structural)) => structural.check_rules(default, path, &mut self.budget, self.effort),
             _ => ErrorList::new(),
         }
     }
@@ -179,18 +182,7 @@ fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &F
     let object = surroundings.object_with(default);
     let found = match surroundings.resource.check_resources(&object, &FieldPath::default()) {
         Ok(errors) if errors.is_empty() => return ErrorList::new(),
-        Ok(errors) => {
-            let mut texts: Vec<String> = Vec::new();
-            for text in errors.iter().map(ToString::to_string) {
-                if !texts.contains(&text) {
-                    texts.push(text);
-                }
-            }
-            match texts.as_slice() {
-                [text] => text.clone(),
-                texts => format!("[{}]", texts.join(", ")),
-            }
-        }
+        Ok(errors) => aggregate(errors.iter().map(ToString::to_string)),
         Err(error) => error.to_string(),
     };
     vec![FieldError::invalid(path, default.clone(), format!("must result in valid metadata: {found}"))]
@@ -204,10 +196,11 @@ mod tests {
     fn check(schema: Value, expected: &[&str]) {
         let structural = StructuralSchema::new(&schema).unwrap();
         let props = JsonSchemaProps::read(&schema);
-        let errors: Vec<String> = validate_defaults(&props, &structural, &Path::new("s"), true)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let errors: Vec<String> =
+            validate_defaults(&props, &structural, &Path::new("s"), true, &CompileEffort::new())
+                .iter()
+                .map(ToString::to_string)
+                .collect();
         assert_eq!(errors, expected, "{schema}");
         let is_unpruned = expected.iter().any(|error| error.ends_with("must not have unknown fields"));
         assert_eq!(has_unpruned_defaults(&props), is_unpruned, "{schema}");

@@ -3,6 +3,7 @@
 use super::json_schema_props::JsonSchemaProps;
 use super::spec::Spec;
 use pintle_machinery::{Value, text::quote};
+use std::collections::HashSet;
 
 /// Those for texts, as they are compared: without dashes.
 const TEXT_FORMATS: [&str; 26] = [
@@ -37,7 +38,7 @@ const TEXT_FORMATS: [&str; 26] = [
 /// A warning for each unknown format in a definition, in the order in which schemas are looked through. Formats that
 /// the old definition has as well are not worth another.
 pub(super) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
-    let known = old.map(unrecognized).unwrap_or_default();
+    let known: HashSet<String> = old.map(unrecognized).into_iter().flatten().collect();
     let new = unrecognized(definition).into_iter().filter(|format| !known.contains(format));
     new.map(|format| format!("unrecognized format {}", quote(&format))).collect()
 }

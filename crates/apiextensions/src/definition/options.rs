@@ -8,6 +8,7 @@ use super::path::Path;
 use super::spec::{Spec, same};
 use super::{default_rules, schema_rules, selectable_fields, structural_rules};
 use pintle_machinery::{Value, ValueExt};
+use std::collections::{HashMap, HashSet};
 
 /// The rules that depend on what is stored. The names say what is required or allowed.
 #[derive(Debug)]
@@ -23,9 +24,9 @@ pub(super) struct ValidationOptions {
     /// An invalid bundle keeps a definition from being established, and is refused once it is.
     pub(super) allow_invalid_ca_bundle: bool,
     /// In which versions; "" is for the definition as a whole.
-    pub(super) allow_too_many_selectable_fields: Vec<String>,
+    pub(super) allow_too_many_selectable_fields: HashSet<String>,
     /// The versions whose rules are not judged by their cost again.
-    pub(super) versions_with_unchanged_schemas: Vec<String>,
+    pub(super) versions_with_unchanged_schemas: HashSet<String>,
 }
 
 impl ValidationOptions {
@@ -41,8 +42,8 @@ impl ValidationOptions {
             require_atomic_set_items: true,
             require_map_list_keys: true,
             allow_invalid_ca_bundle: true,
-            allow_too_many_selectable_fields: Vec::new(),
-            versions_with_unchanged_schemas: Vec::new(),
+            allow_too_many_selectable_fields: HashSet::new(),
+            versions_with_unchanged_schemas: HashSet::new(),
         }
     }
 
@@ -82,18 +83,35 @@ fn has_all_schemas(spec: &Spec<'_>) -> bool {
     spec.common.schema().is_some() || spec.versions.iter().all(|version| version.own.schema().is_some())
 }
 
-fn unchanged_schemas(new: &Spec<'_>, old: &Spec<'_>) -> Vec<String> {
-    let schema_of = |spec: &Spec<'_>, name: &str| {
-        let found = spec.versions.iter().find(|version| version.name == name);
-        // What is said for all versions is also said for one that is not there yet.
-        let is_common = spec.versions.iter().all(|version| version.own.validation.is_none());
-        let version = found.or_else(|| spec.versions.first().filter(|_| is_common))?;
-        Some(version.tree.field("schema").cloned())
-    };
-    let is_unchanged = |name: &str| match (schema_of(new, name), schema_of(old, name)) {
-        (Some(new), Some(old)) => same(new.as_ref(), old.as_ref()),
+fn unchanged_schemas(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<String> {
+    let (new_schemas, old_schemas) = (Schemas::of(new), Schemas::of(old));
+    let is_unchanged = |name: &str| match (new_schemas.get(name), old_schemas.get(name)) {
+        (Some(new), Some(old)) => same(new, old),
         _ => false,
     };
     let names = new.versions.iter().map(|version| version.name);
     names.filter(|name| is_unchanged(name)).map(str::to_owned).collect()
+}
+
+/// The schemas of versions, by name. The first version of a name counts.
+struct Schemas<'a> {
+    by_name: HashMap<&'a str, Option<&'a Value>>,
+    /// What is said for all versions is also said for one that is not there yet.
+    common: Option<Option<&'a Value>>,
+}
+
+impl<'a> Schemas<'a> {
+    fn of(spec: &Spec<'a>) -> Schemas<'a> {
+        let mut by_name = HashMap::with_capacity(spec.versions.len());
+        for version in &spec.versions {
+            by_name.entry(version.name).or_insert_with(|| version.tree.field("schema"));
+        }
+        let is_common = spec.versions.iter().all(|version| version.own.validation.is_none());
+        let first = spec.versions.first().filter(|_| is_common);
+        Schemas { by_name, common: first.map(|version| version.tree.field("schema")) }
+    }
+
+    fn get(&self, name: &str) -> Option<Option<&'a Value>> {
+        self.by_name.get(name).copied().or(self.common)
+    }
 }

@@ -3,7 +3,7 @@
 //! A schema has thousands of places and hardly ever an error, so a path is a chain on the stack, and its text is made by
 //! who reports.
 
-use pintle_machinery::FieldPath;
+use pintle_machinery::{FieldPath, field_path::push_name};
 
 /// A place below the definition.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl<'a> Path<'a> {
                 Step::Index(index) => text.push_str(&format!("[{index}]")),
                 Step::Key(key) => {
                     text.push('[');
-                    text.push_str(key);
+                    push_name(&mut text, key);
                     text.push(']');
                 }
             }

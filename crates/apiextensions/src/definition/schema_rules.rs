@@ -9,7 +9,10 @@ use super::options::ValidationOptions;
 use super::path::Path;
 use super::rule_checks::{RuleContext, RuleSurroundings, TotalCost};
 use super::{structural_rules, valid_path};
-use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
+use crate::structural::rules::CompileEffort;
+use pintle_machinery::error_list::is_enough;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use std::collections::HashSet;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 /// Members have their counterparts by name in both.
@@ -43,10 +46,12 @@ pub(super) fn validate_schema(
     options: &ValidationOptions,
     rules: Option<&RuleContext<'_>>,
     suppress_cost: bool,
+    effort: &CompileEffort,
 ) -> ErrorList {
     let mut walk = Walk {
         options,
         suppress_cost,
+        effort,
         errors: ErrorList::new(),
         rule_errors: ErrorList::new(),
         costs: TotalCost::default(),
@@ -61,6 +66,7 @@ pub(super) fn validate_schema(
 struct Walk<'o> {
     options: &'o ValidationOptions,
     suppress_cost: bool,
+    effort: &'o CompileEffort,
     errors: ErrorList,
     /// Told after all others.
     rule_errors: ErrorList,
@@ -75,6 +81,9 @@ impl Walk<'_> {
         around: Surroundings<'_>,
         rules: Option<&RuleContext<'_>>,
     ) {
+        if is_enough(&self.errors) {
+            return;
+        }
         let before = self.errors.len();
         validate_itself(schema, path, around, self.options, &mut self.errors);
         self.members(schema, path, around, rules);
@@ -121,7 +130,7 @@ impl Walk<'_> {
         if let Some(rules) = rules.filter(|_| !schema.validations.is_empty() && self.errors.len() == before) {
             let uncorrelatable = around.uncorrelatable;
             let surroundings = RuleSurroundings { uncorrelatable, suppress_cost: self.suppress_cost };
-            self.rule_errors.extend(rules.check(schema, path, surroundings, &mut self.costs));
+            self.rule_errors.extend(rules.check(schema, path, surroundings, self.effort, &mut self.costs));
         }
     }
 
@@ -346,7 +355,11 @@ fn validate_map_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mu
         return;
     }
     let keys_path = path.child("x-kubernetes-list-map-keys");
-    for (index, key) in schema.list_map_keys.iter().enumerate() {
+    let mut known = HashSet::with_capacity(schema.list_map_keys.len());
+    for key in schema.list_map_keys {
+        if is_enough(errors) {
+            break;
+        }
         let name = key.as_str().unwrap_or_default();
         match items.property(name) {
             Some(property) if matches!(property.ty, "array" | "object") => {
@@ -358,14 +371,23 @@ fn validate_map_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mu
             Some(_) => {}
             None => {
                 let detail = "entries must all be names of item properties";
-                errors.push(FieldError::invalid(&keys_path.field(), schema.list_map_keys, detail));
+                errors.push(wrong_keys(&keys_path.field(), schema.list_map_keys, detail));
             }
         }
-        if schema.list_map_keys.iter().take(index).any(|other| other == key) {
+        if !known.insert(key) {
             let detail = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(&keys_path.field(), schema.list_map_keys, detail));
+            errors.push(wrong_keys(&keys_path.field(), schema.list_map_keys, detail));
         }
     }
+}
+
+/// Of each of many keys all of them would be shown.
+const MAX_SHOWN_KEYS: usize = 64;
+
+fn wrong_keys(path: &FieldPath, keys: &[Value], detail: &str) -> FieldError {
+    let error = FieldError::invalid(path, Value::Null, detail);
+    let bad_value = (keys.len() <= MAX_SHOWN_KEYS).then(|| Value::from(keys));
+    FieldError { bad_value, ..error }
 }
 
 /// Items of sets and maps are not null, and those of maps always have their keys.
@@ -380,11 +402,18 @@ pub(super) fn map_or_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>) ->
         errors.push(FieldError::forbidden(&path.child("nullable").field(), detail));
     }
     let properties = path.child("properties");
-    for key in schema.list_map_keys.iter().filter(|_| list_type == "map") {
+    if schema.list_map_keys.is_empty() || list_type != "map" {
+        return errors;
+    }
+    let required: HashSet<&Value> = items.required.iter().collect();
+    for key in schema.list_map_keys {
+        if is_enough(&errors) {
+            break;
+        }
         let name = key.as_str().unwrap_or_default();
         let Some(property) = items.property(name) else { continue };
         let path = properties.key(name);
-        if !items.required.contains(key) && property.default.is_none() {
+        if !required.contains(key) && property.default.is_none() {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a \
                           required property";
             errors.push(FieldError::required(&path.child("default").field(), detail));
@@ -454,10 +483,11 @@ mod tests {
     fn check(schema: Value, expected: &[&str]) {
         let props = JsonSchemaProps::read(&schema);
         let options = ValidationOptions::for_create();
-        let errors: Vec<String> = validate_schema(&props, &Path::new("s"), &options, None, false)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let errors: Vec<String> =
+            validate_schema(&props, &Path::new("s"), &options, None, false, &CompileEffort::new())
+                .iter()
+                .map(ToString::to_string)
+                .collect();
         assert_eq!(errors, expected, "{schema}");
     }
 

@@ -6,7 +6,7 @@ use super::rule_checks::RuleContext;
 use super::spec::Validation;
 use super::validation::Check;
 use super::{default_rules, go_json, schema_rules, structural_rules};
-use crate::structural::StructuralSchema;
+use crate::structural::{StructuralSchema, rules::CompileEffort};
 use pintle_machinery::{ErrorList, FieldError, Value};
 
 /// The fields of a schema in the order in which the rules see them, by the names they have there, with whether a root
@@ -75,6 +75,12 @@ pub(super) fn validate_validation(
     let Some(schema) = &validation.schema else { return };
     let path = path.child("openAPIV3Schema");
     let before = errors.len();
+    // Patterns are compiled by the rules below.
+    let are_light = !schema.has(&mut |schema| !check.effort.pattern(schema.pattern));
+    if !are_light {
+        errors.push(FieldError::forbidden(&path.field(), CompileEffort::SPENT));
+        return;
+    }
     if has_status {
         errors.extend(root_beside_status(schema, &path));
     }
@@ -91,9 +97,16 @@ pub(super) fn validate_validation(
         }
     }
     let rules = structural.as_ref().map(RuleContext::root);
-    let suppress_cost =
-        check.options.versions_with_unchanged_schemas.iter().any(|unchanged| unchanged == version);
-    errors.extend(schema_rules::validate_schema(schema, &path, check.options, rules.as_ref(), suppress_cost));
+    let suppress_cost = check.options.versions_with_unchanged_schemas.contains(version);
+    let found = schema_rules::validate_schema(
+        schema,
+        &path,
+        check.options,
+        rules.as_ref(),
+        suppress_cost,
+        &check.effort,
+    );
+    errors.extend(found);
     // What makes a schema unreadable has mostly been said already, and then with its place.
     if let Some(error) = unreadable.filter(|_| errors.len() == before) {
         errors.push(FieldError::invalid(&path.field(), "", error));
@@ -116,7 +129,7 @@ fn read_structure(
     let structural =
         StructuralSchema::new(tree).map_err(|error| vec![FieldError::invalid(&path.field(), "", error)])?;
     let require_pruned = check.options.require_pruned_defaults;
-    let errors = default_rules::validate_defaults(schema, &structural, path, require_pruned);
+    let errors = default_rules::validate_defaults(schema, &structural, path, require_pruned, &check.effort);
     match errors.is_empty() {
         true => Ok(Some(structural)),
         false => Err(errors),

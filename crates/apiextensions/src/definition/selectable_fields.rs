@@ -7,6 +7,7 @@ use super::path::Path;
 use super::spec::{Spec, same};
 use super::{structural_rules, valid_path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
+use std::collections::{HashMap, HashSet};
 
 /// How many there may be, since the server computes each for each object.
 const MAX_SELECTABLE_FIELDS: usize = 8;
@@ -54,7 +55,7 @@ pub(super) fn validate_selectable_fields(
             unique.push(found.text);
         }
     }
-    let may_be_more = options.allow_too_many_selectable_fields.iter().any(|allowed| allowed == version);
+    let may_be_more = options.allow_too_many_selectable_fields.contains(version);
     if unique.len() > MAX_SELECTABLE_FIELDS && !may_be_more {
         errors.push(FieldError::too_many(&path.field(), unique.len(), MAX_SELECTABLE_FIELDS));
     }
@@ -65,19 +66,21 @@ pub(super) fn validate_selectable_fields(
 const MAX_TOLD_APART: usize = 4096;
 
 /// Where there are more than there may be, but no others than before: the versions, and "" for the definition.
-pub(super) fn too_many_unchanged(new: &Spec<'_>, old: &Spec<'_>) -> Vec<String> {
+pub(super) fn too_many_unchanged(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<String> {
     let list = |fields: &[Value]| Value::from(fields);
     let is_kept = |new: &[Value], old: &[Value]| {
         old.len() > MAX_SELECTABLE_FIELDS && same(Some(&list(new)), Some(&list(old)))
     };
-    let mut kept = Vec::new();
+    let mut kept = HashSet::new();
     if is_kept(new.common.selectable_fields, old.common.selectable_fields) {
-        kept.push(String::new());
+        kept.insert(String::new());
     }
+    // The last version of a name counts.
+    let old: HashMap<&str, &[Value]> =
+        old.versions.iter().map(|old| (old.name, old.own.selectable_fields)).collect();
     for version in &new.versions {
-        let old = old.versions.iter().rfind(|old| old.name == version.name);
-        if old.is_some_and(|old| is_kept(version.own.selectable_fields, old.own.selectable_fields)) {
-            kept.push(version.name.to_owned());
+        if old.get(version.name).is_some_and(|old| is_kept(version.own.selectable_fields, old)) {
+            kept.insert(version.name.to_owned());
         }
     }
     kept

@@ -4,6 +4,7 @@
 
 use super::json_schema_props::{Items, JsonSchemaProps};
 use super::path::Path;
+use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, Value};
 
 /// Where a schema is.
@@ -67,6 +68,9 @@ pub(super) fn validate_structural(schema: &JsonSchemaProps<'_>, path: &Path<'_>)
 }
 
 fn invariants(schema: &JsonSchemaProps<'_>, level: Level, path: &Path<'_>, errors: &mut ErrorList) {
+    if is_enough(errors) {
+        return;
+    }
     if schema.ty == "array" && schema.item().is_none() {
         errors.push(FieldError::required(&path.child("items").field(), "must be specified"));
     }
@@ -207,6 +211,9 @@ fn nested_each(schemas: &[JsonSchemaProps<'_>], path: &Path<'_>, skip_first: boo
 
 /// A schema in an alternative, where nothing may be said of structure.
 fn nested(schema: &JsonSchemaProps<'_>, skip_any_of: bool, path: &Path<'_>, errors: &mut ErrorList) {
+    if is_enough(errors) {
+        return;
+    }
     values(schema, skip_any_of, false, path, errors);
     if let Some(items) = schema.item() {
         nested(items, false, &path.child("items"), errors);
@@ -279,6 +286,9 @@ fn completeness(
     values_path: &Path<'_>,
     errors: &mut ErrorList,
 ) {
+    if is_enough(errors) {
+        return;
+    }
     let Some(schema) = schema else {
         let detail = format!("because it is defined in {}", values_path.text());
         errors.push(FieldError::required(&path.field(), detail));

@@ -10,18 +10,34 @@ use super::selectable_fields::validate_selectable_fields;
 use super::spec::{Parts, Spec, Version};
 use super::subresources::validate_subresources;
 use super::{api_approval, deprecation, go_json, structural_rules};
+use crate::columns::MAX_COLUMNS;
+use crate::structural::rules::CompileEffort;
 use pintle_machinery::{
     ErrorList, FieldError, FieldPath, Value, ValueExt,
+    error_list::is_enough,
     validation::{
         is_dns1035_label, is_dns1123_subdomain, name_is_dns_subdomain, validate_immutable_field,
         validate_object_meta_accessor, validate_object_meta_accessor_update,
     },
 };
+use std::collections::{HashMap, HashSet};
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 
+/// How many versions a definition may have. Each is served, and has an API service.
+const MAX_VERSIONS: usize = 1000;
+
+fn too_many_versions(definition: &Value) -> Option<FieldError> {
+    let count = definition.items_at("spec.versions").len();
+    (count > MAX_VERSIONS)
+        .then(|| FieldError::too_many(&FieldPath::new("spec.versions"), count, MAX_VERSIONS))
+}
+
 /// What is wrong with a new definition.
 pub(super) fn validate(definition: &Value) -> ErrorList {
+    if let Some(error) = too_many_versions(definition) {
+        return vec![error];
+    }
     let name = |name: &str, prefix: bool| {
         let mut wrong = name_is_dns_subdomain(name, prefix);
         let required =
@@ -41,6 +57,9 @@ pub(super) fn validate(definition: &Value) -> ErrorList {
 
 /// What is wrong with a change of a definition.
 pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
+    if let Some(error) = too_many_versions(definition) {
+        return vec![error];
+    }
     let options = ValidationOptions::for_update(definition, old);
     let spec = Spec::of(definition);
     let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
@@ -96,18 +115,23 @@ fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut Er
         errors.push(FieldError::invalid(&path, value, "must have at least one stored version"));
         return;
     }
-    let is_stored = |name: &str| stored.iter().any(|stored| stored == name);
-    for (index, version) in spec.versions.iter().enumerate() {
-        let is_taken = spec.versions.iter().take(index).any(|earlier| earlier.name == version.name);
-        if version.tree.bool_at("storage") && (is_taken || !is_stored(version.name)) {
+    let stored_names: HashSet<&str> = stored.iter().filter_map(Value::as_str).collect();
+    let mut names = HashSet::with_capacity(spec.versions.len());
+    for version in &spec.versions {
+        let is_taken = !names.insert(version.name);
+        if version.tree.bool_at("storage") && (is_taken || !stored_names.contains(version.name)) {
             let detail = format!("must have the storage version {}", version.name);
-            errors.push(FieldError::invalid(&path, stored, detail));
+            errors.push(with_versions(&path, stored, detail));
+            if is_enough(errors) {
+                return;
+            }
         }
     }
+    let last: HashMap<&Value, usize> = stored.iter().enumerate().map(|(index, name)| (name, index)).collect();
     for (index, name) in stored.iter().enumerate() {
-        let is_last = !stored.iter().skip(index + 1).any(|later| later == name);
+        let is_last = last.get(name) == Some(&index);
         let name = name.as_str().unwrap_or_default();
-        if is_last && !spec.versions.iter().any(|version| version.name == name) {
+        if is_last && !names.contains(name) && !is_enough(errors) {
             let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in \
                  spec.versions until a storage migration ensures no data remains persisted in {name} and removes \
@@ -116,6 +140,13 @@ fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut Er
             errors.push(FieldError::invalid(&path.index(index), name, detail));
         }
     }
+}
+
+/// Each of many errors would show all of them.
+fn with_versions(path: &FieldPath, stored: &[Value], detail: String) -> FieldError {
+    const MAX_SHOWN: usize = 64;
+    let error = FieldError::invalid(path, Value::Null, detail);
+    FieldError { bad_value: (stored.len() <= MAX_SHOWN).then(|| Value::from(stored)), ..error }
 }
 
 fn validate_approval(definition: &Value, old: Option<&Value>, errors: &mut ErrorList) {
@@ -160,10 +191,18 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
                 || schema.list_type.is_some()
                 || !schema.validations.is_empty()
         });
-    let check = Check { options, needs_structure };
+    let check = Check { options, needs_structure, effort: CompileEffort::new() };
     let has_own_subresources = spec.versions.iter().any(|version| version.own.subresources.is_some());
+    // Of versions of one name the first counts.
+    let mut with_status: HashMap<&str, bool> = HashMap::new();
+    for version in &spec.versions {
+        with_status.entry(version.name).or_insert(version.own.has_status());
+    }
     let versions_path = path.child("versions");
     for (index, version) in spec.versions.iter().enumerate() {
+        if is_enough(errors) {
+            break;
+        }
         let path = versions_path.index(index);
         let wrong = is_dns1035_label(version.name);
         if !wrong.is_empty() {
@@ -171,10 +210,7 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
         }
         let has_status = match has_own_subresources {
             false => spec.common.has_status(),
-            true => {
-                let named = spec.versions.iter().find(|other| other.name == version.name);
-                named.is_some_and(|version| version.own.has_status())
-            }
+            true => with_status.get(version.name).is_some_and(|has_status| *has_status),
         };
         validate_version(version, has_status, &check, &path, errors);
     }
@@ -204,6 +240,8 @@ pub(super) struct Check<'o> {
     pub(super) options: &'o ValidationOptions,
     /// Whether schemas have to be structural.
     pub(super) needs_structure: bool,
+    /// For all schemas of the definition.
+    pub(super) effort: CompileEffort,
 }
 
 fn validate_group_and_scope(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {
@@ -307,7 +345,10 @@ fn validate_parts(parts: &Parts<'_>, path: &Path<'_>, errors: &mut ErrorList) {
         validate_subresources(subresources, &path.child("subresources"), errors);
     }
     let path = path.child("additionalPrinterColumns");
-    for (index, column) in parts.columns.iter().enumerate() {
+    if parts.columns.len() > MAX_COLUMNS {
+        errors.push(FieldError::too_many(&path.field(), parts.columns.len(), MAX_COLUMNS));
+    }
+    for (index, column) in parts.columns.iter().enumerate().take(MAX_COLUMNS) {
         validate_column(column, &path.index(index), errors);
     }
 }

@@ -1,7 +1,7 @@
 //! What keeps a stored definition from being structural, as its condition tells it.
 
 use super::{json_schema_props::JsonSchemaProps, path::Path, structural_rules};
-use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, status::aggregate};
 
 /// What a definition's condition has to say of its schemas.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,16 +32,7 @@ pub(crate) fn violations(definition: &Value) -> Option<Violations> {
         let in_version = version.child("schema");
         errors.extend(structural_rules::validate_structural(&schema, &in_version.child("openAPIV3Schema")));
     }
-    let mut told: Vec<String> = Vec::new();
-    for error in errors.iter().map(ToString::to_string) {
-        if !told.contains(&error) {
-            told.push(error);
-        }
-    }
-    let message = match told.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    };
+    let message = aggregate(errors.iter().map(ToString::to_string));
     Some(Violations { status: "True", reason: "Violations", message })
 }
 

@@ -13,9 +13,12 @@ use pintle_machinery::{
     validation::{is_qualified_name, validate_object_meta_accessor, validate_object_meta_accessor_update},
 };
 use pintle_registry::{BoxFuture, FinishFn, RequestContext, Strategy};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// What the strategies of one version share.
@@ -172,7 +175,7 @@ const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kuberne
 
 /// What is unwise about the finalizers that an object has and had not.
 fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let had = old.map(|old| old.finalizers()).unwrap_or_default();
+    let had: HashSet<&str> = old.map(|old| old.finalizers()).into_iter().flatten().collect();
     let mut added: Vec<&str> = object.finalizers().into_iter().filter(|name| !had.contains(name)).collect();
     added.sort_unstable();
     added.dedup();

@@ -3,6 +3,8 @@
 //! What a node's type does not allow has the structure that pruning sees there: none. So a text field given an object
 //! loses the object's members, as validation is told afterwards.
 
+use std::collections::HashSet;
+
 use pintle_schema::{
     FieldSpec, ListType as SchemaListType, MapType, NodeId, Schema, SchemaBuilder, StructSpec, Structural,
     Type,
@@ -75,7 +77,7 @@ impl Converter<'_> {
     fn text(&mut self, node: &Node) -> NodeId {
         let id = self.builder.scalar(Type::String);
         let values = self.schema.constraints(node).iter().find_map(|constraint| match constraint {
-            Constraint::Enum(values) => Some(values.of(&self.schema.values)),
+            Constraint::Enum(values) => Some(values.values.of(&self.schema.values)),
             _ => None,
         });
         if let Some(values) = values {
@@ -93,7 +95,7 @@ impl Converter<'_> {
 
     fn object(&mut self, node: &Node, resource: bool, preserved: bool) -> NodeId {
         let schema = self.schema;
-        let required: Vec<&str> = schema
+        let required: HashSet<&str> = schema
             .constraints(node)
             .iter()
             .find_map(|constraint| match constraint {

@@ -2,7 +2,7 @@
 
 use super::node::{Flags, Node};
 use super::prune::prune_value;
-use super::rules::{BUDGET, CompiledRules};
+use super::rules::{BUDGET, CompileEffort, CompiledRules};
 use super::{StructuralSchema, object_meta, values};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 
@@ -20,8 +20,14 @@ impl StructuralSchema {
     pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
 
     /// Runs the rules on a default of the place that this is the schema of.
-    pub(crate) fn check_rules(&self, default: &Value, path: &FieldPath, budget: &mut u64) -> ErrorList {
-        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self));
+    pub(crate) fn check_rules(
+        &self,
+        default: &Value,
+        path: &FieldPath,
+        budget: &mut u64,
+        effort: &CompileEffort,
+    ) -> ErrorList {
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self, effort));
         let errors = rules.validate_within(self, default, budget);
         errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
     }

@@ -4,11 +4,14 @@
 use pintle_machinery::{Map, Value};
 
 use super::StructuralSchema;
+use super::defaults_weight::excess;
 use super::node::{Flags, Node};
 
-/// Puts defaults in, and into what was put in.
+/// Sets defaults recursively, also inside of defaults. Sets none when they would take too much memory ([`excess`]).
 pub(super) fn set_defaults(schema: &StructuralSchema, object: &mut Value) {
-    default_value(schema, schema.root_node(), object);
+    if excess(schema, object).is_none() {
+        default_value(schema, schema.root_node(), object);
+    }
 }
 
 fn default_value(schema: &StructuralSchema, node: &Node, value: &mut Value) {
@@ -75,7 +78,7 @@ fn drop_nulls_below(schema: &StructuralSchema, node: Option<&Node>, value: &mut 
     }
 }
 
-fn is_forbidden_null(value: &Value, node: &Node) -> bool {
+pub(super) fn is_forbidden_null(value: &Value, node: &Node) -> bool {
     value.is_null() && !node.flags.has(Flags::NULLABLE)
 }
 

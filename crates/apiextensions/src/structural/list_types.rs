@@ -4,79 +4,101 @@
 use std::collections::HashMap;
 
 use pintle_machinery::codec::json;
-use pintle_machinery::{ErrorList, FieldError, Map, Value};
+use pintle_machinery::error_list::is_enough;
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
 
 use super::StructuralSchema;
+use super::effort::Effort;
 use super::node::{Flags, ListType, Node};
 use super::path::Path;
 
 /// What is there more than once, told once each.
 pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
-    let mut errors = ErrorList::new();
-    value(schema, schema.root_node(), object, &Path::ROOT, &mut errors);
-    errors
+    let mut walk = Walk { schema, effort: Effort::new(), errors: ErrorList::new() };
+    walk.value(schema.root_node(), object, &Path::ROOT);
+    walk.errors.extend(walk.effort.error(&FieldPath::default()));
+    walk.errors
 }
 
-fn value(schema: &StructuralSchema, node: &Node, found: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    if !node.flags.has(Flags::BELOW_LIST_TYPES) {
-        return;
-    }
-    match found {
-        Value::Array(items) => {
-            match node.list_type {
-                ListType::Atomic => {}
-                ListType::Set => {
-                    for index in repeated(items.iter().map(Key::of)) {
-                        let item = items.get(index).cloned().unwrap_or_default();
-                        errors.push(FieldError::duplicate(&path.index(index).to_field_path(), item));
-                    }
-                }
-                ListType::Map => map(schema, node, items, path, errors),
-            }
-            if let Some(node) = schema.items(node) {
-                for (index, item) in items.iter().enumerate() {
-                    value(schema, node, item, &path.index(index), errors);
-                }
-            }
+struct Walk<'s> {
+    schema: &'s StructuralSchema,
+    effort: Effort,
+    errors: ErrorList,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, node: &Node, found: &Value, path: &Path<'_>) {
+        if !node.flags.has(Flags::BELOW_LIST_TYPES) || is_enough(&self.errors) {
+            return;
         }
-        Value::Object(members) => {
-            if let Some(node) = schema.additional(node) {
-                for (name, member) in members {
-                    value(schema, node, member, &path.key(name), errors);
+        let schema = self.schema;
+        match found {
+            Value::Array(items) => {
+                match node.list_type {
+                    ListType::Atomic => {}
+                    ListType::Set => {
+                        for index in repeated(items.iter().map(Key::of)) {
+                            let item = items.get(index).cloned().unwrap_or_default();
+                            self.errors.push(FieldError::duplicate(&path.index(index).to_field_path(), item));
+                        }
+                    }
+                    ListType::Map => self.map(node, items, path),
                 }
-            }
-            if node.properties.len > 0 {
-                for (name, member) in members {
-                    if let Some(node) = schema.property(node, name) {
-                        value(schema, node, member, &path.child(name), errors);
+                if let Some(node) = schema.items(node) {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(node, item, &path.index(index));
                     }
                 }
             }
+            Value::Object(members) => {
+                if let Some(node) = schema.additional(node) {
+                    for (name, member) in members {
+                        self.value(node, member, &path.key(name));
+                    }
+                }
+                if node.properties.len > 0 {
+                    for (name, member) in members {
+                        if let Some(node) = schema.property(node, name) {
+                            self.value(node, member, &path.child(name));
+                        }
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+
+    fn map(&mut self, node: &Node, items: &[Value], path: &Path<'_>) {
+        let (schema, errors) = (self.schema, &mut self.errors);
+        let wrong = items.iter().position(|item| !item.is_object() && !item.is_null());
+        if let Some((index, item)) = wrong.and_then(|index| Some((index, items.get(index)?))) {
+            let detail = "must be an object for an array of list-type map";
+            errors.push(FieldError::invalid(&path.index(index).to_field_path(), item.clone(), detail));
+            return;
+        }
+        // Each item has so many keys, whether it says them or not.
+        if !self.effort.spend(items.len().saturating_mul(KEY_CHECKS * node.list_map_keys.len as usize)) {
+            return;
+        }
+        let keys: Vec<Vec<Option<&Value>>> = items
+            .iter()
+            .map(|item| schema.strs(node.list_map_keys).map(|name| item.as_object()?.get(name)).collect())
+            .collect();
+        let composed = keys.iter().map(|keys| keys.iter().map(|key| key.map(Key::of)).collect::<Vec<_>>());
+        for index in repeated(composed) {
+            let values = keys.get(index).into_iter().flatten();
+            let names = schema.strs(node.list_map_keys);
+            let shown: Map = names
+                .zip(values)
+                .filter_map(|(name, key)| Some((name.to_owned(), (*key)?.clone())))
+                .collect();
+            errors.push(FieldError::duplicate(&path.index(index).to_field_path(), Value::Object(shown)));
+        }
     }
 }
 
-fn map(schema: &StructuralSchema, node: &Node, items: &[Value], path: &Path<'_>, errors: &mut ErrorList) {
-    let wrong = items.iter().position(|item| !item.is_object() && !item.is_null());
-    if let Some((index, item)) = wrong.and_then(|index| Some((index, items.get(index)?))) {
-        let detail = "must be an object for an array of list-type map";
-        errors.push(FieldError::invalid(&path.index(index).to_field_path(), item.clone(), detail));
-        return;
-    }
-    let keys: Vec<Vec<Option<&Value>>> = items
-        .iter()
-        .map(|item| schema.strs(node.list_map_keys).map(|name| item.as_object()?.get(name)).collect())
-        .collect();
-    let composed = keys.iter().map(|keys| keys.iter().map(|key| key.map(Key::of)).collect::<Vec<_>>());
-    for index in repeated(composed) {
-        let values = keys.get(index).into_iter().flatten();
-        let names = schema.strs(node.list_map_keys);
-        let shown: Map =
-            names.zip(values).filter_map(|(name, key)| Some((name.to_owned(), (*key)?.clone()))).collect();
-        errors.push(FieldError::duplicate(&path.index(index).to_field_path(), Value::Object(shown)));
-    }
-}
+/// How many checks one key of one item takes, which is mostly memory.
+const KEY_CHECKS: usize = 4;
 
 /// What items are compared by: scalars with their types, others by their JSON.
 #[derive(PartialEq, Eq, Hash)]

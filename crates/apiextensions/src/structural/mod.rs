@@ -14,6 +14,9 @@ mod convert;
 mod correlated;
 mod default_checks;
 mod defaults;
+mod defaults_weight;
+mod effort;
+mod enumeration;
 mod formats;
 mod list_types;
 mod node;
@@ -36,8 +39,9 @@ pub use object_meta::InvalidMetadata;
 pub use pattern::Pattern;
 
 use correlated::Correlated;
+use defaults_weight::Weights;
 use node::{Additional, Constraint, Flags, Name, Node, NodeId, Property, Run};
-use rules::{CompiledRules, RuleFindings};
+use rules::{CompileEffort, CompiledRules, RuleFindings};
 
 /// The schema of one version of a custom resource.
 #[derive(Debug)]
@@ -55,6 +59,7 @@ pub struct StructuralSchema {
     root: NodeId,
     schema: OnceLock<Arc<Schema>>,
     compiled_rules: OnceLock<CompiledRules>,
+    default_weights: OnceLock<Weights>,
 }
 
 impl StructuralSchema {
@@ -93,7 +98,8 @@ impl StructuralSchema {
         Ok(unknown)
     }
 
-    /// Puts in what is missing and has a default, recursively. A `null` counts as missing where it is not allowed.
+    /// Sets missing fields to their defaults, recursively. A `null` counts as missing where it is not allowed. Sets nothing
+    /// when all defaults together would take too much memory: such an object is invalid.
     pub fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(self, object);
     }
@@ -114,7 +120,9 @@ impl StructuralSchema {
     pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         let root = self.root_node();
         let old = old.map(|old| Correlated::new(self, root, object, old));
-        values::validate(self, root, object, old.as_ref(), &FieldPath::default())
+        let mut errors = values::validate(self, root, object, old.as_ref(), &FieldPath::default());
+        errors.extend(defaults_weight::excess(self, object));
+        errors
     }
 
     /// As [`StructuralSchema::validate_values`], of an update through the `status` subresource: only the status is looked
@@ -150,7 +158,7 @@ impl StructuralSchema {
     /// everything else that is wrong with the object, its metadata included: rules are only run on objects that are in
     /// shape.
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
-        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self));
+        let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self, &CompileEffort::new()));
         rules.validate(self, object, old, preceding)
     }
 
@@ -201,7 +209,7 @@ impl StructuralSchema {
 
     fn enum_values(&self, node: &Node) -> Option<&[Value]> {
         self.constraints(node).iter().find_map(|constraint| match constraint {
-            Constraint::Enum(values) => Some(values.of(&self.values)),
+            Constraint::Enum(allowed) => Some(allowed.values.of(&self.values)),
             _ => None,
         })
     }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use super::enumeration::Enumeration;
 use super::pattern::Pattern;
 
 /// Index of a node in its [`super::StructuralSchema`].
@@ -209,8 +210,7 @@ pub(crate) enum Constraint {
     MinItems(i64),
     MaxProperties(i64),
     MinProperties(i64),
-    /// Into the values.
-    Enum(Run),
+    Enum(Enumeration),
     /// Into the names.
     Required(Run),
     /// Into the alternatives.

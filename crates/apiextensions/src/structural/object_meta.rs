@@ -13,6 +13,7 @@ use serde_json::json;
 use super::StructuralSchema;
 use super::node::{Flags, Node};
 use super::path::Path;
+use super::prune::MAX_UNKNOWN;
 
 /// What becomes of embedded metadata with values of wrong types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +168,9 @@ impl Coercer<'_> {
 
     fn report(&mut self, path: &Path<'_>, problems: Vec<StrictProblem>) {
         for problem in problems {
+            if self.unknown.len() >= MAX_UNKNOWN {
+                return;
+            }
             match problem {
                 StrictProblem::UnknownField(field) | StrictProblem::DuplicateField(field) => {
                     self.unknown.push(format!("{path}.{field}"));

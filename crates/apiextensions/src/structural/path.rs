@@ -1,8 +1,8 @@
 //! Where in an object a walk is, without a string until one is needed.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-use pintle_machinery::FieldPath;
+use pintle_machinery::{FieldPath, field_path::push_name};
 
 /// A place in an object, as a chain of steps that live on the walker's stack.
 #[derive(Clone, Copy)]
@@ -50,24 +50,36 @@ impl<'a> Path<'a> {
         FieldPath::new(&self.to_string())
     }
 
-    fn write(&self, out: &mut impl Write) -> fmt::Result {
-        let mut empty = true;
+    fn write(&self, out: &mut String) {
         if let Some(parent) = self.parent {
-            parent.write(out)?;
-            empty = parent.is_root();
+            parent.write(out);
         }
         match self.step {
-            Step::Root => Ok(()),
-            Step::Child(name) if empty => out.write_str(name),
-            Step::Child(name) | Step::Member(name) => write!(out, ".{name}"),
-            Step::Key(key) => write!(out, "[{key}]"),
-            Step::Index(index) => write!(out, "[{index}]"),
+            Step::Root => {}
+            Step::Child(name) => {
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                push_name(out, name);
+            }
+            Step::Member(name) => {
+                out.push('.');
+                push_name(out, name);
+            }
+            Step::Key(key) => {
+                out.push('[');
+                push_name(out, key);
+                out.push(']');
+            }
+            Step::Index(index) => out.push_str(&format!("[{index}]")),
         }
     }
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f)
+        let mut text = String::new();
+        self.write(&mut text);
+        f.write_str(&text)
     }
 }

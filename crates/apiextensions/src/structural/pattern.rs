@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use regex::Regex;
+use pintle_cel::pattern;
 
 /// A pattern in Go's syntax and, once it has been needed, what became of it.
 ///
@@ -10,7 +10,7 @@ use regex::Regex;
 #[derive(Debug)]
 pub struct Pattern {
     source: Box<str>,
-    compiled: OnceLock<Result<Regex, String>>,
+    compiled: OnceLock<Result<pattern::Pattern, String>>,
 }
 
 impl Pattern {
@@ -24,11 +24,18 @@ impl Pattern {
         &self.source
     }
 
+    fn compiled(&self) -> &Result<pattern::Pattern, String> {
+        self.compiled.get_or_init(|| pattern::compile(&self.source))
+    }
+
+    /// How long matching a text takes at most, in checks of small values.
+    pub(super) fn effort(&self, text: &str) -> usize {
+        let effort = self.compiled().as_ref().map_or(0, |pattern| pattern.effort(text.len()));
+        usize::try_from(effort).unwrap_or(usize::MAX)
+    }
+
     /// Whether the text has a match somewhere. The error says why the pattern cannot be used.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        match self.compiled.get_or_init(|| pintle_cel::pattern::compile(&self.source)) {
-            Ok(regex) => Ok(regex.is_match(text)),
-            Err(error) => Err(error),
-        }
+        self.compiled().as_ref().map(|pattern| pattern.is_match(text)).map_err(String::as_str)
     }
 }

@@ -8,7 +8,7 @@ use super::path::Path;
 use super::{InvalidMetadata, StructuralSchema, is_meta_field, object_meta};
 
 pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String> {
-    let mut pruner = Pruner { schema, unknown: Vec::new() };
+    let mut pruner = Pruner::new(schema);
     let root = schema.root_node();
     pruner.value(object, Some(root), true, &Path::ROOT);
     pruner.unknown.sort_unstable();
@@ -17,7 +17,7 @@ pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String
 
 /// Removes what is unknown of a value of some node; `is_resource` says that it has apiVersion, kind and metadata.
 pub(super) fn prune_value(schema: &StructuralSchema, node: &Node, value: &mut Value, is_resource: bool) {
-    let mut pruner = Pruner { schema, unknown: Vec::new() };
+    let mut pruner = Pruner::new(schema);
     pruner.value(value, Some(node), is_resource, &Path::ROOT);
 }
 
@@ -35,7 +35,7 @@ pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
             if is_metadata {
                 object_meta::coerce_metadata(&mut default);
             } else {
-                let mut pruner = Pruner { schema, unknown: Vec::new() };
+                let mut pruner = Pruner::new(schema);
                 pruner.value(&mut default, Some(node), false, &Path::ROOT);
                 // Whatever is wrong with embedded metadata is dropped, so there is nothing to report.
                 let _ = object_meta::coerce_below(schema, node, &mut default, InvalidMetadata::Drop);
@@ -61,9 +61,28 @@ pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
 struct Pruner<'s> {
     schema: &'s StructuralSchema,
     unknown: Vec<String>,
+    /// Of the paths.
+    unknown_bytes: usize,
 }
 
-impl Pruner<'_> {
+/// Unknown fields beyond this number are not told.
+pub(super) const MAX_UNKNOWN: usize = 1000;
+/// Nor are those that come after so many bytes of paths.
+const MAX_UNKNOWN_BYTES: usize = 256 * 1024;
+
+impl<'s> Pruner<'s> {
+    fn new(schema: &'s StructuralSchema) -> Pruner<'s> {
+        Pruner { schema, unknown: Vec::new(), unknown_bytes: 0 }
+    }
+
+    fn unknown(&mut self, path: &Path<'_>) {
+        if self.unknown.len() < MAX_UNKNOWN && self.unknown_bytes < MAX_UNKNOWN_BYTES {
+            let path = path.to_string();
+            self.unknown_bytes += path.len();
+            self.unknown.push(path);
+        }
+    }
+
     /// `resource` says that the value is an object with metadata whether or not its schema says so. Where there is no
     /// schema, no field is known.
     fn value(&mut self, value: &mut Value, node: Option<&Node>, resource: bool, path: &Path<'_>) {
@@ -73,7 +92,7 @@ impl Pruner<'_> {
             }
             (Value::Object(members), None) => {
                 for (name, _) in std::mem::take(members) {
-                    self.unknown.push(path.child(&name).to_string());
+                    self.unknown(&path.child(&name));
                 }
             }
             (Value::Object(members), Some(node)) => self.members(members, node, resource, path),
@@ -100,7 +119,7 @@ impl Pruner<'_> {
             }
             match node.additional {
                 Additional::Absent => {
-                    self.unknown.push(path.child(name).to_string());
+                    self.unknown(&path.child(name));
                     false
                 }
                 Additional::Schema(_) | Additional::Forbidden | Additional::Anything => {

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use pintle_machinery::{Map, Value, ValueExt};
 
+use super::enumeration::Enumeration;
 use super::formats;
 use super::node::{
     Additional, Constraint, Flags, JsonType, ListType, Name, Node, NodeId, Property, Rule, Run,
@@ -38,6 +39,7 @@ pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
         root,
         schema: OnceLock::new(),
         compiled_rules: OnceLock::new(),
+        default_weights: OnceLock::new(),
     };
     prune::prune_defaults(&mut schema);
     Ok(schema)
@@ -243,7 +245,7 @@ impl Reader {
         {
             let start = self.values.len();
             self.values.extend(values.iter().cloned());
-            found.push(Constraint::Enum(run(start, &self.values)));
+            found.push(Constraint::Enum(Enumeration::new(run(start, &self.values))));
         }
         if let Some(Value::Array(names)) = tree.get("required")
             && !names.is_empty()

@@ -8,6 +8,7 @@
 //! A rule that fails on a part that has not changed is ratcheted: it becomes a warning, unless it is about the change.
 
 mod compile;
+mod compile_effort;
 mod decl_type;
 mod field_path;
 mod tree;
@@ -15,10 +16,11 @@ mod view;
 
 use std::collections::HashMap;
 
-use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue};
+use pintle_cel::{Activation, EvaluationError, Program, Value as CelValue, WorkLimit};
 use pintle_machinery::{ErrorList, ErrorType, FieldError, FieldPath, Map, Value};
 
 pub use compile::{CompiledRule, RuleError, RuleScope};
+pub use compile_effort::CompileEffort;
 
 use super::StructuralSchema;
 use super::correlated::Correlated;
@@ -33,6 +35,14 @@ const OLD_SELF: &str = "oldSelf";
 
 /// What all rules of an object may cost together.
 pub(super) const BUDGET: u64 = 10_000_000;
+
+/// How many items all rules of an object may look at together, whatever that costs.
+const WORK_LIMIT: u64 = 10_000_000;
+/// How many items running a rule counts for besides.
+const RUN: u64 = 8;
+
+/// How many bytes of errors and of warnings are collected: more than are ever told.
+const MAX_FINDING_BYTES: usize = 4 << 20;
 
 /// The longest message that an expression may make, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -54,8 +64,8 @@ pub struct RuleFindings {
 pub(super) struct CompiledRules(Option<Box<RuleNode>>);
 
 impl CompiledRules {
-    pub(super) fn new(schema: &StructuralSchema) -> CompiledRules {
-        CompiledRules(RuleNode::build(schema).map(Box::new))
+    pub(super) fn new(schema: &StructuralSchema, effort: &CompileEffort) -> CompiledRules {
+        CompiledRules(RuleNode::build(schema, effort).map(Box::new))
     }
 
     /// Runs the rules. `preceding` is what else is wrong with the object: rules are not run on objects whose shape is wrong.
@@ -66,17 +76,16 @@ impl CompiledRules {
         old: Option<&Value>,
         preceding: &ErrorList,
     ) -> RuleFindings {
-        let mut findings = RuleFindings::default();
-        let Some(root) = &self.0 else { return findings };
+        let Some(root) = &self.0 else { return RuleFindings::default() };
         if preceding.iter().any(|error| is_blocking(error.error_type)) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing \
                           errors to complete validation";
-            findings.errors.push(FieldError::invalid(&FieldPath::default(), Value::Null, detail));
-            return findings;
+            let error = FieldError::invalid(&FieldPath::default(), Value::Null, detail);
+            return RuleFindings { errors: vec![error], warnings: Vec::new() };
         }
         let correlated = old.map(|old| Correlated::new(schema, schema.root_node(), object, old));
         let ratcheting = Ratcheting { current: correlated.as_ref(), parent: None };
-        let mut run = Run { schema, budget: BUDGET, findings };
+        let mut run = Run::new(schema, BUDGET);
         // Running out of budget has been told.
         let _ = run.node(root, object, old, ratcheting, &Path::ROOT);
         run.findings
@@ -91,7 +100,7 @@ impl CompiledRules {
     ) -> ErrorList {
         let Some(root) = &self.0 else { return ErrorList::new() };
         let nothing = Ratcheting { current: None, parent: None };
-        let mut run = Run { schema, budget: *budget, findings: RuleFindings::default() };
+        let mut run = Run::new(schema, *budget);
         // Running out of budget has been told.
         let _ = run.node(root, value, None, nothing, &Path::ROOT);
         *budget = run.budget;
@@ -146,10 +155,18 @@ impl<'a, 'o> Ratcheting<'a, 'o> {
 struct Run<'s> {
     schema: &'s StructuralSchema,
     budget: u64,
+    work: WorkLimit,
     findings: RuleFindings,
+    error_bytes: usize,
+    warning_bytes: usize,
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    fn new(schema: &'s StructuralSchema, budget: u64) -> Run<'s> {
+        let (work, findings) = (WorkLimit::new(WORK_LIMIT), RuleFindings::default());
+        Run { schema, budget, work, findings, error_bytes: 0, warning_bytes: 0 }
+    }
+
     fn node(
         &mut self,
         rules: &RuleNode,
@@ -218,6 +235,9 @@ impl Run<'_> {
         ratcheting: Ratcheting<'_, '_>,
         path: &Path<'_>,
     ) -> Result<(), Spent> {
+        if self.error_bytes > MAX_FINDING_BYTES {
+            return Err(Spent);
+        }
         let node = self.schema.node(rules.node);
         if let Some(error) = rules.error {
             self.invalid(path, node, format!("rule compiler initialization error: {error}"));
@@ -233,6 +253,13 @@ impl Run<'_> {
         let own = CelValue::from_object(value, &*rules.view);
         let old_self = old.map(|old| CelValue::from_object(old, &*rules.view));
         for (rule, compiled) in &rules.rules {
+            if self.error_bytes > MAX_FINDING_BYTES {
+                return Err(Spent);
+            }
+            if !self.work.spend(RUN) {
+                self.invalid(path, node, OUT_OF_BUDGET.to_owned());
+                return Err(Spent);
+            }
             if let Some(error) = &compiled.error {
                 self.invalid(path, node, format!("rule compile error: {}", error.detail()));
                 continue;
@@ -377,13 +404,23 @@ impl Run<'_> {
 
     /// An error that shows the name of the type instead of the value.
     fn invalid(&mut self, path: &Path<'_>, node: &Node, detail: String) {
-        self.findings.errors.push(FieldError::invalid(&path.to_field_path(), type_name(node), detail));
+        self.add(FieldError::invalid(&path.to_field_path(), type_name(node), detail), false);
     }
 
     fn add(&mut self, error: FieldError, ratcheted: bool) {
+        const ITSELF: usize = 256;
         match ratcheted {
-            true => self.findings.warnings.push(error.to_string()),
-            false => self.findings.errors.push(error),
+            true if self.warning_bytes > MAX_FINDING_BYTES => {}
+            true => {
+                let warning = error.to_string();
+                self.warning_bytes += ITSELF + warning.len();
+                self.findings.warnings.push(warning);
+            }
+            false => {
+                let shown = error.bad_value.as_ref().and_then(Value::as_str).map_or(0, str::len);
+                self.error_bytes += ITSELF + error.field.as_str().len() + error.detail.len() + shown;
+                self.findings.errors.push(error);
+            }
         }
     }
 }

@@ -12,15 +12,17 @@
 //! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting>). Parts are those
 //! that properties, list items with keys and map values lead to; alternatives are judged as a whole.
 
-mod number;
+pub(super) mod number;
 mod problem;
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
-use pintle_machinery::{ErrorList, FieldPath, Map, Value};
+use pintle_machinery::{ErrorList, FieldError, FieldPath, Map, Value};
 
 use super::StructuralSchema;
 use super::correlated::Correlated;
+use super::effort::Effort;
 use super::formats::StringFormat;
 use super::node::{Additional, Constraint, Flags, JsonType, Node, Run};
 use super::path::Path;
@@ -35,7 +37,7 @@ pub(super) fn validate(
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
 ) -> ErrorList {
-    collect(Walk { schema, knows_int_or_string: true }, node, value, old, prefix)
+    collect(schema, true, node, value, old, prefix)
 }
 
 /// Checks a default in a definition, for which `x-kubernetes-int-or-string` is no type.
@@ -45,32 +47,49 @@ pub(super) fn validate_default(
     value: &Value,
     prefix: &FieldPath,
 ) -> ErrorList {
-    collect(Walk { schema, knows_int_or_string: false }, node, value, None, prefix)
+    collect(schema, false, node, value, None, prefix)
 }
 
+/// How many bytes of problems are collected, so that there are more than are ever told.
+const MAX_PROBLEM_BYTES: usize = 4 << 20;
+
 fn collect(
-    walk: Walk<'_>,
+    schema: &StructuralSchema,
+    knows_int_or_string: bool,
     node: &Node,
     value: &Value,
     old: Option<&Correlated<'_>>,
     prefix: &FieldPath,
 ) -> ErrorList {
+    let walk = Walk { schema, knows_int_or_string, effort: Effort::new() };
     let mut quick = Quick::default();
     walk.value(node, value, &Path::ROOT, None, &mut quick);
+    if let Some(error) = walk.effort.error(prefix) {
+        return vec![error];
+    }
     if !quick.failed() {
         return ErrorList::new();
     }
-    let mut thorough = Thorough::default();
+    let walk = Walk { effort: Effort::new(), ..walk };
+    let room = Cell::new(MAX_PROBLEM_BYTES);
+    let mut thorough = Thorough { problems: Vec::new(), failed: false, room: &room };
     walk.value(node, value, &Path::ROOT, old, &mut thorough);
     let mut seen = HashSet::new();
     let problems = thorough.problems.into_iter();
-    problems
+    let mut errors: ErrorList = problems
         .filter_map(|problem| seen.insert(problem.message.clone()).then(|| problem.into_error(prefix)))
-        .collect()
+        .collect();
+    errors.extend(walk.effort.error(prefix));
+    if errors.is_empty() && thorough.failed {
+        errors.push(FieldError::forbidden(prefix, "there is too much wrong to be told"));
+    }
+    errors
 }
 
 /// What a walk does with what is wrong.
-trait Sink: Default {
+trait Sink {
+    /// One for an alternative, whose problems may not count.
+    fn fork(&self) -> Self;
     fn problem(&mut self, problem: impl FnOnce() -> Problem);
     fn failed(&self) -> bool;
     /// Takes over another's problems.
@@ -84,6 +103,10 @@ trait Sink: Default {
 struct Quick(bool);
 
 impl Sink for Quick {
+    fn fork(&self) -> Quick {
+        Quick::default()
+    }
+
     fn problem(&mut self, _: impl FnOnce() -> Problem) {
         self.0 = true;
     }
@@ -101,33 +124,46 @@ impl Sink for Quick {
     }
 }
 
-/// Everything that is wrong.
-#[derive(Default)]
-struct Thorough {
+/// Everything that is wrong, as far as there is room.
+struct Thorough<'r> {
     problems: Vec<Problem>,
+    failed: bool,
+    /// Of all problems of the object, those of alternatives too.
+    room: &'r Cell<usize>,
 }
 
-impl Sink for Thorough {
+impl Sink for Thorough<'_> {
+    fn fork(&self) -> Self {
+        Thorough { problems: Vec::new(), failed: false, room: self.room }
+    }
+
     fn problem(&mut self, problem: impl FnOnce() -> Problem) {
-        self.problems.push(problem());
+        self.failed = true;
+        if !self.is_done() {
+            let problem = problem();
+            self.room.set(self.room.get().saturating_sub(problem.size()));
+            self.problems.push(problem);
+        }
     }
 
     fn failed(&self) -> bool {
-        !self.problems.is_empty()
+        self.failed
     }
 
     fn merge(&mut self, mut other: Self) {
+        self.failed |= other.failed;
         self.problems.append(&mut other.problems);
     }
 
     fn is_done(&self) -> bool {
-        false
+        self.room.get() == 0
     }
 }
 
 struct Walk<'s> {
     schema: &'s StructuralSchema,
     knows_int_or_string: bool,
+    effort: Effort,
 }
 
 impl<'s> Walk<'s> {
@@ -140,16 +176,15 @@ impl<'s> Walk<'s> {
         old: Option<&Correlated<'_>>,
         sink: &mut S,
     ) -> usize {
-        if sink.is_done() {
+        // Errors in unchanged parts are ratcheted away, and alternatives are judged without the old object, so that the
+        // number of matches in an unchanged part is never used.
+        if sink.is_done()
+            || old.is_some_and(Correlated::is_unchanged)
+            || !self.effort.spend(1 + node.constraints.len as usize)
+        {
             return 0;
         }
-        let Some(old) = old else { return self.checks(node, value, path, None, sink) };
-        let mut own = S::default();
-        let matched = self.checks(node, value, path, Some(old), &mut own);
-        if own.failed() && !old.is_unchanged() {
-            sink.merge(own);
-        }
-        matched
+        self.checks(node, value, path, old, sink)
     }
 
     fn checks<S: Sink>(
@@ -298,7 +333,7 @@ impl<'s> Walk<'s> {
     fn any_of<S: Sink>(&self, run: Run, value: &Value, path: &Path<'_>, sink: &mut S) -> usize {
         let mut best: Option<(usize, S)> = None;
         for node in self.alternatives(run) {
-            let mut own = S::default();
+            let mut own = sink.fork();
             let matched = self.value(node, value, path, None, &mut own);
             if !own.failed() {
                 return matched;
@@ -316,7 +351,7 @@ impl<'s> Walk<'s> {
         let mut first = 0;
         let mut valid = 0;
         for node in self.alternatives(run) {
-            let mut own = S::default();
+            let mut own = sink.fork();
             let matched = self.value(node, value, path, None, &mut own);
             if !own.failed() {
                 if valid == 0 {
@@ -347,7 +382,7 @@ impl<'s> Walk<'s> {
         let alternatives = self.alternatives(run);
         let all = alternatives.len();
         for node in alternatives {
-            let mut own = S::default();
+            let mut own = sink.fork();
             matched += self.value(node, value, path, None, &mut own);
             if !own.failed() {
                 valid += 1;
@@ -384,6 +419,9 @@ impl<'s> Walk<'s> {
             }
         }
         let Some(pattern) = pattern else { return };
+        if !self.effort.spend(pattern.effort(text)) {
+            return;
+        }
         match pattern.is_match(text) {
             Ok(true) => {}
             Ok(false) => sink.problem(|| Problem::no_match(path, pattern.source(), text)),
@@ -437,13 +475,13 @@ impl<'s> Walk<'s> {
         if sink.is_done() {
             return;
         }
-        let values = self.schema.constraints(node).iter().find_map(|constraint| match constraint {
-            Constraint::Enum(run) => Some(run.of(&self.schema.values)),
+        let allowed = self.schema.constraints(node).iter().find_map(|constraint| match constraint {
+            Constraint::Enum(allowed) => Some(allowed),
             _ => None,
         });
-        let Some(values) = values else { return };
-        if !values.iter().any(|allowed| number::converts_to(value, allowed)) {
-            sink.problem(|| Problem::not_in_enum(path, value, values));
+        let Some(allowed) = allowed else { return };
+        if !allowed.allows(self.schema, value) {
+            sink.problem(|| Problem::not_in_enum(path, value, allowed.values.of(&self.schema.values)));
         }
     }
 
@@ -501,7 +539,7 @@ impl<'s> Walk<'s> {
                 matched += self.value(property, value, &path.child(name), old, sink);
             }
         }
-        if let Some(required) = required {
+        if let Some(required) = required.filter(|required| self.effort.spend(required.len as usize)) {
             for name in schema.strs(required).filter(|name| !members.contains_key(*name)) {
                 sink.problem(|| Problem::required(&path.member(name)));
             }

@@ -154,3 +154,47 @@ fn hostile_schemas_are_refused_or_bounded() {
     );
     structural::values(slow.as_bytes());
 }
+
+/// A hundred million comparisons each, if every entry is compared with every other.
+#[test]
+fn long_lists_of_definitions_are_gone_through_once() {
+    const ENTRIES: usize = 15_000;
+    let list = |entry: &dyn Fn(usize) -> String| (0..ENTRIES).map(entry).collect::<Vec<_>>().join(",");
+    let names = list(&|at| format!("\"a{at}\""));
+    let properties = list(&|at| format!(r#""a{at}":{{"type":"string"}}"#));
+    let version = |schema: &str| {
+        format!(
+            r#""versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}]"#
+        )
+    };
+    let items = format!(r#"{{"type":"object","required":[{names}],"properties":{{{properties}}}}}"#);
+    let map = |keys: &str, items: &str| {
+        let list = format!(
+            r#"{{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":[{keys}],"items":{items}}}"#
+        );
+        version(&format!(r#"{{"type":"object","properties":{{"list":{list}}}}}"#))
+    };
+    let review = format!(
+        r#""conversion":{{"strategy":"Webhook","webhook":{{"conversionReviewVersions":["v1",{names}],"clientConfig":{{"url":"https://a.b/c"}}}}}}"#
+    );
+    // As many as there may be.
+    let versions = (0..1000).map(|at| {
+        let schema = format!(r#"{{"type":"object","properties":{{"a{at}":{{"type":"string"}}}}}}"#);
+        format!(
+            r#"{{"name":"v{at}","served":true,"storage":{},"schema":{{"openAPIV3Schema":{schema}}}}}"#,
+            at == 1
+        )
+    });
+    let versions = versions.collect::<Vec<_>>().join(",");
+    for (spec, is_accepted) in [
+        (format!("{review},{}", version(r#"{"type":"object"}"#)), true),
+        (map(&names, &items), true),
+        (map(&names, r#"{"type":"object"}"#), false),
+        (format!(r#""versions":[{versions}]"#), true),
+    ] {
+        let text = format!(
+            r#"{{"metadata":{{"name":"as.b.c"}},"spec":{{"group":"b.c","scope":"Cluster","names":{{"plural":"as","kind":"A"}},{spec}}}}}"#
+        );
+        assert_eq!(definition::definition(text.as_bytes()), is_accepted, "{}", &text[..200]);
+    }
+}

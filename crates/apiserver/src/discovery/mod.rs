@@ -342,7 +342,7 @@ pub(crate) fn subresource_facts(resource: &Resource, kind: &SubresourceKind) -> 
             vec![Verb::Get, Verb::Patch, Verb::Update],
         ),
         SubresourceKind::Create { kind, .. } => (kind.clone(), vec![Verb::Create]),
-        SubresourceKind::Connect { kind, verbs } => (kind.clone(), verbs.clone()),
+        SubresourceKind::Connect { kind, verbs, .. } => (kind.clone(), verbs.clone()),
     };
     let mut verbs = verbs;
     verbs.sort();

@@ -1,10 +1,19 @@
 //! Deletes of collections: a list, and a delete of each object on it.
 
-use super::{Exchange, create::AdmissionValidation, delete, list, selection::Selection};
+use super::{
+    Exchange,
+    create::AdmissionValidation,
+    delete,
+    encoding::IncludeObject,
+    list,
+    list_body::{ListForm, Objects},
+    selection::Selection,
+};
 use crate::{
-    body::{Body, RequestBody},
-    endpoints::encoding::{Encoder, IncludeObject, partial, partial_list},
-    negotiation::{MediaType, Offers, Transform},
+    body::RequestBody,
+    filters::RequestDeadline,
+    negotiation::Offers,
+    offload::weigh,
     response::{Response, with_content_type},
 };
 use pintle_admission::Operation;
@@ -14,6 +23,7 @@ use pintle_machinery::{
 };
 use pintle_registry::RequestContext;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Serves a DELETE of a collection. The answer is the list of what was selected, as it was.
 ///
@@ -23,8 +33,8 @@ pub(super) async fn delete_collection(
     exchange: &Exchange<'_>,
     body: RequestBody,
 ) -> Result<Response, Status> {
-    let encoder = Encoder {
-        resource: exchange.resource,
+    let form = ListForm {
+        resource: exchange.resource_arc(),
         accepted: exchange.accepted(Offers::List)?,
         include_object: IncludeObject::parse(exchange.query.first("includeObject"))?,
         now: exchange.now,
@@ -43,7 +53,12 @@ pub(super) async fn delete_collection(
     let page = list::select(store, exchange, &list_options, selection).await?;
     let kind = exchange.resource.resource.group_version_kind();
     let mut items = Vec::new();
+    let deadline = exchange.deadline.map(RequestDeadline::at);
     for object in page.objects(None) {
+        // The client has got its 504: the rest of the collection is left for its next request.
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Status::timeout("request did not complete within the allotted timeout", 0));
+        }
         let context = RequestContext {
             name: object.name(),
             namespace: object.namespace(),
@@ -61,19 +76,9 @@ pub(super) async fn delete_collection(
     }
     // Who deletes a namespace takes this for an empty one otherwise.
     store.require_readable(&page.snapshot, &page.prefix)?;
-    encoder.convert(&items).await?;
-    let bytes = match &encoder.accepted.transform {
-        Some((Transform::PartialObjectMetadata, version)) => {
-            let mut rows = Vec::new();
-            for item in &items {
-                rows.push(partial(&encoder.tree(item)?, version));
-            }
-            partial_list(version, &page.metadata, rows.into(), &encoder.accepted)?
-        }
-        _ if encoder.accepted.media_type == MediaType::Protobuf => {
-            list::protobuf_list(&encoder, items.iter(), &page.metadata)?
-        }
-        _ => encoder.finish_json(list::json_list(&encoder, items.iter(), &page.metadata)?)?,
-    };
-    Ok(with_content_type(200, encoder.accepted.media_type.as_str(), Body::from(bytes)))
+    weigh(items.iter().map(|object| object.json().len()).sum()).await;
+    form.encoder().convert(&items).await?;
+    let media_type = form.accepted.media_type;
+    let body = form.body(Objects::Items { items, sent: 0 }, &page.metadata).await?;
+    Ok(with_content_type(200, media_type.as_str(), body))
 }

@@ -15,7 +15,7 @@ use pintle_machinery::{
     Status, Value, ValueExt,
     codec::{json, protobuf, yaml},
 };
-use pintle_registry::Column;
+use pintle_registry::{Column, Converter};
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
 use std::{
@@ -52,12 +52,17 @@ impl IncludeObject {
     }
 }
 
+/// How large an object may become by a conversion: this, and some times its own size.
+const CONVERTED_SIZE: usize = 64 * 1024;
+const CONVERTED_FACTOR: usize = 8;
+/// How many bytes of objects are converted at once.
+const CONVERTED_AT_ONCE: usize = 4 << 20;
+
 static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
 
 struct MetaTypes {
     status: SchemaRef<'static>,
     partial: SchemaRef<'static>,
-    partial_list: SchemaRef<'static>,
     list_meta: SchemaRef<'static>,
 }
 
@@ -70,7 +75,6 @@ impl MetaTypes {
         MetaTypes {
             status: find("Status"),
             partial: find("PartialObjectMetadata"),
-            partial_list: find("PartialObjectMetadataList"),
             list_meta: find("ListMeta"),
         }
     }
@@ -167,23 +171,47 @@ impl Encoder<'_> {
     ) -> Result<(), Status> {
         let Some(converter) = &self.resource.resource.converter else { return Ok(()) };
         let id = self.representation(MediaType::Json);
-        let missing = objects.into_iter().filter(|object| {
-            !registry::is_of_version(object.json(), &self.resource.resource)
-                && object.existing_representation(id).is_none()
-        });
-        let missing: Vec<&Arc<CachedObject>> = missing.collect();
-        if missing.is_empty() {
-            return Ok(());
+        let mut batch: Vec<&Arc<CachedObject>> = Vec::new();
+        let mut size = 0;
+        for object in objects {
+            let is_there = registry::is_of_version(object.json(), &self.resource.resource)
+                || object.existing_representation(id).is_some();
+            if is_there {
+                continue;
+            }
+            size += object.json().len();
+            batch.push(object);
+            // Trees take many times the memory of their JSON.
+            if size >= CONVERTED_AT_ONCE {
+                self.convert_batch(&**converter, std::mem::take(&mut batch)).await?;
+                size = 0;
+            }
         }
-        let trees = missing.iter().map(|object| json::decode_any(object.json()));
+        match batch.is_empty() {
+            true => Ok(()),
+            false => self.convert_batch(&**converter, batch).await,
+        }
+    }
+
+    async fn convert_batch(
+        &self,
+        converter: &dyn Converter,
+        objects: Vec<&Arc<CachedObject>>,
+    ) -> Result<(), Status> {
+        let id = self.representation(MediaType::Json);
+        let trees = objects.iter().map(|object| json::decode_any(object.json()));
         let trees: Vec<Value> = trees.collect::<Result<_, _>>().map_err(Status::internal_error)?;
         let schema = &self.resource.schema;
-        let converted = registry::convert(&**converter, trees, &self.resource.resource, schema).await?;
-        for (object, tree) in missing.into_iter().zip(converted) {
+        let converted = registry::convert(converter, trees, &self.resource.resource, schema).await?;
+        for (object, tree) in objects.into_iter().zip(converted) {
             object.representation(id, || {
                 let mut bytes = json::encode(&tree, schema.get());
                 bytes.push(b'\n');
-                Ok::<_, Status>(bytes.into())
+                // It is kept beside the object.
+                match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.json().len() {
+                    true => Err(Status::unknown("the converted object is too large")),
+                    false => Ok(Bytes::from(bytes)),
+                }
             })?;
         }
         Ok(())
@@ -311,31 +339,25 @@ pub fn partial(tree: &Value, version: &str) -> Value {
     })
 }
 
-/// A `PartialObjectMetadataList` of objects' partial metadata; `Null` for none at all.
-///
-/// # Errors
-/// 500 when the tree does not fit the schema.
-pub(super) fn partial_list(
-    version: &str,
-    metadata: &Value,
-    items: Value,
-    accepted: &Accepted,
-) -> Result<Bytes, Status> {
-    let api_version = format!("meta.k8s.io/{version}");
-    const KIND: &str = "PartialObjectMetadataList";
-    // The older version has the same fields by other numbers.
-    if accepted.media_type == MediaType::Protobuf && version == "v1beta1" {
-        let mut message = Vec::new();
-        for item in items.as_array().into_iter().flatten() {
-            let item = protobuf::encode_message(item, META_V1.partial).ok_or_else(no_protobuf)?;
-            protobuf::write_field(&mut message, 1, &item);
-        }
-        let metadata = protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)?;
-        protobuf::write_field(&mut message, 2, &metadata);
-        return Ok(protobuf::seal(&api_version, KIND, &message).into());
+/// The partial metadata of a cached object. Of the rest of the object no tree is made.
+pub(super) fn partial_tree(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Value, Status> {
+    let version = encoder.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
+    if encoder.resource.is_cached_version()
+        && let Ok(decoded) = json::decode(object.json(), META_V1.partial)
+    {
+        return Ok(partial(&decoded.value, version));
     }
-    let list = json!({"kind": KIND, "apiVersion": api_version, "metadata": metadata, "items": items});
-    encode(&list, META_V1.partial_list, accepted)
+    Ok(partial(&encoder.tree(object)?, version))
+}
+
+/// An object of a `PartialObjectMetadataList` as JSON.
+pub(super) fn partial_json(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
+    Ok(json::encode(&partial_tree(encoder, object)?, META_V1.partial))
+}
+
+/// The same as a protobuf message.
+pub(super) fn partial_protobuf(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
+    protobuf::encode_message(&partial_tree(encoder, object)?, META_V1.partial).ok_or_else(no_protobuf)
 }
 
 /// The schema of `PartialObjectMetadata`.
@@ -349,28 +371,19 @@ pub struct TableWriter<'a> {
     version: &'a str,
     columns: Option<Vec<Column>>,
     bytes: BytesMut,
-    rows: usize,
+    has_rows: bool,
 }
 
 impl<'a> TableWriter<'a> {
     /// A table of the request's objects; watches write column definitions only into the first.
     pub fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
         let columns = with_columns.then(|| encoder.resource.resource.table.columns());
-        TableWriter { encoder, version, columns, bytes: BytesMut::new(), rows: 0 }
+        TableWriter { encoder, version, columns, bytes: BytesMut::new(), has_rows: false }
     }
 
     /// Writes everything before the rows.
     pub fn begin(&mut self, metadata: &Value) {
-        let columns = match &self.columns {
-            None => "null".to_owned(),
-            Some(columns) => format!("[{}]", columns.iter().map(column).collect::<Vec<_>>().join(",")),
-        };
-        let head = format!(
-            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{},\"columnDefinitions\":{columns},\"rows\":[",
-            self.version,
-            list_metadata(metadata)
-        );
-        self.bytes.put_slice(head.as_bytes());
+        self.bytes.put_slice(table_head(self.version, self.columns.as_deref(), metadata).as_bytes());
     }
 
     /// Writes the row of one object.
@@ -378,34 +391,11 @@ impl<'a> TableWriter<'a> {
     /// # Errors
     /// 500 when the object does not fit its schema.
     pub fn row(&mut self, tree: &Value) -> Result<(), Status> {
-        let table = &self.encoder.resource.resource.table;
-        if self.rows > 0 {
+        if std::mem::replace(&mut self.has_rows, true) {
             self.bytes.put_u8(b',');
         }
-        self.rows += 1;
-        let cells = Value::Array(table.cells(tree, self.encoder.now));
-        self.bytes.put_slice(b"{\"cells\":");
-        self.bytes.put_slice(&json::encode_any(&cells));
-        let conditions = table.row_conditions(tree);
-        if !conditions.is_empty() {
-            self.bytes.put_slice(b",\"conditions\":");
-            let conditions: Vec<_> = conditions.iter().map(condition).collect();
-            self.bytes.put_slice(format!("[{}]", conditions.join(",")).as_bytes());
-        }
-        let object: Cow<'_, [u8]> = match self.encoder.include_object {
-            IncludeObject::None => b"null".as_slice().into(),
-            IncludeObject::Metadata => json::encode(&partial(tree, self.version), META_V1.partial).into(),
-            IncludeObject::Object => json::encode(tree, self.encoder.resource.schema.get()).into(),
-        };
-        self.bytes.put_slice(b",\"object\":");
-        self.bytes.put_slice(&object);
-        self.bytes.put_u8(b'}');
+        table_row(self.encoder, self.version, tree, &mut self.bytes);
         Ok(())
-    }
-
-    /// What was written since the last call.
-    pub fn take(&mut self) -> Bytes {
-        self.bytes.split().freeze()
     }
 
     /// Ends the table.
@@ -413,6 +403,40 @@ impl<'a> TableWriter<'a> {
         self.bytes.put_slice(b"]}\n");
         self.bytes.freeze()
     }
+}
+
+/// The bytes before the rows of a `Table`; watches have columns in the first table only.
+pub(super) fn table_head(version: &str, columns: Option<&[Column]>, metadata: &Value) -> String {
+    let columns = match columns {
+        None => "null".to_owned(),
+        Some(columns) => format!("[{}]", columns.iter().map(column).collect::<Vec<_>>().join(",")),
+    };
+    format!(
+        "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"columnDefinitions\":{columns},\"rows\":[",
+        list_metadata(metadata)
+    )
+}
+
+/// Writes the row of one object.
+pub(super) fn table_row(encoder: &Encoder<'_>, version: &str, tree: &Value, out: &mut BytesMut) {
+    let table = &encoder.resource.resource.table;
+    let cells = Value::Array(table.cells(tree, encoder.now));
+    out.put_slice(b"{\"cells\":");
+    out.put_slice(&json::encode_any(&cells));
+    let conditions = table.row_conditions(tree);
+    if !conditions.is_empty() {
+        out.put_slice(b",\"conditions\":");
+        let conditions: Vec<_> = conditions.iter().map(condition).collect();
+        out.put_slice(format!("[{}]", conditions.join(",")).as_bytes());
+    }
+    let object: Cow<'_, [u8]> = match encoder.include_object {
+        IncludeObject::None => b"null".as_slice().into(),
+        IncludeObject::Metadata => json::encode(&partial(tree, version), META_V1.partial).into(),
+        IncludeObject::Object => json::encode(tree, encoder.resource.schema.get()).into(),
+    };
+    out.put_slice(b",\"object\":");
+    out.put_slice(&object);
+    out.put_u8(b'}');
 }
 
 /// `metadata` of a list in Go's field order.
@@ -457,59 +481,65 @@ fn text(value: &Value) -> String {
 
 /// JSON with line breaks and two blanks a level, as Go indents it.
 pub fn indent(json: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(json.len() * 2);
-    let mut depth = 0_usize;
-    let mut bytes = json.iter().copied().peekable();
-    let line = |out: &mut BytesMut, depth: usize| {
-        out.put_u8(b'\n');
-        out.put_bytes(b' ', depth * 2);
-    };
-    let mut in_string = false;
-    let mut escaped = false;
-    while let Some(byte) = bytes.next() {
-        if in_string {
-            out.put_u8(byte);
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'"' => {
-                in_string = true;
+    Indenter::default().indent(json)
+}
+
+/// Indents JSON that comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Indenter {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// Nothing has come yet behind a bracket that opens.
+    just_opened: bool,
+}
+
+impl Indenter {
+    /// The next piece of JSON without blanks, indented.
+    pub(super) fn indent(&mut self, json: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(json.len() * 2);
+        for &byte in json {
+            if self.in_string {
                 out.put_u8(byte);
-            }
-            b'{' | b'[' => {
-                out.put_u8(byte);
-                match bytes.peek() {
-                    Some(b'}' | b']') => {
-                        if let Some(end) = bytes.next() {
-                            out.put_u8(end);
-                        }
-                    }
-                    _ => {
-                        depth += 1;
-                        line(&mut out, depth);
-                    }
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_string = false,
+                    _ => {}
                 }
+                continue;
             }
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut out, depth);
-                out.put_u8(byte);
+            let closes = matches!(byte, b'}' | b']');
+            match (std::mem::replace(&mut self.just_opened, false), closes) {
+                (true, false) => {
+                    self.depth += 1;
+                    self.line(&mut out);
+                }
+                (false, true) => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.line(&mut out);
+                }
+                // Nothing stands in an empty object or list.
+                (true, true) | (false, false) => {}
             }
-            b',' => {
-                out.put_u8(byte);
-                line(&mut out, depth);
+            match byte {
+                b',' => {
+                    out.put_u8(byte);
+                    self.line(&mut out);
+                }
+                b':' => out.put_slice(b": "),
+                byte => out.put_u8(byte),
             }
-            b':' => out.put_slice(b": "),
-            byte => out.put_u8(byte),
+            self.in_string = byte == b'"';
+            self.just_opened = matches!(byte, b'{' | b'[');
         }
+        out.freeze()
     }
-    out.freeze()
+
+    fn line(&self, out: &mut BytesMut) {
+        out.put_u8(b'\n');
+        out.put_bytes(b' ', self.depth * 2);
+    }
 }
 
 #[cfg(test)]
@@ -519,6 +549,10 @@ mod tests {
     #[test]
     fn indenting_is_that_of_go() {
         let text = indent(br#"{"a":{},"b":[],"c":[1,{"d":"x,{\":"}]}"#);
+        let pieces = br#"{"a":{},"b":[],"c":[1,{"d":"x,{\":"}]}"#.chunks(1);
+        let mut indenter = Indenter::default();
+        let in_pieces: Vec<u8> = pieces.flat_map(|piece| indenter.indent(piece)).collect();
+        assert_eq!(in_pieces, text);
         let want = "{\n  \"a\": {},\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x,{\\\":\"\n    }\n  ]\n}";
         assert_eq!(std::str::from_utf8(&text).unwrap(), want);
     }

@@ -1,38 +1,27 @@
-//! Lists: header, item bytes and footer from one snapshot.
-//!
-//! A list of any size takes constant memory: frames are filled from the snapshot as the connection takes them, and the
-//! snapshot shares everything with the cache.
+//! Lists: which objects of which snapshot. How they are sent is told in [`super::list_body`].
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, list_metadata, made_json, partial, partial_list},
+    encoding::IncludeObject,
+    list_body::{ListForm, Objects},
     selection::Selection,
 };
 use crate::{
-    body::Body,
     errors,
-    negotiation::{MediaType, Offers, Transform},
+    negotiation::Offers,
     offload::{LIGHT, weigh},
-    registry::{Store, VersionedResource},
+    registry::Store,
     response::{Response, with_content_type},
 };
-use bytes::{BufMut, Bytes, BytesMut};
-use futures_util::StreamExt as _;
 use pintle_cacher::{CachedObject, CacherError, Freshness, Snapshot};
 use pintle_machinery::{
-    Status, Value, ValueExt,
-    codec::protobuf,
+    Status, Value,
     continue_token::ContinueToken,
     options::{ListOptions, ListStart},
 };
 use pintle_storage::{Key, Revision};
 use serde_json::json;
 use std::sync::Arc;
-
-/// How many bytes a frame of a list holds at least, but for the last.
-const FRAME_BYTES: usize = 128 * 1024;
-/// A list shorter than this is sent as one piece of known length.
-const BUFFERED_BYTES: usize = 2048;
 
 /// Serves a GET of a collection.
 ///
@@ -56,17 +45,16 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
             "{unreadable} {resource} could not be read from storage and are missing from this list"
         ));
     }
-    let encoder = Encoder { resource: exchange.resource, accepted, include_object, now: exchange.now };
-    let content_type = encoder.accepted.media_type;
-    let is_slices = encoder.is_cached_json();
-    if !is_slices || exchange.resource.resource.converter.is_some() {
+    let content_type = accepted.media_type;
+    let form = ListForm { resource: exchange.resource_arc(), accepted, include_object, now: exchange.now };
+    let encoder = form.encoder();
+    if !encoder.is_cached_json() || exchange.resource.resource.converter.is_some() {
         weigh(page.size()).await;
     }
     encoder.convert(page.objects(None)).await?;
-    let body = match is_slices {
-        true => stream(store, exchange, page),
-        false => Body::from(whole(&encoder, &page)?),
-    };
+    drop(encoder);
+    let metadata = page.metadata.clone();
+    let body = form.body(Objects::Page { page, after: None }, &metadata).await?;
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 
@@ -216,163 +204,4 @@ fn expired_token(prefix: &str, start_key: &str) -> Status {
     );
     status.continue_token = Some(token.encode(prefix));
     status
-}
-
-/// The fast path: JSON as the cache holds it.
-fn stream(store: &Store, exchange: &Exchange<'_>, page: Page) -> Body {
-    let (head, foot) = head_and_foot(exchange.resource, &page.metadata);
-    let skip = store.type_meta().len();
-    let resource = exchange.resource_arc();
-    let frames = Frames { page, resource, after: None, head: Some(head), foot, first: true, skip };
-    let (first, rest) = frames.next();
-    match rest {
-        // Go's server tells the length of what fits into its buffer.
-        None if first.len() < BUFFERED_BYTES => Body::from(first),
-        rest => {
-            let rest = futures_util::stream::unfold(rest, |rest| std::future::ready(rest.map(Frames::next)));
-            Body::stream(futures_util::stream::iter([first]).chain(rest))
-        }
-    }
-}
-
-/// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
-fn head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
-    let kind = &resource.resource;
-    let version = kind.resource.group_version();
-    match resource.schema.is_custom() {
-        false => {
-            let metadata = list_metadata(metadata);
-            let list_kind = &kind.list_kind;
-            let head = format!(
-                "{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
-            );
-            (head, "]}\n".to_owned())
-        }
-        true => {
-            let mut metadata = metadata.clone();
-            if metadata.get("continue").is_none() {
-                metadata.set("continue", "");
-            }
-            let head = format!("{{\"apiVersion\":\"{version}\",\"items\":[");
-            let foot = format!("],\"kind\":\"{}\",\"metadata\":{metadata}}}\n", kind.list_kind);
-            (head, foot)
-        }
-    }
-}
-
-/// A list on its way to the client.
-struct Frames {
-    page: Page,
-    resource: Arc<VersionedResource>,
-    after: Option<Key>,
-    head: Option<String>,
-    foot: String,
-    first: bool,
-    skip: usize,
-}
-
-impl Frames {
-    fn next(mut self) -> (Bytes, Option<Frames>) {
-        let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
-        if let Some(head) = self.head.take() {
-            frame.put_slice(head.as_bytes());
-        }
-        let mut after = None;
-        let mut full = false;
-        for object in self.page.objects(self.after.as_ref()) {
-            // It was converted before; what cannot be shown leaves no gap that looks like an object.
-            let Some(json) = made_json(&self.resource, object) else { continue };
-            if !self.first {
-                frame.put_u8(b',');
-            }
-            self.first = false;
-            let end = json.len().saturating_sub(1);
-            frame.put_u8(b'{');
-            frame.put_slice(json.get(self.skip..end).unwrap_or_default());
-            if frame.len() >= FRAME_BYTES {
-                after = Some(object.key().clone());
-                full = true;
-                break;
-            }
-        }
-        if full {
-            self.after = after;
-            return (frame.freeze(), Some(self));
-        }
-        frame.put_slice(self.foot.as_bytes());
-        (frame.freeze(), None)
-    }
-}
-
-/// Every other form: in one piece.
-fn whole(encoder: &Encoder<'_>, page: &Page) -> Result<Bytes, Status> {
-    match &encoder.accepted.transform {
-        Some((Transform::Table, version)) => {
-            let mut table = TableWriter::new(encoder, version, true);
-            table.begin(&page.metadata);
-            for object in page.objects(None) {
-                table.row(&encoder.tree(object)?)?;
-            }
-            encoder.finish_json(table.end())
-        }
-        Some((Transform::PartialObjectMetadata, version)) => {
-            let mut items = Vec::new();
-            for object in page.objects(None) {
-                items.push(partial(&encoder.tree(object)?, version));
-            }
-            let items = if items.is_empty() { Value::Null } else { Value::Array(items) };
-            partial_list(version, &page.metadata, items, &encoder.accepted)
-        }
-        None => match encoder.accepted.media_type {
-            MediaType::Protobuf => protobuf_list(encoder, page.objects(None), &page.metadata),
-            MediaType::Json | MediaType::Yaml => {
-                encoder.finish_json(json_list(encoder, page.objects(None), &page.metadata)?)
-            }
-        },
-    }
-}
-
-/// A whole list as JSON.
-pub(super) fn json_list<'a>(
-    encoder: &Encoder<'_>,
-    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
-    metadata: &Value,
-) -> Result<Bytes, Status> {
-    let kind = &encoder.resource.resource;
-    let version = kind.resource.group_version();
-    let mut out = BytesMut::new();
-    let (head, foot) = head_and_foot(encoder.resource, metadata);
-    out.put_slice(head.as_bytes());
-    let skip = match encoder.resource.schema.is_custom() {
-        true => 1,
-        false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{version}\",", kind.kind).len(),
-    };
-    for (index, object) in objects.enumerate() {
-        if index > 0 {
-            out.put_u8(b',');
-        }
-        let json = encoder.json(object)?;
-        let end = json.len().saturating_sub(1);
-        out.put_u8(b'{');
-        out.put_slice(json.get(skip..end).unwrap_or_default());
-    }
-    out.put_slice(foot.as_bytes());
-    Ok(out.freeze())
-}
-
-/// A list as a protobuf message: `metadata` is field 1 and every item is field 2 of every list type.
-pub(super) fn protobuf_list<'a>(
-    encoder: &Encoder<'_>,
-    objects: impl Iterator<Item = &'a Arc<CachedObject>>,
-    metadata: &Value,
-) -> Result<Bytes, Status> {
-    let kind = &encoder.resource.resource;
-    let mut message = Vec::new();
-    protobuf::write_field(&mut message, 1, &encoder.protobuf_list_meta(metadata)?);
-    for object in objects {
-        let body = encoder.protobuf_object(object)?;
-        let item = protobuf::open(&body).map_err(Status::internal_error)?;
-        protobuf::write_field(&mut message, 2, item.raw);
-    }
-    Ok(protobuf::seal(&kind.resource.group_version().to_string(), &kind.list_kind, &message).into())
 }

@@ -8,6 +8,7 @@ mod delete_collection;
 pub mod encoding;
 mod get;
 mod list;
+mod list_body;
 mod patch;
 mod patched_text;
 mod scale;
@@ -19,7 +20,7 @@ mod watch;
 
 use self::decode::internal_package;
 use crate::{
-    filters::{WatchTicket, authorize},
+    filters::{RequestDeadline, WatchTicket, authorize},
     negotiation::{self, Accepted, Answers, Offers},
     query::Query,
     registry::{Conversions, ManagedWrite, Store, Stores, VersionedResource},
@@ -74,6 +75,8 @@ pub(crate) struct Exchange<'a> {
     warnings: Warnings,
     /// What flow control wants to hear of a watch.
     watch_ticket: Option<Arc<WatchTicket>>,
+    /// When it has to be answered.
+    deadline: Option<RequestDeadline>,
     /// What is told of the request, if anything is.
     audit: Option<Arc<AuditContext>>,
 }
@@ -325,6 +328,7 @@ impl ApiEndpoints {
             now: Timestamp::now(),
             warnings: Warnings::default(),
             watch_ticket: parts.extensions.get().cloned(),
+            deadline: parts.extensions.get().copied(),
             audit: parts.extensions.get::<Arc<AuditContext>>().cloned(),
         };
         exchange.note_deprecation();

@@ -13,7 +13,7 @@ use pintle_admission::Operation;
 use pintle_machinery::{
     GroupVersion, GroupVersionKind, Status, Value, ValueExt,
     managed_fields::{FieldManager, OneVersion},
-    options::WriteOptions,
+    options::{WriteOptions, connect_options},
 };
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
@@ -126,8 +126,9 @@ fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
 /// Streams and proxied requests need a node's kubelet or a pod's network, which this server does not reach yet.
 ///
 /// # Errors
-/// 404 for a missing object, 501-like `Status` otherwise.
+/// 400 or 422 for options that cannot be, 404 for a missing object, 501-like `Status` otherwise.
 pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status> {
+    check_options(exchange)?;
     let store = exchange.store()?;
     let namespace = if store.resource().is_namespaced() { exchange.info.namespace.as_str() } else { "" };
     let key = store.object_key(namespace, &exchange.info.name)?;
@@ -140,4 +141,22 @@ pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status>
         pintle_machinery::StatusReason::Unknown,
         format!("{} is not served yet", exchange.info.subresource),
     ))
+}
+
+/// Options are read and validated before the object is looked up.
+fn check_options(exchange: &Exchange<'_>) -> Result<(), Status> {
+    let subresource = exchange.resource.resource.subresource(&exchange.info.subresource);
+    let Some(SubresourceKind::Connect { options, .. }) = subresource.map(|subresource| &subresource.kind)
+    else {
+        return Err(method_not_allowed());
+    };
+    let kind = &options.kind;
+    let schema = Schema::builtin()
+        .by_kind(&kind.group, &kind.version, &kind.kind)
+        .ok_or_else(Status::no_such_resource)?;
+    let errors = (options.validate)(&connect_options(exchange.query.pairs(), schema)?);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Status::invalid(&kind.group_kind(), &exchange.info.name, &errors)),
+    }
 }

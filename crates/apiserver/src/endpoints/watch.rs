@@ -2,15 +2,17 @@
 
 use super::{
     Exchange,
-    encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial},
+    encoding::{Encoder, IncludeObject, TableWriter, encode_status, partial, partial_tree},
     selection::Selection,
 };
 use crate::{
     body::Body,
     filters::WatchTicket,
     negotiation::{Accepted, MediaType, Offers, Transform},
+    offload::{self, LIGHT},
     registry::VersionedResource,
-    response::{Response, with_content_type},
+    response::{Response, SharedFrames, with_content_type},
+    serving::SendDeadline,
 };
 use bytes::{Bytes, BytesMut};
 use jiff::Timestamp;
@@ -21,7 +23,7 @@ use pintle_machinery::{Status, ValueExt, options::ListOptions};
 use pintle_storage::Revision;
 use rand::Rng;
 use serde_json::json;
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 /// The shortest time after which the server ends a watch that names none; up to twice as long, so that not all clients
@@ -31,8 +33,15 @@ const MIN_WATCH_TIME: Duration = Duration::from_secs(1800);
 /// The clock does not reach further than what clients may ask for; nobody watches for longer than this.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// How long a watch whose time is over may take to send its end.
+const END_TIME: Duration = Duration::from_secs(10);
+
 /// How many items go into one write.
 const BATCH: usize = 256;
+/// After so many bytes no more items go into it: a client that does not read takes so much memory, and one event.
+const FRAME_BYTES: usize = 128 * 1024;
+/// Nor after so many bytes of objects, however little is shown of them.
+const READ_BYTES: usize = 8 * LIGHT;
 
 /// Serves a watch of a collection (or of one object, as a collection of one).
 ///
@@ -85,7 +94,9 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         resource: exchange.resource_arc(),
         accepted,
         include_object,
-        items: Vec::new(),
+        is_cached_json: false,
+        batch: Vec::new(),
+        items: VecDeque::new(),
         columns_sent: false,
         over: Box::pin(over(deadline, exchange.server.shutdown.clone())),
         watcher: None,
@@ -102,12 +113,14 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
         }
         Err(error) => stream.failed = Some(crate::errors::cacher(error)),
     }
+    stream.is_cached_json = stream.encoder().is_cached_json();
     stream.note_progress();
-    let body = Body::stream(futures_util::stream::unfold(stream, |mut stream| async move {
-        let frame = stream.next().await?;
-        Some((frame, stream))
-    }));
-    Ok(with_content_type(200, content_type, body))
+    let body = Body::stream(futures_util::stream::unfold(stream, WatchStream::next));
+    let mut response = with_content_type(200, content_type, body);
+    response.extensions_mut().insert(SharedFrames);
+    // A client that reads sees the end of the stream.
+    response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
+    Ok(response)
 }
 
 fn start(options: &ListOptions) -> Result<WatchStart, Status> {
@@ -138,7 +151,12 @@ struct WatchStream {
     resource: Arc<VersionedResource>,
     accepted: Accepted,
     include_object: IncludeObject,
-    items: Vec<WatchItem>,
+    /// Whether objects are sent as they are cached.
+    is_cached_json: bool,
+    /// The next items from the watcher.
+    batch: Vec<WatchItem>,
+    /// Items that are still to be sent.
+    items: VecDeque<WatchItem>,
     columns_sent: bool,
     /// Ready when the watch has to end whatever comes. Made once: there are many watches, and many events.
     over: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
@@ -150,41 +168,62 @@ struct WatchStream {
 }
 
 impl WatchStream {
-    /// The next bytes to send: all events that are ready, in one piece. `None` ends the stream.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next bytes to send: events that are ready, as many as go into one write. `None` ends the stream.
+    async fn next(mut self) -> Option<(Bytes, WatchStream)> {
         if let Some(status) = self.failed.take() {
-            return Some(self.error_frame(&status));
+            return Some((self.error_frame(&status), self));
         }
         loop {
-            let watcher = self.watcher.as_mut()?;
-            self.items.clear();
-            let more = tokio::select! {
-                biased;
-                () = &mut self.over => false,
-                more = watcher.next_batch(BATCH, &mut self.items) => more,
-            };
-            if !more && self.items.is_empty() {
-                return None;
-            }
-            if !more {
-                self.watcher = None;
-            }
-            self.note_progress();
-            let items = std::mem::take(&mut self.items);
-            let frames = match self.convert(&items).await {
-                Ok(()) => self.frames(&items),
-                Err(status) => Err(status),
-            };
-            self.items = items;
-            match frames {
-                Ok(frames) if frames.is_empty() => {}
-                Ok(frames) => return Some(frames),
-                Err(status) => {
+            if self.items.is_empty() {
+                let watcher = self.watcher.as_mut()?;
+                let more = tokio::select! {
+                    biased;
+                    () = &mut self.over => false,
+                    more = watcher.next_batch(BATCH, &mut self.batch) => more,
+                };
+                if !more && self.batch.is_empty() {
+                    return None;
+                }
+                if !more {
                     self.watcher = None;
-                    return Some(self.error_frame(&status));
+                }
+                self.note_progress();
+                self.items.extend(self.batch.drain(..));
+                if let Err(status) = self.convert().await {
+                    return Some((self.fail(&status), self));
                 }
             }
+            let frames = match self.is_heavy() {
+                false => self.frames(),
+                true => {
+                    let frames;
+                    (frames, self) = offload::beside(move || (self.frames(), self)).await;
+                    frames
+                }
+            };
+            match frames {
+                Ok(frames) if frames.is_empty() => {}
+                Ok(frames) => return Some((frames, self)),
+                Err(status) => return Some((self.fail(&status), self)),
+            }
         }
+    }
+
+    /// Whether the next frame takes more than a moment: objects that are large and not sent as they are cached.
+    fn is_heavy(&self) -> bool {
+        let mut read = 0;
+        !self.is_cached_json
+            && self.items.iter().any(|item| {
+                read += size_of_object(item);
+                read > LIGHT
+            })
+    }
+
+    /// The last frame of a watch that cannot go on.
+    fn fail(&mut self, status: &Status) -> Bytes {
+        self.watcher = None;
+        self.items.clear();
+        self.error_frame(status)
     }
 
     /// Tells flow control when the state is delivered that the watch begins with: from then on it costs next to nothing.
@@ -199,15 +238,16 @@ impl WatchStream {
     }
 
     /// Brings what the items are about into the version of the watch, many at a time.
-    async fn convert(&self, items: &[WatchItem]) -> Result<(), Status> {
+    async fn convert(&self) -> Result<(), Status> {
         if self.resource.resource.converter.is_none() {
             return Ok(());
         }
-        let objects = items.iter().filter_map(|item| match item {
+        let objects = self.items.iter().filter_map(|item| match item {
             WatchItem::Event { event_type, event } => event.object(*event_type),
             WatchItem::Bookmark { .. } => None,
         });
-        self.encoder().convert(objects).await
+        let objects: Vec<Arc<pintle_cacher::CachedObject>> = objects.cloned().collect();
+        self.encoder().convert(&objects).await
     }
 
     fn encoder(&self) -> Encoder<'_> {
@@ -219,13 +259,22 @@ impl WatchStream {
         }
     }
 
-    fn frames(&mut self, items: &[WatchItem]) -> Result<Bytes, Status> {
-        if let [item] = items {
-            return self.frame(item);
+    /// The bytes of the next items, as many as go into one write.
+    fn frames(&mut self) -> Result<Bytes, Status> {
+        let Some(item) = self.items.pop_front() else { return Ok(Bytes::new()) };
+        // Frames are shared between watches; only several small ones are copied together.
+        let first = self.frame(&item)?;
+        if self.items.is_empty() || first.len() >= FRAME_BYTES {
+            return Ok(first);
         }
-        let mut out = BytesMut::new();
-        for item in items {
-            out.extend_from_slice(&self.frame(item)?);
+        let mut read = size_of_object(&item);
+        let mut out = BytesMut::from(first);
+        while out.len() < FRAME_BYTES
+            && read < READ_BYTES
+            && let Some(item) = self.items.pop_front()
+        {
+            read += size_of_object(&item);
+            out.extend_from_slice(&self.frame(&item)?);
         }
         Ok(out.freeze())
     }
@@ -242,9 +291,9 @@ impl WatchStream {
                 None => event.frame(*event_type, encoder.representation(encoder.accepted.media_type), || {
                     plain_frame(&encoder, *event_type, event)
                 }),
-                Some((Transform::PartialObjectMetadata, version)) => {
+                Some((Transform::PartialObjectMetadata, _)) => {
                     let object = event_object(event, *event_type)?;
-                    let tree = partial(&encoder.tree(object)?, version);
+                    let tree = partial_tree(&encoder, object)?;
                     let bytes =
                         super::encoding::encode(&tree, super::encoding::partial_schema(), &encoder.accepted)?;
                     encoder.event(event_type.as_str(), bytes)
@@ -273,6 +322,16 @@ impl WatchStream {
             now: Timestamp::now(),
         };
         encoder.event("ERROR", encode_status(status, &encoder.accepted)).unwrap_or_default()
+    }
+}
+
+/// How many bytes of JSON an item is about.
+fn size_of_object(item: &WatchItem) -> usize {
+    match item {
+        WatchItem::Event { event_type, event } => {
+            event.object(*event_type).map_or(0, |object| object.json().len())
+        }
+        WatchItem::Bookmark { .. } => 0,
     }
 }
 

@@ -29,8 +29,8 @@ use std::{
     net::{IpAddr, SocketAddr},
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
-    time::Instant,
 };
+use tokio::time::Instant;
 
 pub(super) struct Audit {
     pub(super) auditor: Arc<Auditor>,

@@ -29,6 +29,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 pub use audit::RemoteAddress;
 pub use authentication::PeerCertificates;
 pub(crate) use priority_and_fairness::WatchTicket;
+pub(crate) use timeout::RequestDeadline;
 
 /// A handler of requests that cannot fail: failures are responses. Clones are the same one.
 #[derive(Clone)]

@@ -17,11 +17,8 @@ use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use pintle_flowcontrol::{Flow, FlowControl, HeldSeat, RegisteredWatch, RequestAttributes};
 use pintle_machinery::UserInfo;
-use std::{
-    borrow::Cow,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 pub(super) struct PriorityAndFairness {
     pub(super) flow_control: Arc<FlowControl>,

@@ -1,4 +1,5 @@
-//! Ends requests that take too long. Watches and streams are excepted: their handlers watch the clock.
+//! Ends requests that take too long, the sending of their answers included. Watches and streams are excepted: their
+//! handlers watch the clock.
 //!
 //! A write that was begun is finished, also when its time is over or its client gone: it may have taken things for an
 //! object that is not stored yet, such as an address, and has to keep them or give them back.
@@ -12,16 +13,13 @@ use crate::{
     offload,
     request::Request,
     response::{Response, json_failure},
+    serving::SendDeadline,
 };
 use http::Method;
 use pintle_audit::Auditor;
 use pintle_machinery::{Status, codec::parse_duration};
-use std::{
-    panic::resume_unwind,
-    sync::Arc,
-    time::{Duration, Instant},
-};
-use tokio::sync::watch;
+use std::{panic::resume_unwind, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::Instant};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
@@ -31,7 +29,7 @@ pub(super) struct RequestTimeout {
 
 /// When a request has to be answered; on every request that is not long-running.
 #[derive(Clone, Copy)]
-pub(super) struct RequestDeadline {
+pub(crate) struct RequestDeadline {
     /// When it came.
     pub(super) received: Instant,
     /// How long it may take from then on.
@@ -40,7 +38,7 @@ pub(super) struct RequestDeadline {
 
 impl RequestDeadline {
     /// The moment.
-    pub(super) fn at(self) -> Instant {
+    pub(crate) fn at(self) -> Instant {
         self.received + self.limit
     }
 }
@@ -68,17 +66,20 @@ impl Filter for RequestTimeout {
         let deadline = RequestDeadline { received: Instant::now(), limit };
         request.extensions_mut().insert(deadline);
         if let RequestBody::Incoming(body) = request.body_mut() {
-            body.read_by(deadline.at().into());
+            body.read_by(deadline.at());
         }
         let is_read = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = async move {
             match is_read {
-                true => offload::scope(next.call(request)).await,
+                true => read(next.clone(), request).await,
                 false => finish(next.clone(), request).await,
             }
         };
         match tokio::time::timeout(limit, answer).await {
-            Ok(response) => response,
+            Ok(mut response) => {
+                response.extensions_mut().insert(SendDeadline(deadline.at()));
+                response
+            }
             Err(_) => {
                 json_failure(&Status::timeout("request did not complete within the allotted timeout", 0))
             }
@@ -96,6 +97,11 @@ impl Client {
         // Nothing is ever sent: the channel ends when the future of the answer is dropped.
         while self.0.changed().await.is_ok() {}
     }
+}
+
+/// Answers a request that nobody misses when its client is gone.
+fn read(next: Rest, request: Request) -> impl Future<Output = Response> + Send {
+    offload::scope(async move { next.call(request).await })
 }
 
 /// Answers a request on a task of its own, which goes on when nobody waits for the answer.

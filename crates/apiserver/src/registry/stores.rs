@@ -572,3 +572,46 @@ impl Lister for Stores {
         snapshot.range(&prefix, None).map(|object| self.decoded.get(&store, object)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pintle_cacher::DecodedObject;
+    use pintle_storage::{Key, Revision};
+
+    fn cached(name: usize, revision: u64, bytes: usize) -> Arc<CachedObject> {
+        let decoded = DecodedObject {
+            json: vec![b'x'; bytes].into(),
+            namespace: "".into(),
+            name: name.to_string().as_str().into(),
+            labels: std::iter::empty::<(Arc<str>, Arc<str>)>().collect(),
+            fields: [].into(),
+        };
+        Arc::new(CachedObject::new(Key::new(format!("/{name:06}")), Revision(revision), decoded))
+    }
+
+    /// Whoever makes many large namespaces, and has admission look at each, fills no memory.
+    #[test]
+    fn decoded_objects_are_kept_up_to_their_bytes() {
+        let decoded = DecodedObjects::default();
+        let mut kept = decoded.0.lock();
+        let value = Arc::new(Value::Null);
+        let size = DecodedObjects::CAPACITY / 10;
+        for name in 0..100 {
+            kept.insert(&cached(name, 1, size), value.clone());
+            // The first is asked for all the time.
+            assert!(kept.by_key.get(&Key::new("/000000")).is_some());
+        }
+        let names: Vec<_> = kept.by_key.iter().map(|(key, _)| key.as_str().to_owned()).collect();
+        assert_eq!((names.len(), kept.bytes), (10, 10 * size));
+        assert!(names.contains(&"/000000".to_owned()) && names.contains(&"/000099".to_owned()), "{names:?}");
+        // Another revision takes the place of the one before it.
+        for revision in 2..100 {
+            kept.insert(&cached(99, revision, size), value.clone());
+        }
+        assert_eq!((kept.by_key.len(), kept.bytes), (10, 10 * size));
+        // What is too large for all of it is not kept.
+        kept.insert(&cached(100, 1, DecodedObjects::CAPACITY + 1), value);
+        assert_eq!((kept.by_key.len(), kept.bytes), (0, 0));
+    }
+}

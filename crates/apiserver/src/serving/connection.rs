@@ -2,24 +2,23 @@
 //!
 //! ```text
 //! open ──(requests)──> open ──(idle | stop | go away)──> draining ──(last answer sent)──> closed
-//!   └────────────────────────(abuse)────────────────────────────────────────────────────────┘
+//!   └──────────────(abuse | cut off)──────────────┴──────────(not sent in time)───────────────┘
 //! ```
 
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 use std::{
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{sync::Notify, time::Instant};
 
 /// How long a connection without requests stays open: as long as Go's clients keep theirs.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a connection without requests that is to be closed may take to send the rest of its answers.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many requests a client may give up in each second, in the long run. Clients do so when they lose interest, as
 /// informers that end; whoever does it for its own sake does nothing else.
 const RESETS_PER_SECOND: f64 = 50.0;
@@ -37,7 +36,7 @@ struct State {
     reset_limit: f64,
     wake: Notify,
     goes_away: AtomicBool,
-    is_abused: AtomicBool,
+    is_severed: AtomicBool,
 }
 
 /// A bucket that leaks.
@@ -56,7 +55,7 @@ impl ConnectionHandle {
             reset_limit: f64::from(reset_limit),
             wake: Notify::new(),
             goes_away: AtomicBool::new(false),
-            is_abused: AtomicBool::new(false),
+            is_severed: AtomicBool::new(false),
         }))
     }
 
@@ -65,6 +64,25 @@ impl ConnectionHandle {
     pub fn go_away(&self) {
         if !self.0.goes_away.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
+        }
+    }
+
+    /// Closes the connection now.
+    pub(super) fn sever(&self) {
+        if !self.0.is_severed.swap(true, Ordering::Relaxed) {
+            self.0.wake.notify_one();
+        }
+    }
+
+    /// Since when it has had no requests; `None` while it has one.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        (self.0.active.load(Ordering::Acquire) == 0).then(|| *self.0.idle_since.lock())
+    }
+
+    /// Waits until the connection is to be closed now.
+    pub(super) async fn severed(&self) {
+        while !self.0.is_severed.load(Ordering::Relaxed) {
+            self.0.wake.notified().await;
         }
     }
 
@@ -78,17 +96,13 @@ impl ConnectionHandle {
     pub(super) async fn end(&self) -> End {
         let state = &self.0;
         loop {
-            if state.is_abused.load(Ordering::Relaxed) {
-                return End::Abuse;
+            if state.is_severed.load(Ordering::Relaxed) {
+                return End::Now;
             }
             if state.goes_away.load(Ordering::Relaxed) {
                 return End::GoAway;
             }
-            let idle_since = match state.active.load(Ordering::Acquire) {
-                0 => *state.idle_since.lock(),
-                _ => Instant::now(),
-            };
-            let deadline = idle_since + IDLE_TIMEOUT;
+            let deadline = self.idle_since().unwrap_or_else(Instant::now) + IDLE_TIMEOUT;
             if Instant::now() >= deadline {
                 return End::GoAway;
             }
@@ -99,10 +113,20 @@ impl ConnectionHandle {
         }
     }
 
-    /// Waits until the client overdoes it. For a connection that ends already.
-    pub(super) async fn abused(&self) {
-        while !self.0.is_abused.load(Ordering::Relaxed) {
-            self.0.wake.notified().await;
+    /// Waits until a connection that ends is to be closed now: it is severed, or has not sent in time what it has.
+    pub(super) async fn drained(&self) {
+        let state = &self.0;
+        let began = Instant::now();
+        while !state.is_severed.load(Ordering::Relaxed) {
+            let idle_since = self.idle_since().unwrap_or_else(Instant::now);
+            let deadline = idle_since.max(began) + DRAIN_TIMEOUT;
+            if Instant::now() >= deadline {
+                return;
+            }
+            tokio::select! {
+                () = state.wake.notified() => {}
+                () = tokio::time::sleep_until(deadline) => {}
+            }
         }
     }
 
@@ -111,8 +135,8 @@ impl ConnectionHandle {
         let now = Instant::now();
         let leaked = now.duration_since(resets.at).as_secs_f64() * RESETS_PER_SECOND;
         *resets = Resets { level: (resets.level - leaked).max(0.0) + 1.0, at: now };
-        if resets.level > self.0.reset_limit && !self.0.is_abused.swap(true, Ordering::Relaxed) {
-            self.0.wake.notify_one();
+        if resets.level > self.0.reset_limit {
+            self.sever();
         }
     }
 }
@@ -123,7 +147,7 @@ pub(super) enum End {
     /// When its requests are answered.
     GoAway,
     /// At once.
-    Abuse,
+    Now,
 }
 
 /// A request that is not answered yet. Dropped before there is an answer, it was given up by the client.
@@ -152,38 +176,6 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// A body that keeps its request active until it is sent or given up.
-pub(super) struct Tracked<B> {
-    body: B,
-    _request: ActiveRequest,
-}
-
-impl<B> Tracked<B> {
-    pub(super) fn new(body: B, request: ActiveRequest) -> Tracked<B> {
-        Tracked { body, _request: request }
-    }
-}
-
-impl<B: HttpBody + Unpin> HttpBody for Tracked<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +190,22 @@ mod tests {
         let began = Instant::now();
         assert_eq!(connection.end().await, End::GoAway);
         assert_eq!(began.elapsed(), IDLE_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_client_takes_no_notice_of_its_end_is_closed() {
+        let connection = ConnectionHandle::new(10);
+        let request = connection.begin().answered();
+        let drained = tokio::time::timeout(DRAIN_TIMEOUT * 3, connection.drained()).await;
+        assert!(drained.is_err(), "a request is there");
+        drop(request);
+        let began = Instant::now();
+        connection.drained().await;
+        assert_eq!(began.elapsed(), DRAIN_TIMEOUT);
+        let other = ConnectionHandle::new(10);
+        let _request = other.begin();
+        other.sever();
+        other.drained().await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -216,7 +224,7 @@ mod tests {
         for _ in 0..11 {
             drop(connection.begin());
         }
-        assert_eq!(connection.end().await, End::Abuse);
+        assert_eq!(connection.end().await, End::Now);
     }
 
     #[tokio::test(start_paused = true)]

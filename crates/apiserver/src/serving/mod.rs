@@ -3,37 +3,49 @@
 //! When [`serve`] is told to stop it takes no new connections, lets open requests finish (watches are ended by their
 //! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
 //!
-//! **Nobody holds the server up**: handshakes, headers and idle connections have their time, headers and the number of a
-//! connection's requests their bounds, and who gives up one request after the other loses the connection.
+//! **Nobody holds the server up**: handshakes, headers, idle connections and responses have their time; headers, unsent
+//! responses, connections and the requests of a connection have their bounds; and a client that gives up one request after
+//! the other loses the connection.
 
 mod connection;
+mod connections;
+mod cutoff;
 mod http1;
+mod sent_body;
 pub mod tls;
 mod unread;
+mod write_timeout;
 
 use crate::{
     body::Body,
     body_budget::BodyBudget,
     filters::{Handler, PeerCertificates, RemoteAddress},
-    response::Response,
+    response::{Response, json_failure},
+    response_budget::ResponseBudget,
 };
-use connection::{End, Tracked};
+use connection::End;
+use connections::Connections;
+use cutoff::{StreamExecutor, guard};
 use http::{HeaderValue, Method, Version, header};
 use http_body::Body as _;
 use http1::{Refusal, Refused, RequestHeads};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
+use pintle_machinery::Status;
+use sent_body::SentBody;
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
 };
 use tokio_rustls::TlsAcceptor;
+use write_timeout::WriteTimeout;
 
 pub use connection::ConnectionHandle;
+pub(crate) use cutoff::{Cutoff, SendDeadline};
 pub use unread::LentBody;
 
 /// How a socket is served.
@@ -46,6 +58,10 @@ pub struct ServingConfig {
     pub grace_period: Duration,
     /// What the bodies of all requests in flight may take.
     pub body_budget: BodyBudget,
+    /// What all answers may take that are not sent yet.
+    pub response_budget: ResponseBudget,
+    /// How many connections there may be.
+    pub max_connections: usize,
 }
 
 /// A client has so long to finish the TLS handshake.
@@ -54,6 +70,10 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONCURRENT_STREAMS: u32 = 100;
 /// How many times its streams a client may give up at once. Go's server closes connections at this.
 const RESETS_PER_STREAM: u32 = 4;
+/// How many streams the server may reset for the client's errors. The connection is closed beyond.
+const MAX_LOCAL_RESETS: usize = 1024;
+/// How long no connection is accepted after that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Windows that let a list flow without waiting for the client at every frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
@@ -75,36 +95,43 @@ pub async fn serve(
         0 => MAX_CONCURRENT_STREAMS,
         given => given,
     };
+    let grace_period = config.grace_period;
+    let connections = Connections::new(config.max_connections);
     // Each connection holds a receiver until it is closed.
     let (drain, draining) = watch::channel(false);
+    let server = Server { config: Arc::new(config), handler, max_streams, draining };
     loop {
         let (stream, remote) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => (stream, RemoteAddress(remote)),
                 Err(error) => {
-                    // Out of file descriptors, or a client that went away: others are served on.
-                    tracing::warn!(%error, "accept failed");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    // A client that went away, or no file descriptor is left: then idle connections give theirs.
+                    let evicted = if is_out_of_descriptors(&error) { connections.evict() } else { 0 };
+                    tracing::warn!(%error, evicted, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
             () = stopped(&mut stop) => break,
         };
-        let acceptor = TlsAcceptor::from(config.tls.current());
-        let (handler, draining, budget) = (handler.clone(), draining.clone(), config.body_budget.clone());
+        let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
+        let Some(place) = connections.admit(handle.clone()) else {
+            tracing::warn!("a connection is refused: there are too many, and all have requests");
+            continue;
+        };
+        let server = server.clone();
         tokio::spawn(async move {
-            if let Err(error) =
-                connection(stream, remote, acceptor, handler, max_streams, budget, draining).await
-            {
+            if let Err(error) = server.serve(stream, remote, handle).await {
                 tracing::debug!(error, "connection ended");
             }
+            drop(place);
         });
     }
-    drop((listener, draining));
+    drop((listener, server));
     drain.send_replace(true);
     tokio::select! {
         () = drain.closed() => {}
-        () = tokio::time::sleep(config.grace_period) => tracing::warn!("grace period over, requests are cut off"),
+        () = tokio::time::sleep(grace_period) => tracing::warn!("grace period over, requests are cut off"),
     }
     Ok(())
 }
@@ -115,91 +142,144 @@ pub async fn stopped(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn connection(
-    stream: TcpStream,
-    remote: RemoteAddress,
-    acceptor: TlsAcceptor,
+/// Whether the process, or the system, has no file descriptor for another connection.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// What all connections of a socket have in common.
+#[derive(Clone)]
+struct Server {
+    config: Arc<ServingConfig>,
     handler: Handler,
     max_streams: u32,
-    budget: BodyBudget,
-    mut draining: watch::Receiver<bool>,
-) -> Result<(), String> {
-    stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    let stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream))
-        .await
-        .map_err(|_| "TLS handshake timed out".to_owned())?
-        .map_err(|error| error.to_string())?;
-    let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {
-        PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
-    });
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let refused = Refused::default();
-    let stream = RequestHeads::new(stream, is_http2, refused.clone());
-    let handle = ConnectionHandle::new(max_streams.saturating_mul(RESETS_PER_STREAM));
-    let tracked = handle.clone();
-    let stopping = draining.clone();
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let is_head = *request.method() == Method::HEAD;
-        let active = tracked.begin();
-        let (certificates, tracked) = (certificates.clone(), tracked.clone());
-        let refused = refused.clone();
-        let (budget, stopping) = (budget.clone(), stopping.clone());
-        let answer = check(&request, &refused).map(|()| {
-            unread::answer(handler.clone(), request, budget, stopping, move |request| {
-                request.extensions_mut().insert(remote);
-                if let Some(certificates) = certificates {
-                    request.extensions_mut().insert(certificates);
-                }
-                request.extensions_mut().insert(tracked);
-            })
+    draining: watch::Receiver<bool>,
+}
+
+impl Server {
+    /// Serves one connection until it is closed.
+    async fn serve(
+        mut self,
+        stream: TcpStream,
+        remote: RemoteAddress,
+        handle: ConnectionHandle,
+    ) -> Result<(), String> {
+        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let acceptor = TlsAcceptor::from(self.config.tls.current());
+        let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(WriteTimeout::new(stream)));
+        let stream = tokio::select! {
+            handshake = handshake => handshake
+                .map_err(|_| "TLS handshake timed out".to_owned())?
+                .map_err(|error| error.to_string())?,
+            () = handle.severed() => return Err("it gives way to another connection".to_owned()),
+        };
+        let certificates = stream.get_ref().1.peer_certificates().map(|certificates| {
+            PeerCertificates(certificates.iter().map(|der| der.clone().into_owned()).collect())
         });
-        async move {
-            let mut response = match answer {
-                Ok(answer) => answer.await,
-                Err(response) => *response,
-            };
-            if refused.is_broken() {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let refused = Refused::default();
+        let stream = RequestHeads::new(stream, is_http2, refused.clone(), self.config.body_budget.clone());
+        // That of HTTP/1; streams of HTTP/2 have their own.
+        let cutoff = Cutoff::new(handle.clone());
+        let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
+        let (config, connection_cutoff) = (self.config.clone(), cutoff.clone());
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let method = request.method().clone();
+            let active = tracked.begin();
+            let (certificates, tracked) = (certificates.clone(), tracked.clone());
+            let (refused, connection_cutoff) = (refused.clone(), connection_cutoff.clone());
+            let (budget, stopping) = (config.body_budget.clone(), stopping.clone());
+            let response_budget = config.response_budget.clone();
+            let answer = check(&request, &refused).map(|()| {
+                unread::answer(handler.clone(), request, budget, stopping, move |request| {
+                    request.extensions_mut().insert(remote);
+                    if let Some(certificates) = certificates {
+                        request.extensions_mut().insert(certificates);
+                    }
+                    request.extensions_mut().insert(tracked);
+                })
+            });
+            async move {
+                let mut response = match answer {
+                    Ok(answer) => answer.await,
+                    Err(response) => *response,
+                };
+                if method == Method::HEAD {
+                    response = without_body(response);
+                }
+                response = if_there_is_room(response, &method, &response_budget);
+                if refused.ends_connection() {
+                    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                }
+                let cutoff = cutoff::of_this_stream().unwrap_or(connection_cutoff);
+                let body = SentBody::of(response, &response_budget, cutoff, active.answered());
+                Ok::<_, std::convert::Infallible>(body)
             }
-            let active = active.answered();
-            let response = if is_head { without_body(response) } else { response };
-            Ok::<_, std::convert::Infallible>(response.map(|body| Tracked::new(body, active)))
-        }
-    });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        // Heads come whole, and in time; how long none may come, the connection's own limit says.
-        .header_read_timeout(None)
-        .max_headers(http1::MAX_HEADERS)
-        .max_buf_size(MAX_HEADERS + 4096);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(max_streams)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(MAX_SEND_BUFFER)
-        .max_header_list_size(MAX_HEADERS as u32)
-        .keep_alive_interval(Duration::from_secs(30))
-        .keep_alive_timeout(Duration::from_secs(20));
-    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
-    let end = tokio::select! {
-        biased;
-        result = connection.as_mut() => return result.map_err(|error| error.to_string()),
-        end = handle.end() => end,
-        () = stopped(&mut draining) => End::GoAway,
-    };
-    if end == End::GoAway {
-        connection.as_mut().graceful_shutdown();
-        tokio::select! {
+        });
+        let builder = self.builder(&handle);
+        let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let end = tokio::select! {
             biased;
-            result = connection => return result.map_err(|error| error.to_string()),
-            () = handle.abused() => {}
+            result = guard(&cutoff, connection.as_mut()) => return ended(result),
+            end = handle.end() => end,
+            () = stopped(&mut self.draining) => End::GoAway,
+        };
+        if end == End::GoAway {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                result = guard(&cutoff, connection.as_mut()) => return ended(result),
+                () = handle.drained() => {}
+            }
         }
+        Err("it is closed without further notice".to_owned())
     }
-    Err("the client gave up too many requests".to_owned())
+
+    /// What connections speak.
+    fn builder(&self, handle: &ConnectionHandle) -> auto::Builder<StreamExecutor> {
+        let mut builder = auto::Builder::new(StreamExecutor { connection: handle.clone() });
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            // Heads come whole, and in time; how long none may come, the connection's own limit says.
+            .header_read_timeout(None)
+            .max_headers(http1::MAX_HEADERS)
+            .max_buf_size(MAX_HEADERS + 4096);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.max_streams)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buf_size(MAX_SEND_BUFFER)
+            .max_header_list_size(MAX_HEADERS as u32)
+            // A client may give up at once all that it may ask for at once.
+            .max_pending_accept_reset_streams(self.max_streams as usize)
+            .max_local_error_reset_streams(MAX_LOCAL_RESETS)
+            .keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(20));
+        builder
+    }
+}
+
+fn ended<E: std::fmt::Display>(result: Option<Result<(), E>>) -> Result<(), String> {
+    match result {
+        Some(result) => result.map_err(|error| error.to_string()),
+        None => Err("the client did not read a response in time".to_owned()),
+    }
+}
+
+/// The response, or a refusal when there is no memory for what the client may take its time to read. What a write has
+/// done is told in any case.
+fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget) -> Response {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    match response.body() {
+        Body::Full(Some(bytes)) if is_read && !budget.has_room(bytes.len()) => {
+            json_failure(&Status::too_many_requests("Too many requests, please try again later.", 1))
+        }
+        _ => response,
+    }
 }
 
 /// Whether a request's headers are no longer than they may be: what the HTTP library read in one piece it takes even so.

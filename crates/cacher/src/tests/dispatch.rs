@@ -7,7 +7,11 @@ use crate::{
 };
 use pintle_storage::Revision;
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -94,6 +98,89 @@ async fn a_watcher_that_falls_behind_its_queue_catches_up_from_the_log() {
     }
     assert_eq!(ready(&mut other), [""; 0]);
     assert_eq!(cacher.metrics().terminated_watchers.load(Ordering::Relaxed), 0);
+}
+
+/// A long selector is asked by those who have it, a few objects at a time, and by nobody whom others wait for.
+#[tokio::test(start_paused = true)]
+async fn a_slow_predicate_is_asked_by_its_watcher_alone() {
+    let storage = TestStorage::new();
+    for name in 0..1000 {
+        storage.put(&format!("/p/a/{name:04}"), "").await;
+    }
+    let cacher = start(&storage, config()).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let options = WatchOptions {
+        predicate: Some(Arc::new(move |_| counter.fetch_add(1, Ordering::Relaxed) == usize::MAX)),
+        has_slow_predicate: true,
+        ..WatchOptions::new(WatchStart::State)
+    };
+    let mut watcher = cacher.watch(options).await.unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    let mut items = Vec::new();
+    let mut polls = |asked_before: usize| {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut asked_last = asked_before;
+        // It comes to an end when it has seen everything.
+        for polls in 0.. {
+            assert!(watcher.poll_batch(&mut context, 256, &mut items).is_pending() && items.is_empty());
+            let now = asked.load(Ordering::Relaxed);
+            // A changed object is judged as it is and as it was.
+            assert!(now - asked_last <= 2 * 64, "{}", now - asked_last);
+            if now == asked_last {
+                return (polls, now);
+            }
+            asked_last = now;
+        }
+        unreachable!()
+    };
+    let (count, before) = polls(0);
+    assert_eq!((count, before), (16, 1000));
+    for _ in 0..500 {
+        storage.put("/p/a/0001", "").await;
+        cacher.snapshot(Freshness::Consistent).await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), before, "a write asks no slow predicate");
+    let (count, after) = polls(before);
+    assert_eq!((count, after), (8, before + 1000));
+}
+
+/// What waits for a watcher is bounded in bytes, too: the rest is in the log, once for all.
+#[tokio::test(start_paused = true)]
+async fn large_objects_wait_in_the_log_and_come_few_at_a_time() {
+    const SIZE: usize = 200_000;
+    let storage = TestStorage::new();
+    let cacher = start(&storage, config()).await;
+    let large = "x".repeat(SIZE);
+    for name in 0..10 {
+        storage.put(&format!("/p/a/{name}"), &large).await;
+    }
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    let mut watcher = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
+    let mut items = Vec::new();
+    for _ in 0..10 {
+        assert!(watcher.next_batch(256, &mut items).await);
+        assert_eq!(std::mem::take(&mut items).len(), 1);
+    }
+    // It has read all there is, so that what comes is queued.
+    assert_eq!(ready(&mut watcher), [""; 0]);
+    for _ in 0..30 {
+        storage.put("/p/a/0", &large).await;
+        cacher.snapshot(Freshness::Consistent).await.unwrap();
+    }
+    // Each keeps the object before it, too.
+    assert_eq!(watcher.target().queued(), (4 << 20) / (2 * SIZE));
+    let mut seen = 0;
+    while seen < 30 {
+        assert!(watcher.next_batch(256, &mut items).await);
+        assert_eq!(items.len(), 1);
+        seen += std::mem::take(&mut items).len();
+    }
+    assert_eq!(ready(&mut watcher), [""; 0]);
+    // What is larger than all bounds comes all the same.
+    storage.put("/p/a/0", &"x".repeat(5 << 20)).await;
+    cacher.snapshot(Freshness::Consistent).await.unwrap();
+    assert_eq!(ready(&mut watcher).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

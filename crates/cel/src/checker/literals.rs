@@ -14,7 +14,7 @@ use pintle_machinery::codec::parse_duration;
 pub(super) fn validate(ast: &CheckedAst, positions: &[u32], source: &Source<'_>) -> Result<(), Vec<Issue>> {
     let mut found = Findings::default();
     walk(ast, ast.expr(), false, &mut found);
-    let Findings { durations, timestamps, patterns, lists, maps, formats } = found;
+    let Findings { durations, timestamps, patterns, lists, maps, formats, .. } = found;
     let issues: Vec<_> = [durations, timestamps, patterns, lists, maps, formats]
         .into_iter()
         .flatten()
@@ -33,6 +33,7 @@ struct Findings {
     durations: Vec<Finding>,
     timestamps: Vec<Finding>,
     patterns: Vec<Finding>,
+    pattern_weight: u64,
     lists: Vec<Finding>,
     maps: Vec<Finding>,
     formats: Vec<Finding>,
@@ -63,8 +64,7 @@ fn walk(ast: &CheckedAst, expr: &Expr, exempt: bool, found: &mut Findings) {
         }
         ExprKind::List(list) => {
             if !exempt {
-                let is_optional =
-                    |index: usize| list.optional_indices.iter().any(|optional| *optional as usize == index);
+                let is_optional = |index: usize| list.is_optional(index);
                 let mut elements =
                     list.elements.iter().enumerate().map(|(index, element)| {
                         (element.id, entry_type(ast, element.id, is_optional(index)))
@@ -128,7 +128,11 @@ fn check_argument(function: &str, id: ExprId, literal: &Literal, found: &mut Fin
     let (valid, into) = match function {
         "duration" => (parse_duration(text).is_ok(), &mut found.durations),
         "timestamp" => (Timestamp::parse(text).is_ok(), &mut found.timestamps),
-        "matches" => (pattern::compile(text).is_ok(), &mut found.patterns),
+        "matches" => {
+            found.pattern_weight = found.pattern_weight.saturating_add(pattern::weight(text));
+            let is_valid = found.pattern_weight <= pattern::MAX_WEIGHT && pattern::compile(text).is_ok();
+            (is_valid, &mut found.patterns)
+        }
         _ => return,
     };
     if !valid {

@@ -3,16 +3,15 @@
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
-use crate::pattern::compile;
+use crate::pattern::{self, Pattern};
 use crate::value::{Text, Value};
-use regex::Regex;
+use crate::work;
 
 pub(super) fn lookup(name: &str) -> Option<Function> {
     Some(match name {
         "matches" => |args| match args {
-            [Value::String(text), Value::String(pattern)] => {
-                let pattern = compile(pattern).map_err(EvaluationError::failed)?;
-                Ok(Value::Bool(pattern.is_match(text)))
+            [text @ Value::String(_), Value::String(pattern)] => {
+                matches(&computed(pattern)?.map_err(EvaluationError::failed)?, text)
             }
             [Value::String(_), _] | [Value::Timestamp(_) | Value::Duration(_), _] => {
                 Err(EvaluationError::NO_SUCH_OVERLOAD)
@@ -34,20 +33,36 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-fn illegal(pattern: &str) -> Result<Regex, EvaluationError> {
-    compile(pattern).map_err(|error| EvaluationError::failed(format!("Illegal regex: {error}")))
+fn illegal(pattern: &str) -> Result<Pattern, EvaluationError> {
+    computed(pattern)?.map_err(|error| EvaluationError::failed(format!("Illegal regex: {error}")))
+}
+
+/// How many looks at items compiling takes, for each place of a pattern.
+const COMPILING: u64 = 16;
+
+/// Compiles a pattern, which takes the longer the heavier it is.
+fn computed(pattern: &str) -> Result<Result<Pattern, String>, EvaluationError> {
+    work::count((pattern.len() as u64).saturating_add(pattern::weight(pattern).saturating_mul(COMPILING)))?;
+    Ok(pattern::compile(pattern))
 }
 
 /// Whether a pattern is found in a text.
-pub(crate) fn matches<'a>(pattern: &Regex, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
+pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     match text {
-        Value::String(text) => Ok(Value::Bool(pattern.is_match(text))),
+        Value::String(text) => {
+            work::count(pattern.effort(text.len()))?;
+            Ok(Value::Bool(pattern.is_match(text)))
+        }
         _ => Err(EvaluationError::NO_SUCH_OVERLOAD),
     }
 }
 
 /// What of a text a pattern finds first, or nothing.
-pub(crate) fn find<'a>(pattern: &Regex, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
+pub(crate) fn find<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
+    if let Value::String(text) = text {
+        work::count(pattern.effort(text.len()))?;
+    }
+    let pattern = pattern.regex();
     Ok(match text {
         Value::String(Text::Borrowed(text)) => {
             Value::from(pattern.find(text).map_or("", |found| found.as_str()))
@@ -59,19 +74,25 @@ pub(crate) fn find<'a>(pattern: &Regex, text: &Value<'a>) -> Result<Value<'a>, E
 
 /// All that a pattern finds in a text, up to a number of times if that is not negative.
 pub(crate) fn find_all<'a>(
-    pattern: &Regex,
+    pattern: &Pattern,
     text: &Value<'a>,
     limit: i64,
 ) -> Result<Value<'a>, EvaluationError> {
+    let Value::String(text) = text else { return Err(EvaluationError::NO_SUCH_OVERLOAD) };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found: Vec<Value<'a>> = match text {
-        Value::String(Text::Borrowed(text)) => {
-            pattern.find_iter(text).take(limit).map(|found| Value::from(found.as_str())).collect()
-        }
-        Value::String(text) => {
-            pattern.find_iter(text).take(limit).map(|found| Value::from(found.as_str().to_owned())).collect()
-        }
-        _ => return Err(EvaluationError::NO_SUCH_OVERLOAD),
-    };
+    let mut found: Vec<Value<'a>> = Vec::new();
+    let whole = text.as_str();
+    let mut places = pattern.regex().find_iter(whole);
+    let mut rest = whole.len();
+    while found.len() < limit {
+        // Each search may look at all of the rest to find something short.
+        work::count(pattern.effort(rest).saturating_add(1))?;
+        let Some(place) = places.next() else { break };
+        rest = whole.len() - place.end();
+        found.push(match text {
+            Text::Borrowed(text) => Value::from(text.get(place.range()).unwrap_or_default()),
+            text => Value::from(text.get(place.range()).unwrap_or_default().to_owned()),
+        });
+    }
     Ok(Value::from(found))
 }

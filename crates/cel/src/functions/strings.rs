@@ -4,6 +4,7 @@
 use super::{Function, bounded, format, no_such_overload};
 use crate::EvaluationError;
 use crate::value::{Text, Value};
+use crate::work;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
@@ -66,9 +67,11 @@ fn out_of_range(index: i64) -> EvaluationError {
 /// The byte at which a character begins; the end of the text for the one after the last.
 fn byte_position(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
+    work::note_bytes(text.len());
     if text.is_ascii() {
         return (index <= text.len()).then_some(index);
     }
+    work::note((text.len() / 32) as u64);
     text.char_indices().map(|(position, _)| position).chain([text.len()]).nth(index)
 }
 

@@ -73,7 +73,10 @@ impl<'a> From<Outcome<'a>> for Slot<'a> {
 impl<'a> Evaluator<'_, 'a> {
     fn charge(&mut self, cost: u64) -> Result<(), EvaluationError> {
         self.cost = self.cost.saturating_add(cost);
-        if self.cost > self.limit { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
+        match self.cost > self.limit || work::is_spent() {
+            true => Err(EvaluationError::CostLimitExceeded),
+            false => Ok(()),
+        }
     }
 
     fn evaluate(&mut self, node: &'a Node) -> Outcome<'a> {

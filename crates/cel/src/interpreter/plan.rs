@@ -2,8 +2,8 @@
 
 use super::cost::CallCost;
 use crate::functions::Function;
+use crate::pattern::Pattern;
 use crate::value::{Key, Value};
-use regex::Regex;
 use std::collections::HashSet;
 
 /// An expression ready to be evaluated.
@@ -15,6 +15,14 @@ pub(crate) struct Plan {
     /// How many variables of macros there are. Each has a slot of its own, so that a part of a macro may be evaluated
     /// while another part is.
     pub(super) slots: usize,
+    /// Of all patterns that are written out.
+    pub(super) pattern_weight: u64,
+}
+
+impl Plan {
+    pub(crate) fn pattern_weight(&self) -> u64 {
+        self.pattern_weight
+    }
 }
 
 /// A part of an expression.
@@ -91,9 +99,9 @@ pub(super) struct Call {
 pub(super) enum Implementation {
     Function(Function),
     /// The second argument is a pattern known beforehand.
-    Matches(Regex),
-    Find(Regex),
-    FindAll(Regex),
+    Matches(Pattern),
+    Find(Pattern),
+    FindAll(Pattern),
 }
 
 /// A macro: for each item of a range, a step makes a new accumulator of the one before.

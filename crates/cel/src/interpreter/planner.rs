@@ -4,7 +4,7 @@ use super::cost::CallCost;
 use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Qualifier, Root};
 use crate::ast::{self, ACCUMULATOR, CheckedAst, Expr, ExprKind, Literal, Reference, operators};
 use crate::functions::{Function, lookup};
-use crate::pattern;
+use crate::pattern::{self, Pattern};
 use crate::value::{Key, List, Map, Text, Value};
 use indexmap::IndexMap;
 use std::collections::HashSet;
@@ -14,9 +14,11 @@ impl Plan {
     /// Plans an expression. What can be computed beforehand is, and an error of that (a malformed timestamp) is an
     /// error of the plan.
     pub(crate) fn new(ast: &CheckedAst) -> Result<Plan, String> {
-        let mut planner = Planner { ast, variables: Vec::new(), scope: Vec::new(), slots: 0 };
+        let mut planner =
+            Planner { ast, variables: Vec::new(), scope: Vec::new(), slots: 0, pattern_weight: 0 };
         let root = planner.plan(ast.expr())?;
-        Ok(Plan { root, variables: planner.variables.into(), slots: planner.slots })
+        let Planner { variables, slots, pattern_weight, .. } = planner;
+        Ok(Plan { root, variables: variables.into(), slots, pattern_weight })
     }
 }
 
@@ -26,6 +28,7 @@ struct Planner<'s> {
     /// The variables of the macros around, innermost last, with their slots.
     scope: Vec<(&'s str, usize)>,
     slots: usize,
+    pattern_weight: u64,
 }
 
 impl<'s> Planner<'s> {
@@ -115,7 +118,7 @@ impl<'s> Planner<'s> {
                 Err(error) => Err(error.to_string()),
             };
         }
-        let implementation = implementation(function, code, &args)?;
+        let implementation = self.implementation(function, code, &args)?;
         let eager = args.len() == 2
             && matches!(implementation, Implementation::Function(_))
             && function != "format"
@@ -127,7 +130,7 @@ impl<'s> Planner<'s> {
     fn list(&mut self, list: &'s ast::List) -> Result<Node, String> {
         let mut items = Vec::with_capacity(list.elements.len());
         for (position, element) in list.elements.iter().enumerate() {
-            let optional = list.optional_indices.iter().any(|index| *index as usize == position);
+            let optional = list.is_optional(position);
             items.push((self.plan(element)?, optional));
         }
         let constants = items.iter().map(|(item, optional)| match item {
@@ -277,17 +280,30 @@ fn is_conversion(function: &str) -> bool {
     )
 }
 
-/// What a call does; patterns that are written out are compiled.
-fn implementation(function: &str, code: Function, args: &[Node]) -> Result<Implementation, String> {
-    let with: fn(regex::Regex) -> Implementation = match function {
-        "matches" => Implementation::Matches,
-        "find" => Implementation::Find,
-        "findAll" => Implementation::FindAll,
-        _ => return Ok(Implementation::Function(code)),
-    };
-    match args.get(1) {
-        Some(Node::Constant(Value::String(text))) => pattern::compile(text).map(with),
-        _ => Ok(Implementation::Function(code)),
+impl Planner<'_> {
+    /// What a call does; patterns that are written out are compiled.
+    fn implementation(
+        &mut self,
+        function: &str,
+        code: Function,
+        args: &[Node],
+    ) -> Result<Implementation, String> {
+        let with: fn(Pattern) -> Implementation = match function {
+            "matches" => Implementation::Matches,
+            "find" => Implementation::Find,
+            "findAll" => Implementation::FindAll,
+            _ => return Ok(Implementation::Function(code)),
+        };
+        match args.get(1) {
+            Some(Node::Constant(Value::String(text))) => {
+                self.pattern_weight = self.pattern_weight.saturating_add(pattern::weight(text));
+                if self.pattern_weight > pattern::MAX_WEIGHT {
+                    return Err("the patterns are too large".to_owned());
+                }
+                pattern::compile(text).map(with)
+            }
+            _ => Ok(Implementation::Function(code)),
+        }
     }
 }
 

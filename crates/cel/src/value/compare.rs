@@ -3,6 +3,7 @@
 use super::Value;
 use super::number::{compare_double_int, compare_double_uint, compare_doubles, compare_int_uint};
 use crate::EvaluationError;
+use crate::work;
 use std::cmp::Ordering;
 
 impl Value<'_> {
@@ -40,7 +41,10 @@ impl Value<'_> {
             (Value::Int(one), Value::Double(other)) => compare_double_int(*other, *one).reverse(),
             (Value::Double(one), Value::Uint(other)) => compare_double_uint(*one, *other),
             (Value::Uint(one), Value::Double(other)) => compare_double_uint(*other, *one).reverse(),
-            (Value::String(one), Value::String(other)) => one.as_str().cmp(other.as_str()),
+            (Value::String(one), Value::String(other)) => {
+                work::note_bytes(one.len().min(other.len()));
+                one.as_str().cmp(other.as_str())
+            }
             (Value::Bytes(one), Value::Bytes(other)) => one.cmp(other),
             (Value::Timestamp(one), Value::Timestamp(other)) => one.compare(*other),
             (Value::Duration(one), Value::Duration(other)) => one.cmp(other),

@@ -8,6 +8,7 @@ use super::{Json, List, Map, Value};
 use crate::EvaluationError;
 use crate::escaping::escape;
 use crate::schema::{ListType, SchemaKind};
+use crate::work;
 use std::collections::{HashMap, HashSet};
 
 impl<'a> Value<'a> {
@@ -29,8 +30,8 @@ impl<'a> Value<'a> {
             (Value::Double(one), Value::Uint(other)) | (Value::Uint(other), Value::Double(one)) => {
                 !one.is_nan() && compare_double_uint(*one, *other).is_eq()
             }
-            (Value::String(one), Value::String(other)) => one.as_str() == other.as_str(),
-            (Value::Bytes(one), Value::Bytes(other)) => one == other,
+            (Value::String(one), Value::String(other)) => same_bytes(one.as_bytes(), other.as_bytes()),
+            (Value::Bytes(one), Value::Bytes(other)) => same_bytes(one, other),
             (Value::Timestamp(one), Value::Timestamp(other)) => one.compare(*other).is_eq(),
             (Value::Duration(one), Value::Duration(other)) => one == other,
             (Value::Type(one), Value::Type(other)) => one == other,
@@ -58,6 +59,14 @@ impl<'a> Value<'a> {
             Value::String(value) => ScalarKey::String(value.as_str().into()),
             _ => return None,
         })
+    }
+}
+
+/// Compares texts, which may be long and alike to the end.
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && {
+        work::note_bytes(one.len());
+        one == other
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) const TEXT: usize = 16;
 pub(super) const NODE: usize = 192;
 
 /// The tokens around a separator of YAML.
-pub(super) const TOKENS: usize = 512;
+pub(super) const TOKENS: usize = 352;
 
 /// Every body may have so much, in bytes: what makes sense may be small and manifold.
 const ALLOWANCE: usize = 16 << 20;

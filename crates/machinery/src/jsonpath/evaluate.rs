@@ -5,7 +5,7 @@ use crate::Value;
 use std::cmp::Ordering;
 
 /// How many values one evaluation may look at. A list of a thousand objects is far below; what is above was made to hurt.
-const MAX_WORK: usize = 1_000_000;
+pub(super) const MAX_WORK: usize = 1_000_000;
 /// How deep ranges may be in ranges.
 const MAX_RANGES: usize = 16;
 
@@ -21,9 +21,9 @@ const WITH_VALUES: Failed = Failed { had_values: true };
 const WITHOUT_VALUES: Failed = Failed { had_values: false };
 
 /// One evaluation of a template.
-#[derive(Default)]
-pub(super) struct Evaluation {
-    work: usize,
+pub(super) struct Evaluation<'w> {
+    /// How many values may still be looked at.
+    left: &'w mut usize,
     begin_range: usize,
     in_range: usize,
     end_range: usize,
@@ -31,7 +31,17 @@ pub(super) struct Evaluation {
     behind_end: Option<usize>,
 }
 
-impl Evaluation {
+impl<'w> Evaluation<'w> {
+    pub(super) fn new(left: &'w mut usize) -> Evaluation<'w> {
+        Evaluation { left, begin_range: 0, in_range: 0, end_range: 0, behind_end: None }
+    }
+
+    fn spend(&mut self, values: usize) -> Result<(), Failed> {
+        let left = self.left.checked_sub(values);
+        *self.left = left.unwrap_or(0);
+        left.map(drop).ok_or(WITHOUT_VALUES)
+    }
+
     /// What each node selects.
     pub(super) fn find<'a>(
         mut self,
@@ -78,10 +88,7 @@ impl Evaluation {
     }
 
     fn walk<'a>(&mut self, input: Values<'a>, node: &'a Node) -> Result<Values<'a>, Failed> {
-        self.work += 1 + input.len();
-        if self.work > MAX_WORK {
-            return Err(WITHOUT_VALUES);
-        }
+        self.spend(1 + input.len())?;
         match node {
             Node::List(nodes) => nodes.iter().try_fold(input, |values, node| self.walk(values, node)),
             // A text is one result, whatever there is; other literals come once a value.
@@ -125,10 +132,7 @@ impl Evaluation {
         let mut waiting: Values<'a> = input.into_iter().rev().collect();
         while let Some(value) = waiting.pop() {
             let children = children(value);
-            self.work += children.len();
-            if self.work > MAX_WORK {
-                return Err(WITHOUT_VALUES);
-            }
+            self.spend(children.len())?;
             if !children.is_empty() {
                 found.push(value);
                 waiting.extend(children.into_iter().rev());

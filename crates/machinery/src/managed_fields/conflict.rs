@@ -1,6 +1,6 @@
 //! What a client is told whose apply would change what others own.
 
-use super::{Entry, FieldSet, Operation};
+use super::{Entry, FieldSet, Operation, field_set::Room};
 use crate::{Status, StatusCause, StatusDetails, StatusReason, error_list::quote};
 
 /// Fields that another manager owns.
@@ -9,34 +9,46 @@ pub(super) struct Conflict<'a> {
     pub(super) fields: FieldSet,
 }
 
-/// 409 with a cause for each field.
+/// How many conflicts a message names, and how many bytes of them.
+const MAX_NAMED: usize = 1000;
+const MAX_NAMED_BYTES: usize = 256 * 1024;
+
+/// 409 with a cause for each field. Of very many, or very long ones, the first are named.
 pub(super) fn conflict_status(mut conflicts: Vec<Conflict<'_>>) -> Status {
     let key = |entry: &Entry| {
         (entry.manager.clone(), entry.operation, entry.api_version.clone(), entry.subresource.clone())
     };
     conflicts.sort_by_cached_key(|conflict| key(conflict.entry));
-    let managers: Vec<(String, Vec<String>)> =
-        conflicts.iter().map(|conflict| (describe(conflict.entry), conflict.fields.paths())).collect();
-    let causes: Vec<StatusCause> = managers
-        .iter()
-        .flat_map(|(manager, paths)| {
-            paths.iter().map(move |path| StatusCause {
+    let count: usize = conflicts.iter().map(|conflict| conflict.fields.len()).sum();
+    let mut room = Room { paths: MAX_NAMED, bytes: MAX_NAMED_BYTES };
+    let mut causes: Vec<StatusCause> = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
+    for conflict in &conflicts {
+        let manager = describe(conflict.entry);
+        lines.push(format!("conflicts with {manager}:"));
+        for path in conflict.fields.paths_within(&mut room) {
+            lines.push(format!("- {path}"));
+            // Each cause names the manager again.
+            room.take_bytes(manager.len());
+            causes.push(StatusCause {
                 reason: "FieldManagerConflict".to_owned(),
                 message: format!("conflict with {manager}"),
-                field: path.clone(),
-            })
-        })
-        .collect();
-    let message = match causes.as_slice() {
-        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
-        many => {
-            let mut lines = Vec::with_capacity(many.len() + managers.len());
-            for (manager, paths) in &managers {
-                lines.push(format!("conflicts with {manager}:"));
-                lines.extend(paths.iter().map(|path| format!("- {path}")));
+                field: path,
+            });
+            if room.bytes == 0 {
+                break;
             }
-            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
         }
+        if room.is_over() {
+            break;
+        }
+    }
+    if causes.len() < count {
+        lines.push("and more conflicts".to_owned());
+    }
+    let message = match causes.as_slice() {
+        [one] if count == 1 => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
+        _ => format!("Apply failed with {count} conflicts: {}", lines.join("\n")),
     };
     let mut status = Status::failure(409, StatusReason::Conflict, message);
     status.details = Some(StatusDetails { causes, ..StatusDetails::default() });

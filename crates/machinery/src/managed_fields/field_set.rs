@@ -102,9 +102,22 @@ impl FieldSet {
     /// The paths as messages show them (`.spec.containers[name="c"].image`): those that end at a node before those that go
     /// on below it.
     pub fn paths(&self) -> Vec<String> {
+        self.paths_within(&mut Room { paths: usize::MAX, bytes: usize::MAX })
+    }
+
+    /// As [`FieldSet::paths`], but only as many as there is room for.
+    pub(super) fn paths_within(&self, room: &mut Room) -> Vec<String> {
         let mut paths = Vec::new();
-        list(&self.0, "", &mut paths);
+        list(&self.0, "", room, &mut paths);
         paths
+    }
+
+    /// How many paths there are.
+    pub(super) fn len(&self) -> usize {
+        fn count(node: &Map) -> usize {
+            children(node).map(|(_, child)| usize::from(is_member(child)) + count(child)).sum()
+        }
+        count(&self.0)
     }
 
     pub(super) fn map(&self) -> &Map {
@@ -243,19 +256,39 @@ fn leaves(node: &Map) -> Map {
     found
 }
 
-fn list(node: &Map, prefix: &str, paths: &mut Vec<String>) {
+/// How much of field paths is listed: a client chooses how many there are, and how long their elements are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) paths: usize,
+    /// Of paths, and of those on the way to them.
+    pub(super) bytes: usize,
+}
+
+impl Room {
+    pub(super) fn take_bytes(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.paths == 0 || self.bytes == 0
+    }
+}
+
+fn list(node: &Map, prefix: &str, room: &mut Room, paths: &mut Vec<String>) {
     let mut below: Vec<(String, &Map)> = Vec::new();
     in_order(node, |element, child| {
-        let Some(child) = child.as_object().filter(|_| element != SELF) else { return };
+        let Some(child) = child.as_object().filter(|_| element != SELF && !room.is_over()) else { return };
         let path = format!("{prefix}{}", path_element::display(element));
+        room.take_bytes(path.len());
         if !child.is_empty() {
             below.push((path.clone(), child));
         }
         if is_member(child) {
+            room.paths = room.paths.saturating_sub(1);
             paths.push(path);
         }
     });
     for (path, child) in below {
-        list(child, &path, paths);
+        list(child, &path, room, paths);
     }
 }

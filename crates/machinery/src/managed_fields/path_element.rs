@@ -5,6 +5,7 @@ use crate::{
     codec::json::{encode_any, write_string},
     error_list::quote,
 };
+use serde_json::Number;
 use std::{cmp::Ordering, fmt};
 
 /// One step from a value to a part of it.
@@ -108,10 +109,16 @@ fn order_of_values(a: &Value, b: &Value) -> Ordering {
         Value::Null => 5,
     };
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Equal),
-        },
+        (Value::Number(a), Value::Number(b)) => {
+            // Integers that are one double are told apart, and doubles come among them: an order without circles.
+            let double = |number: &Number| number.as_f64().unwrap_or_default();
+            let exact = |number: &Number| {
+                let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+                integer.unwrap_or_else(|| double(number) as i128)
+            };
+            let by_double = double(a).partial_cmp(&double(b)).unwrap_or(Ordering::Equal);
+            by_double.then_with(|| exact(a).cmp(&exact(b)))
+        }
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),

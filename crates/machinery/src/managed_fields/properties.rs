@@ -113,6 +113,7 @@ proptest! {
         rest.recursive_difference(&right);
         let below = |path: &&Vec<String>| !b.iter().any(|other| path.starts_with(other));
         prop_assert_eq!(&rest, &set_of(&a.iter().filter(below).cloned().collect()));
+        prop_assert_eq!(union.len(), all.len());
         prop_assert_eq!(union.paths().len(), all.len());
     }
 

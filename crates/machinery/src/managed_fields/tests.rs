@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Value, codec::json};
+use crate::{Map, Value, codec::json};
 use jiff::Timestamp;
 use pintle_schema::{Schema, SchemaRef};
 use serde_json::json;
@@ -169,6 +169,32 @@ fn applying_gives_takes_and_shares() {
         apply(Some(&shared), "carol", json!({"metadata": {"name": "a"}, "data": {"k": "c", "m": "c"}}), true)
             .unwrap();
     assert_eq!(owners(&forced), [("carol/Apply".to_owned(), json!({"f:data": {"f:k": {}, "f:m": {}}}))]);
+}
+
+#[test]
+fn very_many_conflicts_are_named_in_part() {
+    let data = |count: usize, value: &str| -> Map {
+        (0..count).map(|number| (format!("{}{number}", "k".repeat(100)), json!(value))).collect()
+    };
+    let config = |value: &str| json!({"metadata": {"name": "a"}, "data": data(5000, value)});
+    let first = apply(None, "alice", config("a"), false).unwrap();
+    let status = apply(Some(&first), "bob", config("b"), false).unwrap_err();
+    let causes = status.details.unwrap().causes;
+    assert_eq!((status.code, causes.len()), (409, 1000));
+    assert!(
+        status
+            .message
+            .starts_with("Apply failed with 5000 conflicts: conflicts with \"alice\":\n- .data.kkk")
+    );
+    assert!(status.message.ends_with("\nand more conflicts") && status.message.len() < 256 * 1024);
+    let mut long = config("c");
+    long["metadata"]["annotations"] = json!({"k".repeat(200_000): "a", "l".repeat(200_000): "a"});
+    let first = apply(None, "alice", long.clone(), false).unwrap();
+    for value in long["metadata"]["annotations"].as_object_mut().unwrap().values_mut() {
+        *value = json!("b");
+    }
+    let status = apply(Some(&first), "bob", long, false).unwrap_err();
+    assert!(status.message.len() < 512 * 1024, "{}", status.message.len());
 }
 
 #[test]

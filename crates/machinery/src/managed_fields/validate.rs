@@ -5,7 +5,7 @@ use super::{
     atom::{Atom, Items, Scalar, Shape, Trees},
     path_element,
 };
-use crate::{Map, Value, codec::json, error_list::quote};
+use crate::{Map, Value, codec::json, error_list::quote, field_path::push_name};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -60,7 +60,7 @@ fn node(value: &Value, shape: Shape<'_>, path: &mut String, faults: &mut Faults)
             for (name, value) in object {
                 let length = path.len();
                 path.push('.');
-                path.push_str(name);
+                push_name(path, name);
                 match members.member(name) {
                     Some((shape, _)) => node(value, shape, path, faults),
                     None => {
@@ -97,7 +97,7 @@ fn list(items: Items<'_>, values: &[Value], path: &mut String, faults: &mut Faul
             if !seen.insert(element) && faults.len() < MAX_FAULTS {
                 faults.push((path.clone(), format!("duplicate entries for key {shown}")));
             }
-            path.push_str(&shown);
+            push_name(path, &shown);
         }
         node(value, items.item(), path, faults);
         path.truncate(length);

@@ -2,7 +2,7 @@
 
 use crate::Status;
 use crate::error_list::quote;
-use std::num::IntErrorKind;
+use std::{num::IntErrorKind, str::FromStr};
 
 /// The decoded pairs of a query string, in their order.
 #[derive(Debug, Clone, Default)]
@@ -52,4 +52,14 @@ fn parse_integer(text: &str) -> Result<i64, String> {
         };
         format!("strconv.ParseInt: parsing {}: {cause}", quote(text))
     })
+}
+
+/// Reads an unsigned integer, failing in Go's words.
+pub(super) fn parse_unsigned<T: FromStr>(text: &str) -> Result<T, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let cause = if is_number { "value out of range" } else { "invalid syntax" };
+    text.parse()
+        .ok()
+        .filter(|_| is_number)
+        .ok_or_else(|| format!("strconv.ParseUint: parsing {}: {cause}", quote(text)))
 }

@@ -3,7 +3,7 @@
 //! What is no number fails in three ways, by where it came from: a list is told so (400), anything else gets a 500,
 //! because the API never gave the mistake a status of its own.
 
-use crate::error_list::quote;
+use super::query::parse_unsigned;
 use crate::{FieldError, FieldPath, Status};
 
 /// The version a get or a watch asks for; 0 when it is "" or `0`.
@@ -29,7 +29,7 @@ pub fn parse_list_resource_version(text: &str) -> Result<u64, Status> {
 pub fn parse_object_resource_version(text: &str) -> Result<u64, Status> {
     match text {
         "" => Ok(0),
-        text => parse_unsigned(text).map_err(Status::unknown),
+        text => parse_unsigned::<u64>(text).map_err(Status::unknown),
     }
 }
 
@@ -37,16 +37,6 @@ fn parse(text: &str) -> Result<u64, String> {
     if text.is_empty() {
         return Ok(0);
     }
-    parse_unsigned(text)
+    parse_unsigned::<u64>(text)
         .map_err(|error| FieldError::invalid(&FieldPath::new("resourceVersion"), text, error).to_string())
-}
-
-/// Reads an unsigned integer, failing in Go's words.
-fn parse_unsigned(text: &str) -> Result<u64, String> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let cause = if is_number { "value out of range" } else { "invalid syntax" };
-    text.parse()
-        .ok()
-        .filter(|_| is_number)
-        .ok_or_else(|| format!("strconv.ParseUint: parsing {}: {cause}", quote(text)))
 }

@@ -21,7 +21,8 @@ pub enum QuantityError {
 
 /// The largest number of digits that certainly fits into an `i64`.
 const MAX_I64_DIGITS: i64 = 18;
-/// More digits are no number: reading and writing them takes time that grows with their square, and nothing has so many.
+/// More digits, but for zeros at the end, are no number: reading and writing them takes time that grows with their square,
+/// and nothing has so many.
 const MAX_DIGITS: i64 = 1000;
 /// Finer than this nothing is kept.
 const NANO: i64 = -9;
@@ -41,7 +42,16 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let Parts { negative, numerator, denominator, suffix } = split(text)?;
     let Suffix { exponent, format } = Suffix::parse(suffix).ok_or(QuantityError::Suffix)?;
     let (digits, fraction_digits) = (numerator.len() as i64, denominator.len() as i64);
-    if digits + fraction_digits > MAX_DIGITS {
+    let zeros = match trailing_zeros(denominator) {
+        zeros if zeros == fraction_digits => zeros + trailing_zeros(numerator),
+        zeros => zeros,
+    };
+    let significant = digits + fraction_digits - zeros;
+    // It is printed with up to two zeros, and has to be read again then; an exponent has 32 bits.
+    if significant > MAX_DIGITS
+        || digits + fraction_digits > MAX_DIGITS + 2
+        || (significant > 0 && exponent - fraction_digits + zeros > i64::from(i32::MAX))
+    {
         return Err(QuantityError::Numeric);
     }
     // What fits well into an i64 is neither rounded nor capped, and may keep its text.
@@ -114,6 +124,10 @@ fn split(text: &str) -> Result<Parts<'_>, QuantityError> {
     }
     let numerator = if numerator.is_empty() { "0" } else { numerator };
     Ok(Parts { negative, numerator, denominator, suffix })
+}
+
+fn trailing_zeros(digits: &str) -> i64 {
+    (digits.len() - digits.trim_end_matches('0').len()) as i64
 }
 
 fn split_digits(text: &str) -> (&str, &str) {

@@ -69,6 +69,9 @@ fn texts_become_canonical() {
         ("1000E", "1"),
         ("1e999999999", "1e999999999"),
         ("1e4294967299", "1e4294967299"),
+        ("1000e2147482640", "100e2147482641"),
+        ("1e2147483647", "10e2147483646"),
+        ("1e-2147483648", "1e-9"),
     ];
     for (text, canonical) in rows {
         assert_eq!(parse(text).to_string(), canonical, "{text}");
@@ -95,6 +98,7 @@ fn what_is_no_quantity_says_why() {
         ("1Mi3", Suffix),
         ("1e99999999999999999999", Suffix),
         ("e-20", Numeric),
+        ("1000000e-2147483649", Numeric),
     ];
     for (text, error) in rows {
         assert_eq!(Quantity::parse(text).unwrap_err(), error, "{text}");
@@ -152,6 +156,21 @@ fn numbers_add_and_subtract() {
         let mut quantity = parse(one);
         quantity.sub(&parse(other));
         assert_eq!(quantity.to_string(), difference, "{one} - {other}");
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read() {
+    for text in [
+        format!("{}e4", "9".repeat(1000)),
+        format!("{}00", "9".repeat(1000)),
+        format!("0.{}", "9".repeat(998)),
+    ] {
+        let printed = parse(&text).to_string();
+        assert_eq!(parse(&printed).to_string(), printed);
+    }
+    for text in [format!("{}1", "9".repeat(1000)), format!("1{}", "0".repeat(1002))] {
+        assert_eq!(Quantity::parse(&text), Err(QuantityError::Numeric));
     }
 }
 

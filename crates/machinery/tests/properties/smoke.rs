@@ -83,12 +83,18 @@ fn continue_tokens_hold() {
 #[test]
 fn patches_hold() {
     let corpus = [
-        r#"{"a":[1,{"b":null}]} [{"op":"add","path":"/a/-","value":2},{"op":"move","from":"/a/0","path":"/c"}]"#,
-        r#"{"a":{"b":1}} [{"op":"copy","from":"/a","path":"/a/c"},{"op":"test","path":"","value":{}}]"#,
-        r#"{"spec":{"containers":[{"name":"a"}]}} {"spec":{"containers":[{"name":"a","$patch":"delete"},{"name":"b"}]}}"#,
-        r#"{"spec":{"containers":[{"name":"a"}]}} {"spec":{"$setElementOrder/containers":[{"name":"a"}]}}"#,
-        r#"{"metadata":{"finalizers":["a"]}} {"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}"#,
-        r#"{"spec":{"volumes":[{"name":"v"}]}} {"spec":{"volumes":[{"name":"v","$retainKeys":["name"]}]}}"#,
+        r#"{"a":[1,{"b":null}]}
+[{"op":"add","path":"/a/-","value":2},{"op":"move","from":"/a/0","path":"/c"}]"#,
+        r#"{"a":{"b":1}}
+[{"op":"copy","from":"/a","path":"/a/c"},{"op":"test","path":"","value":{}}]"#,
+        r#"{"spec":{"containers":[{"name":"a"}]}}
+{"spec":{"containers":[{"name":"a","$patch":"delete"},{"name":"b"}]}}"#,
+        r#"{"spec":{"containers":[{"name":"a"}]}}
+{"spec":{"$setElementOrder/containers":[{"name":"a"}]}}"#,
+        r#"{"metadata":{"finalizers":["a"]}}
+{"metadata":{"$deleteFromPrimitiveList/finalizers":["a"]}}"#,
+        r#"{"spec":{"volumes":[{"name":"v"}]}}
+{"spec":{"volumes":[{"name":"v","$retainKeys":["name"]}]}}"#,
     ];
     smoke(patches::json_patch, &corpus);
     smoke(patches::merge_patch, &corpus);
@@ -101,6 +107,7 @@ fn managed_fields_hold() {
         r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{}}}}}"#,
         r#"{"f:a":{"v:1":{},"v:\"x\"":{},"i:0":{},"v:1.0":{}},"z:new":{"f:b":{}}}"#,
         r#"{".":{},"f:":{},"k:{}":{},"v:null":{}}"#,
+        r#"{"f:a":{"v:1444444444444444444444444444444444444444444444444444444444444444444444444444":{},"v:-0.0":{}}}"#,
     ];
     smoke(managed_fields::fields_v1, &corpus);
 }
@@ -108,11 +115,16 @@ fn managed_fields_hold() {
 #[test]
 fn applies_hold() {
     let corpus = [
-        r#"{"metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}} {"metadata":{"name":"a","finalizers":["a/b"]},"data":{"k":"w","l":null}}"#,
-        r#"{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"}]},{"name":"b"}]}} {"spec":{"containers":[{"name":"b","ports":[{"containerPort":80}]},{"name":"a","env":[]}]}}"#,
-        r#"{"spec":{"ports":[{"port":80},{"port":443,"protocol":"UDP"}],"selector":{"a":"b"}}} {"spec":{"ports":[{"port":443},{"port":80,"targetPort":"web"}]}}"#,
-        r#"{"spec":{"replicas":0,"paused":false,"template":{"spec":{"nodeSelector":{}}}}} {"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}}},"status":{"replicas":1}}"#,
-        r#"{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1000m","memory":1}}}],"tolerations":[{}]}} {"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":1}}}],"tolerations":[]}}"#,
+        r#"{"metadata":{"name":"a","labels":{"x":"y"}},"data":{"k":"v"}}
+{"metadata":{"name":"a","finalizers":["a/b"]},"data":{"k":"w","l":null}}"#,
+        r#"{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"}]},{"name":"b"}]}}
+{"spec":{"containers":[{"name":"b","ports":[{"containerPort":80}]},{"name":"a","env":[]}]}}"#,
+        r#"{"spec":{"ports":[{"port":80},{"port":443,"protocol":"UDP"}],"selector":{"a":"b"}}}
+{"spec":{"ports":[{"port":443},{"port":80,"targetPort":"web"}]}}"#,
+        r#"{"spec":{"replicas":0,"paused":false,"template":{"spec":{"nodeSelector":{}}}}}
+{"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}}},"status":{"replicas":1}}"#,
+        r#"{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1000m","memory":1}}}],"tolerations":[{}]}}
+{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":1}}}],"tolerations":[]}}"#,
     ];
     smoke(managed_fields::apply, &corpus);
 }

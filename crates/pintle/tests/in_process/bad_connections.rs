@@ -259,15 +259,19 @@ async fn bodies_share_their_memory() {
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{begin}",
         body.len()
     );
-    let mut stream = server.raw(Identity::Admin).await;
-    stream.write_all(head.as_bytes()).await.unwrap();
-    stream.flush().await.unwrap();
-    let small = "POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"generateName\":\"small\"}}";
+    let small =
+        "POST /api/v1/namespaces/default/configmaps?dryRun=All\n\n{\"metadata\":{\"name\":\"small\"}}";
     let deadline = Instant::now() + PATIENCE;
-    let refused = loop {
-        let answer = server.send(small).await;
-        if answer.status != 201 {
-            break answer;
+    let (mut stream, refused) = 'begun: loop {
+        let mut stream = server.raw(Identity::Admin).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        // The large one is refused itself when a small one is there first, and begins again.
+        for _ in 0..20 {
+            let answer = server.send(small).await;
+            if answer.status != 201 {
+                break 'begun (stream, answer);
+            }
         }
         assert!(Instant::now() < deadline);
     };
@@ -279,5 +283,38 @@ async fn bodies_share_their_memory() {
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
     assert!(answer.starts_with(b"HTTP/1.1 201"), "{}", String::from_utf8_lossy(&answer));
     assert_eq!(server.send(small).await.status, 201);
+    server.stop().await;
+}
+
+/// Who does nothing makes room for who does something, and not the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_without_requests_give_way_to_others() {
+    let server = Server::start_with(|options| options.max_connections = Some(8)).await;
+    let mut watch = server.watch("/api/v1/namespaces/default/configmaps?watch=1", &[]).await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    let client = server.client(Identity::Admin).await;
+    let created =
+        client.send("POST /api/v1/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}").await;
+    assert_eq!(created.status, 201);
+    assert_eq!(watch.event().await["type"], "ADDED");
+    for mut stream in idle.drain(..80) {
+        let mut answer = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        assert!(answer.is_empty());
+    }
+    // Those that all have requests give way to nobody.
+    let mut watches = vec![watch];
+    for _ in 0..7 {
+        let client = server.client(Identity::Admin).await;
+        watches.push(client.watch("/api/v1/namespaces/default/secrets?watch=1", &[]).await);
+    }
+    let mut refused = TcpStream::connect(server.address()).await.unwrap();
+    let mut answer = Vec::new();
+    timeout(PATIENCE, refused.read_to_end(&mut answer)).await.unwrap().ok();
+    assert!(answer.is_empty());
+    drop(watches);
     server.stop().await;
 }

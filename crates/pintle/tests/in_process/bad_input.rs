@@ -410,6 +410,29 @@ async fn patches_that_explode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn options_of_streams_are_read_before_their_object_is_looked_up() {
+    let server = Server::start().await;
+    for (path, code, message) in [
+        ("log?tailLines=x", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
+        (
+            "log?limitBytes=0",
+            422,
+            "PodLogOptions \"none\" is invalid: limitBytes: Invalid value: 0: must be greater than 0",
+        ),
+        (
+            "portforward?ports=http",
+            400,
+            "cannot convert to []int32: strconv.ParseUint: parsing \"http\": invalid syntax",
+        ),
+        ("log?tailLines=1", 404, "pods \"none\" not found"),
+    ] {
+        let answer = server.send(&format!("GET /api/v1/namespaces/default/pods/none/{path}")).await;
+        assert_eq!((answer.status, answer.json()["message"].as_str()), (code, Some(message)), "{path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bodies_where_none_belongs_are_ignored() {
     let server = Server::start().await;
     let kept = keep(&server).await;

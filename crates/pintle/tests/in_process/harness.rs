@@ -91,6 +91,11 @@ impl Server {
         tls(self.address, &self.kubeconfig, identity, b"http/1.1").await
     }
 
+    /// As [`Server::raw`], for those who want to speak HTTP/2 badly.
+    pub(crate) async fn raw_http2(&self, identity: Identity) -> TlsStream<TcpStream> {
+        tls(self.address, &self.kubeconfig, identity, b"h2").await
+    }
+
     /// Sends a request as the administrator.
     pub(crate) async fn exchange(
         &self,

@@ -8,6 +8,7 @@
 
 mod flood;
 mod harness;
+mod http2;
 mod peers;
 
 mod api_services;
@@ -25,6 +26,7 @@ mod disk;
 mod enablement;
 mod encryption;
 mod history;
+mod http2_floods;
 mod layout;
 mod lists;
 mod objects;
@@ -32,6 +34,7 @@ mod openapi;
 mod overload;
 mod rbac;
 mod robustness;
+mod slow_readers;
 mod statuses;
 mod tables;
 mod takeover;
@@ -39,3 +42,4 @@ mod tokens;
 mod transport;
 mod uncached;
 mod watches;
+mod wide_requests;

@@ -73,6 +73,23 @@ async fn documents_are_cached_by_their_hash() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_served_under_conditions_and_in_ranges() {
+    let server = Server::start().await;
+    let head = server.send("HEAD /openapi/v3").await;
+    assert_eq!((head.status, head.header("accept-ranges"), head.body.len()), (200, "bytes", 0));
+    assert!(head.header("last-modified").ends_with(" GMT"));
+    let path = "/openapi/v3/version";
+    let whole = server.send(&format!("GET {path}")).await;
+    assert_eq!((whole.status, whole.header("accept-ranges")), (200, "bytes"));
+    let part = server.send(&format!("GET {path}\nRange: bytes=1-4")).await;
+    assert_eq!((part.status, &part.body[..]), (206, &whole.body[1..5]));
+    let made = whole.header("last-modified");
+    let known = server.send(&format!("GET {path}\nIf-Modified-Since: {made}")).await;
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    server.stop().await;
+}
+
 const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.open.example.com"},
 "spec":{"group":"open.example.com","scope":"Namespaced","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","description":"one"}}}}}]}}"#;

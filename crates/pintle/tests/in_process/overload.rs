@@ -174,3 +174,20 @@ async fn made_up_names_leave_no_metrics_behind() {
     drop(watch);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_of_requests_are_reset_on_demand() {
+    let server = Server::start().await;
+    let lists = async || {
+        let metrics = server.send("GET /metrics").await;
+        let is_list =
+            |line: &&str| line.starts_with("apiserver_request_total") && line.contains("verb=\"LIST\"");
+        metrics.text().lines().filter(is_list).count()
+    };
+    assert_eq!(server.send("GET /api/v1/namespaces/default/configmaps").await.status, 200);
+    assert_eq!(lists().await, 1);
+    let reset = server.send("DELETE /metrics").await;
+    assert_eq!((reset.status, reset.text()), (200, "metrics reset\n"));
+    assert_eq!(lists().await, 0);
+    server.stop().await;
+}

@@ -2,6 +2,7 @@
 
 use crate::{
     harness::{Identity, PATIENCE, Server, options, plain_user, whole},
+    http2::frame,
     peers::{Authority, Peer},
 };
 use bytes::Bytes;
@@ -171,15 +172,6 @@ async fn a_client_has_so_many_requests_at_once() {
     drop(watches.pop());
     assert_eq!(client.send("GET /version").await.status, 200);
     server.stop().await;
-}
-
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut frame = u32::try_from(payload.len()).unwrap().to_be_bytes()[1..].to_vec();
-    frame.extend([kind, flags]);
-    frame.extend(stream.to_be_bytes());
-    frame.extend(payload);
-    frame
 }
 
 /// Opens requests and gives them up at once, for ever (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).

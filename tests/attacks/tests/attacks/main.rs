@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
 mod large_lists;
+mod lists;
 mod memory;
 mod sweep;
 

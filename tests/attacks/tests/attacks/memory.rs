@@ -2,7 +2,7 @@
 
 use crate::Result;
 use pintle_attacks::{Bounds, Target};
-use pintle_harness::Error;
+use pintle_harness::{Error, wait_for};
 use serde_json::{Value, json};
 use std::{thread, time::Duration};
 
@@ -123,6 +123,29 @@ fn bodies_take_no_more_memory_than_there_is() -> Result {
         let statuses = at_once(&mut target, what, requests)?;
         assert!(statuses.iter().all(|status| (400..500).contains(status)), "{what}: {statuses:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn large_applies_leave_nothing_behind() -> Result {
+    /// What may be left, in kB, of trees that take many times as much.
+    const LEFT: u64 = 150 << 10;
+    let mut target = Target::start()?;
+    let data: Value = (0..60_000).map(|number| (format!("k{number}"), json!(""))).collect();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
+    let body = map.to_string().into_bytes();
+    let idle = target.server.memory_kb("VmRSS")?;
+    for round in 0..3 {
+        let path = |number| format!("{MAPS}/a?dryRun=All&fieldManager=m{round}-{number}");
+        let requests =
+            (0..8).map(|number| ("PATCH", path(number), "application/apply-patch+yaml", body.clone()));
+        let statuses = at_once(&mut target, "large applies", requests.collect())?;
+        assert!(statuses.iter().all(|status| matches!(status, 200 | 201 | 429)), "{statuses:?}");
+        assert!(statuses.iter().any(|status| *status != 429), "{statuses:?}");
+    }
+    wait_for("free memory to be returned", Duration::from_secs(30), || {
+        target.server.memory_kb("VmRSS").ok().filter(|left| *left < idle + LEFT)
+    })?;
     Ok(())
 }
 

@@ -3,7 +3,10 @@
 use super::count;
 use crate::plugins::{
     pods::ContainerKind,
-    quantities::{Quantities, add, is_restartable, quantities, raise, sum_of_containers},
+    quantities::{
+        HUGE_PAGES, Quantities, is_pod_level, is_restartable, pod_requests, quantities, raise, set_pod_level,
+        sum_of_containers,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use pintle_machinery::{Value, ValueExt, meta};
@@ -11,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const OBJECTS: &str = "count/pods";
 const PODS: &str = "pods";
-const HUGE_PAGES: &str = "hugepages-";
 const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
@@ -117,10 +119,7 @@ fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
 }
 
 fn requests(pod: &Value) -> Quantities {
-    let mut total = sum_of_containers(pod, |container| effective(pod, container, "requests"));
-    set_pod_level(&mut total, pod, "spec.resources.requests");
-    add(&mut total, &quantities(pod.map_at("spec.overhead")));
-    total
+    pod_requests(pod, |container| effective(pod, container, "requests"))
 }
 
 fn limits(pod: &Value) -> Quantities {
@@ -132,15 +131,6 @@ fn limits(pod: &Value) -> Quantities {
         }
     }
     total
-}
-
-/// What the pod says as a whole holds instead of what its containers come to.
-fn set_pod_level(total: &mut Quantities, pod: &Value, path: &str) {
-    total.extend(quantities(pod.map_at(path)).into_iter().filter(|(name, _)| is_pod_level(name)));
-}
-
-fn is_pod_level(name: &str) -> bool {
-    matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
 
 /// A container that is being resized is counted with the larger of what it has and what it wants, or with what it has

@@ -60,12 +60,11 @@ fn readiness_gates(pod: &Value) -> String {
     if gates.is_empty() {
         return NONE.to_owned();
     }
-    let is_met = |gate: &&Value| {
-        let conditions = pod.items_at("status.conditions");
-        let condition =
-            conditions.iter().find(|condition| condition.str_at("type") == gate.str_at("conditionType"));
-        condition.is_some_and(|condition| condition.str_at("status") == "True")
-    };
+    let mut conditions = HashMap::new();
+    for condition in pod.items_at("status.conditions") {
+        conditions.entry(condition.str_at("type")).or_insert(condition.str_at("status"));
+    }
+    let is_met = |gate: &&Value| conditions.get(gate.str_at("conditionType")) == Some(&"True");
     format!("{}/{}", gates.iter().filter(is_met).count(), gates.len())
 }
 
@@ -211,6 +210,18 @@ fn termination_reason(state: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn very_many_gates_are_looked_up() {
+        let gates: Vec<Value> =
+            (0..30_000).map(|number| json!({"conditionType": format!("a.b/{number}")})).collect();
+        let met = |number: usize| if number.is_multiple_of(2) { "True" } else { "False" };
+        let conditions: Vec<Value> = (0..30_000)
+            .map(|number| json!({"type": format!("a.b/{number}"), "status": met(number)}))
+            .collect();
+        let pod = json!({"spec": {"readinessGates": gates}, "status": {"conditions": conditions}});
+        assert_eq!(readiness_gates(&pod), "15000/30000");
+    }
 
     #[test]
     fn the_status_is_what_matters_most() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pintle_cel::estimate::{Estimate, SizeEstimator, estimate_cost};
 use pintle_cel::{CompileErrors, Environment, Program, Stage, types::Type};
 
+use super::compile_effort::CompileEffort;
 use super::decl_type::{DeclType, Fields};
 use super::{OLD_SELF, SELF, field_path};
 use crate::structural::StructuralSchema;
@@ -104,10 +105,21 @@ impl<'s> RuleScope<'s> {
 
     /// Compiles rules as if they stood here: those of the place itself, or of an `allOf` there. `None` when expressions
     /// cannot see values of this place.
-    pub fn compile(&self, rules: &[Rule]) -> Option<Vec<CompiledRule>> {
+    pub fn compile(&self, rules: &[Rule], effort: &CompileEffort) -> Option<Vec<CompiledRule>> {
         let decl_type = self.decl_type.as_ref()?;
         let compiler = Compiler::new(decl_type);
-        Some(rules.iter().map(|rule| compiler.compile(self, rule)).collect())
+        let compile = |rule: &Rule| match effort.is_spent() {
+            true => CompiledRule {
+                error: Some(RuleError(CompileEffort::SPENT.to_owned())),
+                ..CompiledRule::default()
+            },
+            false => {
+                let compiled = compiler.compile(self, rule);
+                effort.rule(rule, &compiled);
+                compiled
+            }
+        };
+        Some(rules.iter().map(compile).collect())
     }
 
     pub(super) fn new(

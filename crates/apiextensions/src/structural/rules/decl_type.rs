@@ -4,7 +4,7 @@
 //! Sizes are estimates of what fits into a request, from which the costs of expressions follow before any object is
 //! there; the figures are part of the API, for they decide which definitions are accepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use pintle_cel::types::{Type, TypeProvider};
@@ -128,8 +128,9 @@ impl DeclType {
 
     /// An object's fields; of the least size, those count that are required and have no default.
     fn object(schema: &StructuralSchema, node: &Node, resource: bool) -> DeclType {
-        let required = schema.required(node);
-        let is_required = |name: &str| required.into_iter().flatten().any(|&other| schema.str(other) == name);
+        let required: HashSet<&str> =
+            schema.required(node).into_iter().flatten().map(|&name| schema.str(name)).collect();
+        let is_required = |name: &str| required.contains(name);
         let replaces_meta = resource && !declares_meta(schema, node);
         let mut fields = BTreeMap::new();
         let mut min_size = 2;

@@ -242,7 +242,7 @@ fn costs_are_estimated_from_limits() {
         let root = StructuralSchema::new(&root).unwrap();
         let scope = RuleScope::root(&root).property("v").unwrap();
         let rule = super::Rule { rule: rule.into(), ..super::Rule::default() };
-        let compiled = scope.compile(&[rule]).unwrap().remove(0);
+        let compiled = scope.compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
         assert_eq!(compiled.error, None);
         assert_eq!((compiled.max_cost, compiled.max_cardinality), (max_cost, max_cardinality), "{schema}");
     }
@@ -260,7 +260,8 @@ fn what_a_call_makes_may_be_of_any_size() {
     for (message, max_cost) in rows {
         let rule =
             super::Rule { rule: "true".into(), message_expression: message.into(), ..super::Rule::default() };
-        let compiled = RuleScope::root(&root).compile(&[rule]).unwrap().remove(0);
+        let compiled =
+            RuleScope::root(&root).compile(&[rule], &super::CompileEffort::new()).unwrap().remove(0);
         assert_eq!(compiled.message_expression_max_cost, max_cost, "{message}");
     }
 }

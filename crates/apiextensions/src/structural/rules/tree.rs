@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::compile::{CompiledRule, RuleScope};
+use super::compile_effort::CompileEffort;
 use super::decl_type::DeclType;
 use super::view::View;
 use crate::structural::StructuralSchema;
@@ -26,19 +27,20 @@ pub(super) struct RuleNode {
 
 impl RuleNode {
     /// Compiles all rules of a schema. `None` when there are none; rules inside `allOf` alone are none.
-    pub(super) fn build(schema: &StructuralSchema) -> Option<RuleNode> {
+    pub(super) fn build(schema: &StructuralSchema, effort: &CompileEffort) -> Option<RuleNode> {
         let root = schema.root_node();
         if !root.flags.has(Flags::BELOW_RULES) {
             return None;
         }
         let view = Arc::new(View::of(schema, root, true));
         let decl_type = DeclType::of(schema, root, true).map(Arc::new);
-        Builder { schema }.node(schema.root, schema.root, decl_type.as_ref(), &view)
+        Builder { schema, effort }.node(schema.root, schema.root, decl_type.as_ref(), &view)
     }
 }
 
 struct Builder<'s> {
     schema: &'s StructuralSchema,
+    effort: &'s CompileEffort,
 }
 
 impl Builder<'_> {
@@ -54,7 +56,7 @@ impl Builder<'_> {
         let (rules_node, value_node) = (schema.node(rules), schema.node(node));
         let scope = RuleScope::new(schema, value_node, decl_type.cloned());
         let own = rules_node.rules.of(&schema.rules);
-        let compiled = if own.is_empty() { Some(Vec::new()) } else { scope.compile(own) };
+        let compiled = if own.is_empty() { Some(Vec::new()) } else { scope.compile(own, self.effort) };
         let error = match compiled {
             None => Some("failed to convert to declType for CEL validation rules"),
             Some(_) => None,

@@ -99,7 +99,7 @@ fn as_integer(value: &Number) -> Option<i64> {
 }
 
 /// As the reference's machine converts: what does not fit becomes the least integer.
-fn truncate(value: f64) -> i64 {
+pub(in crate::structural) fn truncate(value: f64) -> i64 {
     match (-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(&value) {
         true => value as i64,
         false => i64::MIN,
@@ -163,7 +163,7 @@ fn limits<S: Sink>(
 
 /// Whether a value equals one of an enum after conversion to its type: numbers are converted into each other, and a
 /// number into the text of that code point.
-pub(super) fn converts_to(value: &Value, allowed: &Value) -> bool {
+pub(in crate::structural) fn converts_to(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) | (_, Value::Null) => false,
         (Value::Number(value), Value::Number(allowed)) => match (value.as_i64(), allowed.as_i64()) {
@@ -171,12 +171,16 @@ pub(super) fn converts_to(value: &Value, allowed: &Value) -> bool {
             (None, Some(allowed)) => value.as_f64().is_some_and(|value| truncate(value.trunc()) == allowed),
             (_, None) => value.as_f64() == allowed.as_f64(),
         },
-        (Value::Number(value), Value::String(allowed)) => value.as_i64().is_some_and(|code| {
-            let c = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
-            allowed == c.encode_utf8(&mut [0; 4])
-        }),
+        (Value::Number(value), Value::String(allowed)) => {
+            value.as_i64().is_some_and(|code| allowed == code_point(code).encode_utf8(&mut [0; 4]))
+        }
         (value, allowed) => value == allowed,
     }
+}
+
+/// The character of a number, as Go converts integers to texts.
+pub(in crate::structural) fn code_point(code: i64) -> char {
+    u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// JSON as Go writes it.

@@ -132,6 +132,22 @@ impl Problem {
         Problem { message, kind }
     }
 
+    /// About how many bytes it takes.
+    pub(super) fn size(&self) -> usize {
+        const ITSELF: usize = 256;
+        let rest = match &self.kind {
+            Kind::Anywhere => 0,
+            Kind::At { path, value, detail, .. } => {
+                let value = match value {
+                    Some(Value::String(text)) => text.len(),
+                    _ => 0,
+                };
+                path.len() + value + detail.as_ref().map_or(0, String::len)
+            }
+        };
+        ITSELF + self.message.len() + rest
+    }
+
     /// The error that a client sees; the prefix is put before its path.
     pub(super) fn into_error(self, prefix: &FieldPath) -> FieldError {
         match self.kind {

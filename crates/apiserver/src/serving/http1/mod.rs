@@ -15,6 +15,7 @@ mod chunks;
 mod head;
 mod refusal;
 
+use crate::body_budget::{BodyBudget, Charge};
 use bytes::{Buf, BytesMut};
 use chunks::Chunks;
 use head::{Framing, Head};
@@ -39,6 +40,9 @@ pub(super) use refusal::Refusal;
 
 /// How large a head may be: the limit of Kubernetes, and what Go's server adds to it for its buffer.
 const MAX_HEAD_BYTES: usize = super::MAX_HEADERS + 4096;
+/// What a head may take without being charged, in bytes. A connection ends with the answer to a larger one, for its
+/// buffers have grown.
+const UNCHARGED_HEAD_BYTES: usize = 64 << 10;
 /// How long the rest of a head may take when its beginning is there.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
 /// The request that hyper gets in place of one that is refused.
@@ -56,7 +60,7 @@ pub(super) struct Refused(Arc<Shared>);
 struct Shared {
     refusal: OnceLock<(u64, Refusal)>,
     served: AtomicU64,
-    is_broken: AtomicBool,
+    ends_connection: AtomicBool,
 }
 
 impl Refused {
@@ -67,9 +71,9 @@ impl Refused {
         self.0.refusal.get().filter(|(refused, _)| *refused == position).map(|(_, refusal)| *refusal)
     }
 
-    /// Whether a body was broken: the connection ends with the answer to its request.
-    pub(super) fn is_broken(&self) -> bool {
-        self.0.is_broken.load(Ordering::Relaxed)
+    /// Whether the connection ends with the next answer: a body was broken, or a head so large that buffers are too.
+    pub(super) fn ends_connection(&self) -> bool {
+        self.0.ends_connection.load(Ordering::Relaxed)
     }
 }
 
@@ -90,6 +94,9 @@ pub(super) struct RequestHeads<S> {
     /// What hyper gets next.
     ready: BytesMut,
     refused: Refused,
+    budget: BodyBudget,
+    /// What `held` takes of the budget.
+    charge: Option<Charge>,
 }
 
 enum State {
@@ -130,8 +137,9 @@ enum Step {
 }
 
 impl<S> RequestHeads<S> {
-    /// Reads the heads of a stream. `is_http2` says that both sides have agreed on it.
-    pub(super) fn new(inner: S, is_http2: bool, refused: Refused) -> RequestHeads<S> {
+    /// Reads the heads of a stream. `is_http2` says that both sides have agreed on it; `budget` is what large heads share
+    /// with bodies.
+    pub(super) fn new(inner: S, is_http2: bool, refused: Refused, budget: BodyBudget) -> RequestHeads<S> {
         RequestHeads {
             inner,
             state: if is_http2 { State::Through } else { State::Start },
@@ -142,6 +150,8 @@ impl<S> RequestHeads<S> {
             deadline: None,
             ready: BytesMut::new(),
             refused,
+            budget,
+            charge: None,
         }
     }
 
@@ -179,7 +189,7 @@ impl<S> RequestHeads<S> {
                 }
                 Err(error) => {
                     self.state = State::Broken(Some(error));
-                    self.refused.0.is_broken.store(true, Ordering::Relaxed);
+                    self.refused.0.ends_connection.store(true, Ordering::Relaxed);
                     Step::Stop
                 }
             },
@@ -219,6 +229,9 @@ impl<S> RequestHeads<S> {
             Err(refusal) => self.refuse(refusal),
             Ok(Head { framing, is_post, rewritten }) => {
                 self.heads += 1;
+                if end > UNCHARGED_HEAD_BYTES {
+                    self.refused.0.ends_connection.store(true, Ordering::Relaxed);
+                }
                 self.state = match framing {
                     Framing::Length(0) => State::head(is_post),
                     Framing::Length(length) => State::Body(length, is_post),
@@ -261,6 +274,15 @@ impl<S> RequestHeads<S> {
         self.held = held;
     }
 
+    /// Charges what is held back when it is large.
+    fn charge_held(&mut self) -> io::Result<()> {
+        if self.held.len() > UNCHARGED_HEAD_BYTES {
+            let charge = self.charge.get_or_insert_with(|| self.budget.charge());
+            charge.raise_to(self.held.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        }
+        Ok(())
+    }
+
     /// Looks at what was just read into hyper's buffer, and takes out of it what is not to go on yet.
     fn look(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
         let mut end = start;
@@ -298,6 +320,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                 buffer.put_slice(&this.ready.split_to(length));
                 if this.ready.is_empty() {
                     this.ready = BytesMut::new();
+                    if this.held.is_empty() {
+                        this.charge = None;
+                    }
                 }
                 return Poll::Ready(Ok(()));
             }
@@ -331,6 +356,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                         return Poll::Ready(Ok(()));
                     }
                     this.look(buffer, start);
+                    this.charge_held()?;
                     if buffer.filled().len() > start {
                         return Poll::Ready(Ok(()));
                     }
@@ -348,6 +374,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                         return Poll::Ready(Ok(()));
                     }
                     this.held.extend_from_slice(chunk.filled());
+                    this.charge_held()?;
                 }
             }
         }

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Option<String>) {
     let (mut client, server) = duplex(64);
     let refused = Refused::default();
-    let mut heads = RequestHeads::new(server, false, refused.clone());
+    let mut heads = RequestHeads::new(server, false, refused.clone(), BodyBudget::default());
     let sent = input.to_vec();
     let sending = tokio::spawn(async move {
         for part in sent.chunks(piece) {
@@ -231,7 +231,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
     let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na";
     for beginning in ["", post, &format!("{post}\r\n")] {
         let (mut client, server) = duplex(1024);
-        let mut heads = RequestHeads::new(server, false, Refused::default());
+        let mut heads = RequestHeads::new(server, false, Refused::default(), BodyBudget::default());
         client.write_all(beginning.as_bytes()).await.unwrap();
         let mut buffer = [0; 1024];
         if !beginning.is_empty() {
@@ -262,4 +262,34 @@ async fn a_broken_body_is_told_in_go_s_words() {
     let (passed, refused, error) = read(format!("{head}1\r\na\r\nzz\r\n\r\n").as_bytes(), 1000).await;
     assert!(passed.starts_with(head), "{passed}");
     assert_eq!((refused, error.as_deref()), (None, Some("invalid byte in chunk length")));
+}
+
+/// Many large heads that come slowly share their memory with bodies.
+#[tokio::test(start_paused = true)]
+async fn large_heads_share_their_memory() {
+    let budget = BodyBudget::new(1 << 20);
+    let head = format!("GET / HTTP/1.1\r\nHost: x\r\nx: {}", "y".repeat(400_000));
+    let begin = async || {
+        let (mut client, server) = duplex(1 << 20);
+        let refused = Refused::default();
+        let mut heads = RequestHeads::new(server, false, refused.clone(), budget.clone());
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut buffer = vec![0; 1 << 20];
+        let read = tokio::time::timeout(std::time::Duration::from_secs(1), heads.read(&mut buffer)).await;
+        (client, heads, refused, read.map(|read| read.map_err(|error| error.kind())))
+    };
+    let (mut first_client, mut first, refused, waiting) = begin().await;
+    let (_second_client, second, _, _) = begin().await;
+    assert!(waiting.is_err(), "the head did not end");
+    let (.., third) = begin().await;
+    assert_eq!(third.unwrap(), Err(io::ErrorKind::OutOfMemory));
+    drop(second);
+    let (.., third) = begin().await;
+    assert!(third.is_err(), "there is room");
+    assert!(!refused.ends_connection());
+    first_client.write_all(b"\r\n\r\n").await.unwrap();
+    let mut passed = vec![0; head.len() + 4];
+    first.read_exact(&mut passed).await.unwrap();
+    assert!(passed.ends_with(b"y\r\n\r\n"));
+    assert!(refused.ends_connection() && first.charge.is_none());
 }

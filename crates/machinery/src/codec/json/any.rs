@@ -36,6 +36,13 @@ pub fn decode_any_body(bytes: &[u8]) -> Result<Value, DecodeError> {
     decode_within(bytes, 0, &mut Weight::of_body(bytes.len())).map_err(|error| *error)
 }
 
+/// As [`decode_any`], for an answer to a question of so many bytes: the tree is not much larger than that of a body of
+/// twice as many.
+pub fn decode_any_answer(bytes: &[u8], question: usize) -> Result<Value, DecodeError> {
+    let mut weight = Weight::of_body(question.saturating_mul(2));
+    decode_within(bytes, 0, &mut weight).map_err(|error| *error)
+}
+
 /// As [`decode_any`], for other decoders.
 pub(crate) fn decode_raw(bytes: &[u8]) -> Fallible<Value> {
     decode_within(bytes, 0, &mut Weight::UNLIMITED.clone())

@@ -11,7 +11,7 @@ mod decode;
 mod encode;
 mod parser;
 
-pub use any::{decode_any, decode_any_body};
+pub use any::{decode_any, decode_any_answer, decode_any_body};
 pub use convert::{from_value, pretty, to_value};
 pub use decode::{TypeMeta, decode, decode_body, type_meta};
 pub use encode::{encode, encode_any, encode_to, write_string};

@@ -4,10 +4,11 @@
 //! `rules: []` owns the rules. Once stored as a message and read again, such a list is `null`.
 
 use crate::Value;
+use crate::codec::json::is_zero;
 use pintle_schema::{SchemaRef, Type};
 
 /// Makes of a tree, as a decoder leaves it, what its message would be read as: empty lists and maps of declared fields are
-/// gone. Looks only where there can be one.
+/// gone, and so are structs that had nothing else. Looks only where there can be one.
 pub fn drop_empty(tree: &mut Value, schema: SchemaRef<'_>) {
     if !schema.tells_empty_from_none() {
         return;
@@ -21,6 +22,9 @@ pub fn drop_empty(tree: &mut Value, schema: SchemaRef<'_>) {
                     && let Some(value) = members.get_mut(field.name())
                 {
                     drop_empty(value, field.ty());
+                    if !field.is_pointer() && is_zero(value, field.ty()) {
+                        members.remove(field.name());
+                    }
                 }
             }
         }
@@ -66,6 +70,7 @@ mod tests {
                 json!({"endpoints": [{"addresses": ["a"], "conditions": {}}], "ports": []}),
                 json!({"endpoints": [{"addresses": ["a"], "conditions": {}}]}),
             ),
+            ("authentication.k8s.io", "TokenRequest", json!({"spec": {"audiences": []}}), json!({})),
             (
                 "apps",
                 "ControllerRevision",

@@ -81,18 +81,27 @@ fn read_type_meta(message: &[u8], unknown: &mut Unknown<'_>) -> Fallible<()> {
 
 /// Makes a body of a message.
 pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(message.len() + api_version.len() + kind.len() + 24);
+    let mut out = seal_head(api_version, kind, message.len());
+    out.reserve(message.len() + SEAL_FOOT.len());
+    out.extend_from_slice(message);
+    out.extend_from_slice(SEAL_FOOT);
+    out
+}
+
+/// The bytes before a message of this length in a body; [`SEAL_FOOT`] comes behind the message.
+pub fn seal_head(api_version: &str, kind: &str, message_len: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(api_version.len() + kind.len() + 24);
     out.extend_from_slice(PREFIX);
     let mut type_meta = Vec::with_capacity(api_version.len() + kind.len() + 4);
     write_bytes(&mut type_meta, 1, api_version.as_bytes());
     write_bytes(&mut type_meta, 2, kind.as_bytes());
     write_bytes(&mut out, 1, &type_meta);
-    write_bytes(&mut out, 2, message);
-    // Content encoding and type: none, meaning protobuf.
-    write_bytes(&mut out, 3, b"");
-    write_bytes(&mut out, 4, b"");
+    write_head(&mut out, 2, message_len);
     out
 }
+
+/// The bytes behind the message in a body: content encoding and type are empty, meaning protobuf.
+pub const SEAL_FOOT: &[u8] = &[3 << 3 | BYTES, 0, 4 << 3 | BYTES, 0];
 
 /// A watch event as a frame of a stream: its length in four bytes, most significant first, and the bare event. Only the
 /// object in it, which is a body itself, stands in an envelope.

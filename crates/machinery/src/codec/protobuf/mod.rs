@@ -13,8 +13,8 @@ mod wire;
 pub use decode::{decode, decode_body, decode_message};
 pub use emptiness::drop_empty;
 pub use encode::{encode, encode_message};
-pub use envelope::{PREFIX, Unknown, open, seal, watch_frame};
-pub use wire::write_bytes as write_field;
+pub use envelope::{PREFIX, SEAL_FOOT, Unknown, open, seal, seal_head, watch_frame};
+pub use wire::{field_len, write_bytes as write_field, write_head as write_field_head};
 
 #[cfg(test)]
 mod tests;

@@ -124,13 +124,13 @@ pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
 }
 
 /// Writes what stands before the bytes of a field.
-pub(super) fn write_head(out: &mut Vec<u8>, number: u32, len: usize) {
+pub fn write_head(out: &mut Vec<u8>, number: u32, len: usize) {
     write_tag(out, number, BYTES);
     write_varint(out, len as u64);
 }
 
 /// The bytes that such a field takes; its number is below 16.
-pub(super) fn field_len(len: usize) -> usize {
+pub fn field_len(len: usize) -> usize {
     let bits = usize::BITS - (len | 1).leading_zeros();
     1 + bits.div_ceil(7) as usize + len
 }

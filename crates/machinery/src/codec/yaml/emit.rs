@@ -88,9 +88,7 @@ impl Emitter {
     }
 
     fn mapping(&mut self, object: &Map<String, Value>, indent: usize) {
-        let mut entries: Vec<(&String, &Value)> = object.iter().collect();
-        entries.sort_by(|(a, _), (b, _)| natural_order(a, b));
-        for (key, value) in entries {
+        for (key, value) in in_natural_order(object) {
             self.write_indent(indent);
             if key.len() <= MAX_SIMPLE_KEY && !key.contains(is_break) {
                 self.scalar(key, preferred_style(key), Place::SimpleKey, Some(indent));
@@ -415,6 +413,28 @@ fn is_break(c: char) -> bool {
 /// Characters beyond the basic plane do not count as printable, nor do tabs.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
+}
+
+/// The members by [`natural_order`]. It goes in circles for some keys (`l2p`, `l3`, `l21`), which the sort of the standard
+/// library may answer with a panic; this one merges them in some order.
+fn in_natural_order(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<(&String, &Value)> = object.iter().collect();
+    let mut sorted = 1;
+    while sorted < entries.len() {
+        let mut merged = Vec::with_capacity(entries.len());
+        for pair in entries.chunks(2 * sorted) {
+            let (left, right) = pair.split_at(sorted.min(pair.len()));
+            let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+            while let (Some((one, _)), Some((other, _))) = (left.peek(), right.peek()) {
+                let is_less = natural_order(other, one) == Ordering::Less;
+                merged.extend(if is_less { right.next() } else { left.next() });
+            }
+            merged.extend(left.chain(right));
+        }
+        entries = merged;
+        sorted *= 2;
+    }
+    entries
 }
 
 /// Letters come after other characters, digits compare as numbers.

@@ -6,6 +6,7 @@
 //! natural order, literal blocks for text of several lines, lines folded at 80 columns.
 
 mod emit;
+mod flow;
 mod parse;
 mod resolve;
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Number, Value};
 
+use super::flow::FlowFinder;
 use super::resolve::{Resolved, resolve};
 use crate::codec::error::{DecodeError, Fallible, quoted};
 use crate::codec::weight::{ITEM, MEMBER, NODE, OBJECT, TEXT, TOKENS, Weight};
@@ -28,7 +29,7 @@ fn error(message: impl std::fmt::Display) -> Box<DecodeError> {
     Box::new(DecodeError::Yaml(format!("yaml: {message}")))
 }
 
-fn read(text: &[u8], mut weight: Weight) -> Fallible<Parsed> {
+fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
     let text = std::str::from_utf8(text).map_err(|_| error("invalid UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // The scanner takes more than YAML allows.
@@ -38,13 +39,15 @@ fn read(text: &[u8], mut weight: Weight) -> Fallible<Parsed> {
     if let Some(value) = plain_json(text, weight) {
         return Ok(Parsed { value, duplicates: Vec::new() });
     }
-    if text.trim_start().starts_with(['{', '[']) {
-        // The scanner holds all tokens of such a document: it could still be the key of another one.
-        let separators = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
-        weight.add(separators.saturating_mul(TOKENS))?;
-    }
-    let mut document =
-        Document { events: Parser::new_from_str(text), nodes: Vec::new(), anchors: HashMap::new(), weight };
+    let mut document = Document {
+        events: Parser::new_from_str(text),
+        nodes: Vec::new(),
+        anchors: HashMap::new(),
+        weight,
+        flows: FlowFinder::new(text),
+        position: 0,
+        tokens: 0,
+    };
     let Some(root) = document.root()? else {
         return Ok(Parsed { value: Value::Null, duplicates: Vec::new() });
     };
@@ -91,12 +94,24 @@ struct Document<'t> {
     nodes: Vec<Node>,
     anchors: HashMap<usize, NodeIndex>,
     weight: Weight,
+    flows: FlowFinder<'t>,
+    /// Where the parser is, in characters.
+    position: usize,
+    /// The memory of the tokens of the largest flow collection so far.
+    tokens: usize,
 }
 
 impl<'t> Document<'t> {
     fn next(&mut self) -> Fallible<(Event<'t>, Span)> {
+        // The scanner keeps the room that the largest collection has taken.
+        let tokens = self.flows.ahead(self.position).saturating_mul(TOKENS);
+        self.weight.add(tokens.saturating_sub(self.tokens))?;
+        self.tokens = self.tokens.max(tokens);
         match self.events.next_event() {
-            Some(Ok(event)) => Ok(event),
+            Some(Ok(event)) => {
+                self.position = self.position.max(event.1.end.index());
+                Ok(event)
+            }
             Some(Err(problem)) => Err(error(format!("line {}: {}", problem.marker().line(), problem.info()))),
             None => Ok((Event::StreamEnd, Span::default())),
         }

@@ -190,3 +190,14 @@ fn yaml_is_written_as_go_writes_it() {
         assert_eq!(back.json, json::encode_any(&value), "{expected}");
     }
 }
+
+#[test]
+fn keys_whose_order_goes_in_circles_are_all_written() {
+    let keys = [
+        "0", "1", "2", "l3", "l4", "7", "18", "l", "l2p", "l21", "l2", "", "l8", "l7", "l9", "9", "l92",
+        "l93", "4", "l5", "l6",
+    ];
+    let value: Value = keys.iter().map(|key| ((*key).to_owned(), json!(1))).collect();
+    let text = yaml_of(&value);
+    assert_eq!(json_of(&text).map(|text| serde_json::from_str(&text).ok()), Ok(Some(value)));
+}

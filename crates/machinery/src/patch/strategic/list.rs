@@ -148,6 +148,8 @@ pub(super) fn set_element_order(
         let Some(order_list) = patch.remove(&name) else { continue };
         let order_list = into_list(order_list)?;
         let target = directive_target(&name, SET_ELEMENT_ORDER)?;
+        let count = |object: &Map| object.get(target).and_then(Value::as_array).map_or(0, Vec::len);
+        meta.count_items(order_list.len() + count(original) + count(patch))?;
         let original_list = original.get(target).cloned().map(into_list).transpose()?;
         let patch_list = patch.get(target).cloned().map(into_list).transpose()?;
         let (item_meta, field) = meta.list_field(target)?;

@@ -259,3 +259,16 @@ fn merging_into_one_item_is_bounded() {
     assert_eq!(merged.pointer("/spec/containers/0/env").and_then(Value::as_array).map(Vec::len), Some(500));
     assert!(matches!(apply(object, patch(5000), pod), Err(PatchError::TooLarge(_))));
 }
+
+#[test]
+fn ordering_the_same_list_over_and_over_is_bounded() {
+    let pod = schema("Pod");
+    let env: Vec<Value> = (0..5000).map(|number| json!({"name": format!("e{number}")})).collect();
+    let object = json!({"spec": {"containers": [{"name": "c", "env": env}]}});
+    let order = |times: usize| {
+        let item = json!({"name": "c", "$setElementOrder/env": [{"name": "e1"}]});
+        json!({"spec": {"containers": vec![item; times]}})
+    };
+    assert!(apply(object.clone(), order(2), pod).is_ok());
+    assert!(matches!(apply(object, order(5000), pod), Err(PatchError::TooLarge(_))));
+}

@@ -1,0 +1,35 @@
+//! How much may be done to check one object.
+//!
+//! A definition may have as many alternatives, required names or characters of patterns as fit into a request, and an
+//! object as many values, and each of the ones is held against each of the others. So checks are counted, and an object
+//! that takes too many is refused.
+
+use pintle_machinery::{FieldError, FieldPath};
+use std::cell::Cell;
+
+/// How many checks an object may take. One check is about as expensive as comparing two numbers.
+const MAX_CHECKS: u64 = 10_000_000;
+
+/// The remaining checks of one object.
+#[derive(Debug)]
+pub(super) struct Effort(Cell<u64>);
+
+impl Effort {
+    pub(super) fn new() -> Effort {
+        Effort(Cell::new(MAX_CHECKS))
+    }
+
+    /// Whether so many checks more may be done.
+    pub(super) fn spend(&self, checks: usize) -> bool {
+        let left = self.0.get().checked_sub(checks as u64);
+        self.0.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
+    /// The error for an object that took too many checks; `None` while checks remain.
+    pub(super) fn error(&self, path: &FieldPath) -> Option<FieldError> {
+        let detail = "checking the object against its schema takes too long: it has too many values for so many \
+                      alternatives, required properties, list keys or patterns";
+        (self.0.get() == 0).then(|| FieldError::forbidden(path, detail))
+    }
+}

@@ -1,0 +1,108 @@
+//! The values that `enum` allows.
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use pintle_machinery::Value;
+
+use super::StructuralSchema;
+use super::node::Run;
+use super::values::number::{code_point, converts_to, truncate};
+
+/// As many values are looked through one by one.
+const LOOKED_THROUGH: usize = 32;
+
+/// Allowed values, of which there may be very many.
+#[derive(Debug)]
+pub(crate) struct Enumeration {
+    /// Into the values.
+    pub(super) values: Run,
+    /// Made when first needed.
+    index: OnceLock<Box<Index>>,
+}
+
+/// The allowed values, by the type they are compared as.
+#[derive(Debug, Default)]
+struct Index {
+    integers: HashSet<i64>,
+    /// By their bits.
+    doubles: HashSet<u64>,
+    others: HashSet<Value>,
+}
+
+impl Enumeration {
+    pub(super) fn new(values: Run) -> Enumeration {
+        Enumeration { values, index: OnceLock::new() }
+    }
+
+    /// Whether a value is one of them, after conversion to its type.
+    pub(super) fn allows(&self, schema: &StructuralSchema, value: &Value) -> bool {
+        let values = self.values.of(&schema.values);
+        match values.len() <= LOOKED_THROUGH {
+            true => values.iter().any(|allowed| converts_to(value, allowed)),
+            false => self.index.get_or_init(|| Box::new(Index::new(values))).allows(value),
+        }
+    }
+}
+
+impl Index {
+    fn new(values: &[Value]) -> Index {
+        let mut index = Index::default();
+        for value in values {
+            match value {
+                Value::Null => {}
+                Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                    (Some(integer), _) => drop(index.integers.insert(integer)),
+                    (None, Some(double)) => drop(index.doubles.insert(bits(double))),
+                    (None, None) => {}
+                },
+                other => drop(index.others.insert(other.clone())),
+            }
+        }
+        index
+    }
+
+    /// The same as [`converts_to`] for all of the values.
+    fn allows(&self, value: &Value) -> bool {
+        let Value::Number(number) = value else {
+            return self.others.contains(value);
+        };
+        let double = number.as_f64();
+        let integer = number.as_i64().or_else(|| double.map(|double| truncate(double.trunc())));
+        integer.is_some_and(|integer| self.integers.contains(&integer))
+            || double.is_some_and(|double| self.doubles.contains(&bits(double)))
+            || number
+                .as_i64()
+                .is_some_and(|code| self.others.contains(&Value::from(code_point(code).to_string())))
+    }
+}
+
+/// Zero is one number, whatever its sign.
+fn bits(double: f64) -> u64 {
+    (double + 0.0).to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_index_knows_what_comparing_finds() {
+        let values = json!([1, -7, 104, 0, -0.0, 2.5, 1e300, u64::MAX, "h", "a", "\u{fffd}", true, null, [1], {"a": 1.5}]);
+        let values = values.as_array().unwrap();
+        let index = Index::new(values);
+        let mut asked = values.clone();
+        asked.extend(
+            json!([2, 1.0, 1.5, 104.0, 2.0, -7.9, 97, -1, 0.0, "b", false, [1.0], [], {"a": 1}, 9e18, 1e19, i64::MIN])
+                .as_array()
+                .unwrap()
+                .iter()
+                .cloned(),
+        );
+        for value in asked {
+            let expected = values.iter().any(|allowed| converts_to(&value, allowed));
+            assert_eq!(index.allows(&value), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Bodies of lists: a head, the objects one after the other, and a foot.
+//!
+//! A list of any size takes constant memory, in every form but YAML: frames are filled from the snapshot as the connection
+//! takes them, and the snapshot shares everything with the cache.
+
+use super::{
+    encoding::{
+        Encoder, IncludeObject, Indenter, list_metadata, made_json, partial_json, partial_protobuf,
+        table_head, table_row,
+    },
+    list::Page,
+};
+use crate::{
+    body::Body,
+    negotiation::{Accepted, MediaType, Transform},
+    offload::{self, LIGHT},
+    registry::VersionedResource,
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use pintle_cacher::CachedObject;
+use pintle_machinery::{
+    Status, Value, ValueExt,
+    codec::{json, protobuf, yaml},
+};
+use pintle_storage::Key;
+use std::sync::Arc;
+
+/// How many bytes a frame holds at least, but for the last.
+const FRAME_BYTES: usize = 128 * 1024;
+/// After so many bytes of objects a frame is full, however little of them it shows.
+const READ_BYTES: usize = 8 * LIGHT;
+/// A list shorter than this is sent as one piece of known length.
+const BUFFERED_BYTES: usize = 2048;
+/// How many bytes of JSON may be written as YAML, which is made of a tree in one piece.
+const MAX_YAML: usize = 4 << 20;
+
+/// The objects of a list.
+pub(super) enum Objects {
+    /// As a page selects them.
+    Page { page: Page, after: Option<Key> },
+    /// These.
+    Items { items: Vec<Arc<CachedObject>>, sent: usize },
+}
+
+impl Objects {
+    fn rest(&self) -> Box<dyn Iterator<Item = &Arc<CachedObject>> + Send + '_> {
+        match self {
+            Objects::Page { page, after } => Box::new(page.objects(after.as_ref())),
+            Objects::Items { items, sent } => Box::new(items.iter().skip(*sent)),
+        }
+    }
+
+    fn go_on_after(&mut self, key: Key, count: usize) {
+        match self {
+            Objects::Page { after, .. } => *after = Some(key),
+            Objects::Items { sent, .. } => *sent += count,
+        }
+    }
+}
+
+/// How a list is answered.
+pub(super) struct ListForm {
+    pub(super) resource: Arc<VersionedResource>,
+    pub(super) accepted: Accepted,
+    pub(super) include_object: IncludeObject,
+    pub(super) now: Timestamp,
+}
+
+impl ListForm {
+    /// The encoder of the list's objects.
+    pub(super) fn encoder(&self) -> Encoder<'_> {
+        Encoder {
+            resource: &self.resource,
+            accepted: self.accepted.clone(),
+            include_object: self.include_object,
+            now: self.now,
+        }
+    }
+
+    /// The body of the list. Objects of other versions have been converted before ([`Encoder::convert`]).
+    ///
+    /// # Errors
+    /// 406 when the list is too long for YAML; 500 when an object cannot be encoded.
+    pub(super) async fn body(self, objects: Objects, metadata: &Value) -> Result<Body, Status> {
+        let is_cheap = self.encoder().is_cached_json();
+        let as_yaml = self.accepted.media_type == MediaType::Yaml;
+        if as_yaml && size_of(&objects) > MAX_YAML {
+            return Err(Status::not_acceptable(format!(
+                "a list of more than {MAX_YAML} bytes is not written as YAML; use a limit, or another media type"
+            )));
+        }
+        let writer = ListWriter::new(self, &objects, metadata)?;
+        let frames = Frames { objects, writer, is_first: true };
+        let (first, mut rest) = frames.next()?;
+        if as_yaml {
+            let mut json = BytesMut::from(first);
+            while let Some(frames) = rest.take() {
+                let (frame, next) = frames.next()?;
+                json.extend_from_slice(&frame);
+                rest = next;
+            }
+            let tree = json::decode_any(&json).map_err(Status::internal_error)?;
+            return Ok(Body::from(Bytes::from(yaml::encode_any(&tree))));
+        }
+        Ok(match rest {
+            // Go's server tells the length of what fits into its buffer.
+            None if first.len() < BUFFERED_BYTES => Body::from(first),
+            rest => {
+                let rest = futures_util::stream::unfold(rest, move |rest| async move {
+                    let frames = rest?;
+                    let next = match is_cheap {
+                        true => frames.next(),
+                        false => offload::beside(|| frames.next()).await,
+                    };
+                    // The client notices that the end is missing.
+                    next.inspect_err(|status| tracing::error!(%status, "a list ends before its end")).ok()
+                });
+                Body::stream(futures_util::stream::iter([first]).chain(rest))
+            }
+        })
+    }
+}
+
+/// How many bytes of JSON some objects have, up to where it no longer matters.
+fn size_of(objects: &Objects) -> usize {
+    let mut size = 0;
+    for object in objects.rest() {
+        size += object.json().len();
+        if size > MAX_YAML {
+            break;
+        }
+    }
+    size
+}
+
+/// A list on its way to the client.
+struct Frames {
+    objects: Objects,
+    writer: ListWriter,
+    is_first: bool,
+}
+
+impl Frames {
+    fn next(mut self) -> Result<(Bytes, Option<Frames>), Status> {
+        let mut frame = BytesMut::with_capacity(FRAME_BYTES + 16 * 1024);
+        frame.put_slice(&std::mem::take(&mut self.writer.head));
+        let (mut read, mut count) = (0, 0);
+        let mut last = None;
+        let encoder = self.writer.form.encoder();
+        for object in self.objects.rest() {
+            if !std::mem::replace(&mut self.is_first, false) {
+                frame.put_slice(self.writer.separator);
+            }
+            self.writer.items.write(&encoder, object, &mut frame)?;
+            read += object.json().len();
+            count += 1;
+            if frame.len() >= FRAME_BYTES || read >= READ_BYTES {
+                last = Some(object.key().clone());
+                break;
+            }
+        }
+        if let Some(key) = last {
+            self.objects.go_on_after(key, count);
+            return Ok((self.writer.finish(frame), Some(self)));
+        }
+        frame.put_slice(&self.writer.foot);
+        Ok((self.writer.finish(frame), None))
+    }
+}
+
+/// The encoding of a list's items.
+#[derive(Clone, Copy)]
+enum Items {
+    /// JSON without the first bytes of each object.
+    Json {
+        skip: usize,
+    },
+    TableRows,
+    PartialJson,
+    Protobuf,
+    PartialProtobuf {
+        field: u32,
+    },
+}
+
+impl Items {
+    /// Writes one object.
+    fn write(
+        self,
+        encoder: &Encoder<'_>,
+        object: &Arc<CachedObject>,
+        out: &mut BytesMut,
+    ) -> Result<(), Status> {
+        match self {
+            Items::Json { skip } => {
+                let json = match made_json(encoder.resource, object) {
+                    Some(json) => json,
+                    None => encoder.json(object)?,
+                };
+                let end = json.trim_ascii_end().len();
+                out.put_u8(b'{');
+                out.put_slice(json.get(skip..end).unwrap_or_default());
+            }
+            Items::TableRows => {
+                let version = encoder.accepted.transform.as_ref().map_or("", |(_, version)| version);
+                table_row(encoder, version, &encoder.tree(object)?, out);
+            }
+            Items::PartialJson => out.put_slice(&partial_json(encoder, object)?),
+            Items::Protobuf | Items::PartialProtobuf { .. } => {
+                let (field, message) = protobuf_item(encoder, self, object)?;
+                let mut head = Vec::with_capacity(8);
+                protobuf::write_field_head(&mut head, field, message.len());
+                out.put_slice(&head);
+                out.put_slice(&message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a list piece by piece.
+struct ListWriter {
+    form: ListForm,
+    items: Items,
+    head: Vec<u8>,
+    foot: Vec<u8>,
+    /// Between two objects.
+    separator: &'static [u8],
+    indenter: Option<Indenter>,
+}
+
+impl ListWriter {
+    fn new(form: ListForm, objects: &Objects, metadata: &Value) -> Result<ListWriter, Status> {
+        let kind = &form.resource.resource;
+        let is_protobuf = form.accepted.media_type == MediaType::Protobuf;
+        let api_version = kind.resource.group_version().to_string();
+        let (items, head, foot) = match &form.accepted.transform {
+            Some((Transform::Table, version)) => {
+                let head = table_head(version, Some(&kind.table.columns()), metadata);
+                (Items::TableRows, head.into_bytes(), b"]}\n".to_vec())
+            }
+            Some((Transform::PartialObjectMetadata, version)) => {
+                let api_version = format!("meta.k8s.io/{version}");
+                match is_protobuf {
+                    true => {
+                        // The older version has the same fields by other numbers.
+                        let (metadata_field, field) = if version == "v1beta1" { (2, 1) } else { (1, 2) };
+                        let items = Items::PartialProtobuf { field };
+                        let list = (PARTIAL_LIST_KIND, api_version.as_str());
+                        let (head, foot) = sealed(&form, items, objects, metadata, metadata_field, list)?;
+                        (items, head, foot)
+                    }
+                    false => {
+                        let metadata = list_metadata(metadata);
+                        let head = format!(
+                            "{{\"kind\":\"{PARTIAL_LIST_KIND}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":"
+                        );
+                        let is_empty = objects.rest().next().is_none();
+                        // A list that Go never made.
+                        let (open, foot) = if is_empty { ("null", "}\n") } else { ("[", "]}\n") };
+                        (Items::PartialJson, (head + open).into_bytes(), foot.as_bytes().to_vec())
+                    }
+                }
+            }
+            None if is_protobuf => {
+                let list = (kind.list_kind.as_str(), api_version.as_str());
+                let (head, foot) = sealed(&form, Items::Protobuf, objects, metadata, 1, list)?;
+                (Items::Protobuf, head, foot)
+            }
+            None => {
+                let (head, foot) = json_head_and_foot(&form.resource, metadata);
+                // Items of built-in lists do not say what they are.
+                let skip = match form.resource.schema.is_custom() {
+                    true => 1,
+                    false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).len(),
+                };
+                (Items::Json { skip }, head.into_bytes(), foot.into_bytes())
+            }
+        };
+        let separator: &[u8] = if is_protobuf { b"" } else { b"," };
+        let is_indented = form.accepted.pretty && form.accepted.media_type == MediaType::Json;
+        let indenter = is_indented.then(Indenter::default);
+        Ok(ListWriter { form, items, head, foot, separator, indenter })
+    }
+
+    /// The bytes of a frame in the form the client wants.
+    fn finish(&mut self, frame: BytesMut) -> Bytes {
+        match &mut self.indenter {
+            None => frame.freeze(),
+            Some(indenter) => indenter.indent(&frame),
+        }
+    }
+}
+
+const PARTIAL_LIST_KIND: &str = "PartialObjectMetadataList";
+
+/// The bytes before and behind the items of a protobuf list, whose length comes first.
+fn sealed(
+    form: &ListForm,
+    items: Items,
+    objects: &Objects,
+    metadata: &Value,
+    metadata_field: u32,
+    (kind, api_version): (&str, &str),
+) -> Result<(Vec<u8>, Vec<u8>), Status> {
+    let encoder = form.encoder();
+    let mut list_meta = Vec::new();
+    protobuf::write_field(&mut list_meta, metadata_field, &encoder.protobuf_list_meta(metadata)?);
+    let mut length = list_meta.len();
+    for object in objects.rest() {
+        let (_, message) = protobuf_item(&encoder, items, object)?;
+        length += protobuf::field_len(message.len());
+    }
+    let mut head = protobuf::seal_head(api_version, kind, length);
+    let mut foot = Vec::new();
+    // Fields are written by their numbers.
+    if metadata_field == 1 { &mut head } else { &mut foot }.extend_from_slice(&list_meta);
+    foot.extend_from_slice(protobuf::SEAL_FOOT);
+    Ok((head, foot))
+}
+
+/// An item of a list: the number of its field, and its message.
+fn protobuf_item(
+    encoder: &Encoder<'_>,
+    items: Items,
+    object: &Arc<CachedObject>,
+) -> Result<(u32, Bytes), Status> {
+    match items {
+        Items::PartialProtobuf { field } => Ok((field, partial_protobuf(encoder, object)?.into())),
+        _ => {
+            let body = encoder.protobuf_object(object)?;
+            let raw = protobuf::open(&body).map_err(Status::internal_error)?.raw;
+            Ok((2, body.slice_ref(raw)))
+        }
+    }
+}
+
+/// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
+fn json_head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
+    let kind = &resource.resource;
+    let version = kind.resource.group_version();
+    match resource.schema.is_custom() {
+        false => {
+            let metadata = list_metadata(metadata);
+            let list_kind = &kind.list_kind;
+            let head = format!(
+                "{{\"kind\":\"{list_kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+            );
+            (head, "]}\n".to_owned())
+        }
+        true => {
+            let mut metadata = metadata.clone();
+            if metadata.get("continue").is_none() {
+                metadata.set("continue", "");
+            }
+            let head = format!("{{\"apiVersion\":\"{version}\",\"items\":[");
+            let foot = format!("],\"kind\":\"{}\",\"metadata\":{metadata}}}\n", kind.list_kind);
+            (head, foot)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+use super::*;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the wait stands for work, and another task ends it")]
+fn a_large_request_leaves_its_worker_to_others() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let (release, blocked) = mpsc::channel::<()>();
+    let began = Arc::new(AtomicBool::new(false));
+    let begins = began.clone();
+    let large = runtime.spawn(scope(async move {
+        weigh(LIGHT + 1).await;
+        begins.store(true, Ordering::Relaxed);
+        blocked.recv_timeout(Duration::from_secs(30)).is_ok()
+    }));
+    let small = runtime.spawn(scope(async move {
+        while !began.load(Ordering::Relaxed) {
+            weigh(LIGHT).await;
+            tokio::task::yield_now().await;
+        }
+        release.send(()).is_ok()
+    }));
+    assert!(runtime.block_on(small).unwrap());
+    assert!(runtime.block_on(large).unwrap(), "the small request ran after the large one");
+}
+
+#[test]
+fn large_requests_take_turns_and_all_end() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let (now, most) = (now.clone(), most.clone());
+            runtime.spawn(scope(async move {
+                weigh(LIGHT + 1).await;
+                for _ in 0..3 {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }))
+        })
+        .collect();
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+    assert!(
+        most.load(Ordering::SeqCst) <= std::thread::available_parallelism().map_or(2, usize::from).max(2)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_free_is_returned_when_nothing_is_left_to_do() {
+    static IDLE: AtomicUsize = AtomicUsize::new(0);
+    when_idle(|| {
+        IDLE.fetch_add(1, Ordering::SeqCst);
+    });
+    scope(weigh(LIGHT + 1)).await;
+    while IDLE.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_work_of_a_large_request_that_nobody_waits_for_ends() {
+    let (alive, ended) = tokio::sync::oneshot::channel::<()>();
+    let (began, begins) = tokio::sync::oneshot::channel();
+    let request = tokio::spawn(scope(async move {
+        let _alive = alive;
+        weigh(LIGHT + 1).await;
+        let _ = began.send(());
+        std::future::pending::<()>().await;
+    }));
+    begins.await.unwrap();
+    request.abort();
+    assert!(ended.await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_reaches_who_waits_and_no_other() {
+    for _ in 0..10 {
+        let panics = tokio::spawn(scope(async {
+            weigh(LIGHT + 1).await;
+            panic!("as it is meant to");
+        }));
+        assert!(panics.await.unwrap_err().is_panic());
+    }
+    let works = scope(async {
+        weigh(LIGHT + 1).await;
+        7
+    });
+    assert_eq!(works.await, 7);
+}
+
+#[tokio::test]
+async fn with_one_thread_it_runs_there() {
+    assert_eq!(
+        scope(async {
+            weigh(LIGHT + 1).await;
+            7
+        })
+        .await,
+        7
+    );
+    weigh(LIGHT + 1).await;
+}

@@ -1,0 +1,167 @@
+//! The threads that poll large requests.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::Pin,
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, available_parallelism},
+    time::Duration,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, oneshot},
+};
+
+/// How long a thread has nothing to do before it is idle.
+const IDLE_AFTER: Duration = Duration::from_millis(50);
+
+type Task = Box<dyn FnOnce() + Send>;
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What a thread does once it has nothing to do.
+static WHEN_IDLE: OnceLock<fn()> = OnceLock::new();
+
+static THREADS: LazyLock<Vec<Thread>> = LazyLock::new(|| {
+    let count = available_parallelism().map_or(2, usize::from).max(2);
+    (0..count).filter_map(Thread::start).collect()
+});
+
+/// Says what each thread does when it has had work and has none for a moment: such as returning free memory, which
+/// allocators keep for the thread that allocated it. Only the first call counts.
+pub fn when_idle(act: fn()) {
+    // A second one has the same to say.
+    let _ = WHEN_IDLE.set(act);
+}
+
+struct Thread {
+    tasks: Sender<Task>,
+    /// The requests that it polls now or later.
+    requests: AtomicUsize,
+}
+
+impl Thread {
+    fn start(number: usize) -> Option<Thread> {
+        let (tasks, received) = mpsc::channel();
+        let started = thread::Builder::new().name(format!("large-{number}")).spawn(move || serve(&received));
+        match started {
+            Ok(_) => Some(Thread { tasks, requests: AtomicUsize::new(0) }),
+            Err(error) => {
+                tracing::error!(%error, "starting a thread for large requests");
+                None
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is no thread of the runtime")]
+fn serve(tasks: &Receiver<Task>) {
+    while let Ok(task) = tasks.recv() {
+        task();
+        loop {
+            match tasks.recv_timeout(IDLE_AFTER) {
+                Ok(task) => task(),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        if let Some(act) = WHEN_IDLE.get() {
+            act();
+        }
+    }
+}
+
+/// Polls work on the thread with the fewest requests until it is done. Dropped, it drops the work there.
+///
+/// # Panics
+/// When the work does.
+pub(super) async fn run<T: Send + 'static>(work: Work<T>) -> T {
+    let Some(thread) = THREADS.iter().min_by_key(|thread| thread.requests.load(Ordering::Relaxed)) else {
+        return work.await;
+    };
+    thread.requests.fetch_add(1, Ordering::Relaxed);
+    let mut request = Request { thread, runtime: Handle::current(), work: Some(work) };
+    let bell = Arc::new(Bell(Notify::new()));
+    while let Some(work) = request.work.take() {
+        match thread.poll(work, request.runtime.clone(), Waker::from(bell.clone())).await {
+            Polled::Done(output) => return output,
+            Polled::Panicked(panic) => resume_unwind(panic),
+            Polled::Waits(work) => {
+                request.work = Some(work);
+                bell.0.notified().await;
+            }
+        }
+    }
+    unreachable!("the work is taken to be polled, and comes back unless it is done")
+}
+
+/// A request's work on its thread.
+struct Request<T: Send + 'static> {
+    thread: &'static Thread,
+    /// Where its timers and tasks are.
+    runtime: Handle,
+    /// Nothing while the thread has it.
+    work: Option<Work<T>>,
+}
+
+enum Polled<T> {
+    Done(T),
+    Waits(Work<T>),
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl Thread {
+    /// Polls work once.
+    async fn poll<T: Send + 'static>(&self, mut work: Work<T>, runtime: Handle, waker: Waker) -> Polled<T> {
+        let (answer, polled) = oneshot::channel();
+        self.give(Box::new(move || {
+            let _entered = runtime.enter();
+            let step = AssertUnwindSafe(|| match work.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(output) => {
+                    drop(work);
+                    Polled::Done(output)
+                }
+                Poll::Pending => Polled::Waits(work),
+            });
+            // When nobody waits for it any more, it is dropped here.
+            let _ = answer.send(catch_unwind(step).unwrap_or_else(Polled::Panicked));
+        }));
+        polled.await.unwrap_or_else(|gone| Polled::Panicked(Box::new(gone)))
+    }
+
+    fn give(&self, task: Task) {
+        // The threads end with the process.
+        let _ = self.tasks.send(task);
+    }
+}
+
+impl<T: Send + 'static> Drop for Request<T> {
+    fn drop(&mut self) {
+        self.thread.requests.fetch_sub(1, Ordering::Relaxed);
+        if let Some(work) = self.work.take() {
+            let runtime = self.runtime.clone();
+            self.thread.give(Box::new(move || {
+                let _entered = runtime.enter();
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+            }));
+        }
+    }
+}
+
+/// Rung when the work can go on; it remembers that until somebody listens.
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.notify_one();
+    }
+}

@@ -1,0 +1,102 @@
+//! All open connections.
+//!
+//! There are no more than a maximum, which leaves file descriptors and memory for the rest of the server. A new connection
+//! takes the place of those without requests that have been idle for the longest time, handshakes included. It is refused
+//! when every other connection has a request.
+
+use super::ConnectionHandle;
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
+
+/// How many idle connections give way at once: they are looked for among all.
+const EVICTED_AT_ONCE: usize = 64;
+
+pub(super) struct Connections {
+    max: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next_id: u64,
+    by_id: HashMap<u64, ConnectionHandle>,
+}
+
+impl Connections {
+    /// Room for so many connections.
+    pub(super) fn new(max: usize) -> Arc<Connections> {
+        Arc::new(Connections { max: max.max(1), open: Mutex::default() })
+    }
+
+    /// A place for a new connection; `None` when there is none.
+    pub(super) fn admit(self: &Arc<Connections>, connection: ConnectionHandle) -> Option<Place> {
+        if self.open.lock().by_id.len() >= self.max && self.evict() == 0 {
+            return None;
+        }
+        let mut open = self.open.lock();
+        open.next_id += 1;
+        let id = open.next_id;
+        open.by_id.insert(id, connection);
+        Some(Place { id, connections: self.clone() })
+    }
+
+    /// Closes the connections that have been idle for the longest time, and tells how many.
+    pub(super) fn evict(&self) -> usize {
+        let mut open = self.open.lock();
+        let idle = open.by_id.iter().filter_map(|(id, connection)| Some((connection.idle_since()?, *id)));
+        let mut idle: Vec<_> = idle.collect();
+        let count = EVICTED_AT_ONCE.min(self.max.div_ceil(4)).min(idle.len());
+        if count < idle.len() {
+            idle.select_nth_unstable(count);
+        }
+        idle.truncate(count);
+        for (_, id) in idle {
+            if let Some(connection) = open.by_id.remove(&id) {
+                connection.sever();
+            }
+        }
+        count
+    }
+}
+
+/// A connection's place, which is free again when this is dropped.
+pub(super) struct Place {
+    id: u64,
+    connections: Arc<Connections>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.open.lock().by_id.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serving::connection::End;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_connection_takes_the_place_of_the_one_idle_for_the_longest_time() {
+        let connections = Connections::new(3);
+        let handles = [(); 5].map(|()| ConnectionHandle::new(10));
+        let mut places = Vec::new();
+        for handle in &handles[..3] {
+            places.push(connections.admit(handle.clone()).unwrap());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        let [first, second, third, fourth, fifth] = &handles;
+        // The oldest has a request, and the next had one just now.
+        let _first = first.begin();
+        drop(second.begin().answered());
+        let place = connections.admit(fourth.clone());
+        assert!(place.is_some());
+        assert_eq!(third.end().await, End::Now);
+        let requests = [second.begin(), fourth.begin()];
+        assert!(connections.admit(fifth.clone()).is_none(), "all have requests");
+        drop(place);
+        assert!(connections.admit(fifth.clone()).is_some());
+        drop(requests);
+    }
+}

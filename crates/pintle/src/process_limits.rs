@@ -1,0 +1,68 @@
+//! What the process may have of the machine, and what follows for connections.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs;
+
+/// What a connection takes, in bytes, with buffers that are in use.
+const CONNECTION_BYTES: u64 = 128 << 10;
+/// The part of the memory that connections may take.
+const MEMORY_PART: u64 = 4;
+/// How many file descriptors are left for the store, webhooks and files, at least and at most.
+const RESERVED_DESCRIPTORS: std::ops::RangeInclusive<u64> = 32..=1024;
+
+/// Lets the process open as many files as it may: the soft limit is there for programs that cannot bear more.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
+/// How many connections the process can serve.
+pub(crate) fn max_connections() -> usize {
+    connections_for(getrlimit(Resource::Nofile).current, memory())
+}
+
+fn connections_for(descriptors: Option<u64>, memory: Option<u64>) -> usize {
+    let descriptors = descriptors.map(|descriptors| {
+        let reserved = (descriptors / 8).clamp(*RESERVED_DESCRIPTORS.start(), *RESERVED_DESCRIPTORS.end());
+        descriptors.saturating_sub(reserved)
+    });
+    let memory = memory.map(|memory| memory / MEMORY_PART / CONNECTION_BYTES);
+    let connections = descriptors.into_iter().chain(memory).min().unwrap_or(u64::MAX);
+    usize::try_from(connections).unwrap_or(usize::MAX).max(1)
+}
+
+/// The bytes of memory of the machine, or of the control group if that has less.
+fn memory() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok());
+    machine.into_iter().chain(group).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_and_memory_for_the_rest() {
+        // (descriptors, memory, connections)
+        let rows = [
+            (Some(20), None, 1),
+            (Some(1024), None, 896),
+            (Some(1 << 20), Some(16 << 30), 32_768),
+            (Some(1 << 20), None, (1 << 20) - 1024),
+            (None, Some(1 << 30), 2048),
+        ];
+        for (descriptors, memory, connections) in rows {
+            assert_eq!(connections_for(descriptors, memory), connections, "{descriptors:?} {memory:?}");
+        }
+        assert!(memory().is_some() && max_connections() > 1);
+    }
+}

@@ -1,0 +1,248 @@
+//! Floods of HTTP/2 frames that cost their sender little: the server neither keeps them nor forgets others over them.
+
+use crate::{
+    harness::{Identity, PATIENCE, Server},
+    http2::{
+        ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, PING, PRIORITY, RST_STREAM,
+        WINDOW_UPDATE, frame, get, literal, settings,
+    },
+};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::{Instant, timeout},
+};
+
+/// How many frames are sent of a kind, unless the server closes the connection before.
+const FRAMES: usize = 100_000;
+/// The same when nothing is read: more than there are answers in the buffers of the system.
+const UNREAD_FRAMES: usize = 500_000;
+/// How many of them are written at once.
+const BATCH: usize = 500;
+/// How much memory all of a flood may take, in bytes: what buffers and the allocator need to be at ease.
+const MEMORY: usize = 48 << 20;
+
+/// The memory that this process has in use.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    4096 * text.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
+}
+
+/// What becomes of a connection that is flooded.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The server reads all of it, or no more until its answers are read.
+    Read,
+    /// The server closes the connection.
+    Closed,
+}
+
+/// Sends frames, reading what comes back or not.
+async fn flood(server: &Server, begin: &[u8], next: impl FnMut(usize) -> Vec<u8>, reads: bool) -> End {
+    let mut client = Http2::connect(server, 0).await;
+    client.send(begin).await.unwrap();
+    let Http2 { mut reader, mut writer } = client;
+    if !reads {
+        return match write(&mut writer, next, UNREAD_FRAMES, Duration::from_millis(500)).await {
+            Ok(()) => End::Read,
+            Err(_) => End::Closed,
+        };
+    }
+    let read = async {
+        let mut buffer = vec![0; 1 << 16];
+        while reader.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    };
+    let writing = async {
+        write(&mut writer, next, FRAMES, PATIENCE).await.ok();
+        // What closes the connection may have been the last of it.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    tokio::select! {
+        biased;
+        () = read => End::Closed,
+        () = writing => End::Read,
+    }
+}
+
+/// Writes frames, as long as the server takes some of them in time. An error when the connection ends.
+async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    mut next: impl FnMut(usize) -> Vec<u8>,
+    frames: usize,
+    patience: Duration,
+) -> std::io::Result<()> {
+    for sent in (0..frames).step_by(BATCH) {
+        let batch: Vec<u8> = (sent..sent + BATCH).flat_map(&mut next).collect();
+        let written = timeout(patience, async {
+            writer.write_all(&batch).await?;
+            writer.flush().await
+        });
+        match written.await {
+            Ok(written) => written?,
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Whether a client that does as it should is served at once, all the time that others do not.
+async fn serves_others<T>(server: &Server, attack: impl Future<Output = T>) -> T {
+    let client = server.client(Identity::Admin).await;
+    let mut attack = std::pin::pin!(attack);
+    loop {
+        let asked = Instant::now();
+        let answer = tokio::select! {
+            result = &mut attack => return result,
+            answer = client.send("GET /api/v1/namespaces/default") => answer,
+        };
+        assert_eq!(answer.status, 200);
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_of_frames_take_no_memory_and_nobody_elses_turn() {
+    let server = Server::start().await;
+    let open = frame(HEADERS, END_HEADERS, 1, &post());
+    let windows = |index: usize| settings(&[(4, if index.is_multiple_of(2) { 0 } else { 1 << 30 })]);
+    let table = |index: usize| settings(&[(1, if index.is_multiple_of(2) { 0 } else { u32::MAX })]);
+    let stream = |index: usize| u32::try_from(2 * (index % 1_000_000) + 1).unwrap();
+    type Next = Box<dyn FnMut(usize) -> Vec<u8>>;
+    let floods: Vec<(&str, Vec<u8>, Next, End)> = vec![
+        ("pings", vec![], Box::new(|_| frame(PING, 0, 0, &[7; 8])), End::Read),
+        ("answers to pings", vec![], Box::new(|_| frame(PING, ACK, 0, &[7; 8])), End::Read),
+        ("settings of windows", vec![], Box::new(windows), End::Read),
+        ("settings of tables", vec![], Box::new(table), End::Read),
+        (
+            "windows of the connection",
+            vec![],
+            Box::new(|_| frame(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes())),
+            End::Read,
+        ),
+        (
+            "windows of a stream",
+            open.clone(),
+            Box::new(|_| frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes())),
+            End::Read,
+        ),
+        (
+            "priorities",
+            vec![],
+            Box::new(move |index| frame(PRIORITY, 0, stream(index), &[0, 0, 0, 0, 16])),
+            End::Read,
+        ),
+        ("frames of no kind", vec![], Box::new(|_| frame(0xee, 0, 0, &[0; 16])), End::Read),
+        ("empty data", open.clone(), Box::new(|_| frame(DATA, 0, 1, &[])), End::Closed),
+        ("data of a byte", open.clone(), Box::new(|_| frame(DATA, 0, 1, b" ")), End::Closed),
+        (
+            "heads that never end",
+            frame(HEADERS, END_STREAM, 1, &get("/version")),
+            Box::new(|_| frame(CONTINUATION, 0, 1, &[])),
+            End::Closed,
+        ),
+        (
+            "streams that are not allowed",
+            vec![],
+            Box::new(move |index| frame(HEADERS, END_HEADERS, stream(index), &post())),
+            End::Closed,
+        ),
+        (
+            // <https://nvd.nist.gov/vuln/detail/CVE-2025-8671>
+            "streams that the server has to reset",
+            vec![],
+            Box::new(move |index| {
+                let head = frame(HEADERS, END_HEADERS, stream(index), &post());
+                [head, frame(WINDOW_UPDATE, 0, stream(index), &[0; 4])].concat()
+            }),
+            End::Closed,
+        ),
+        (
+            "headers without name and value",
+            vec![],
+            Box::new(move |index| {
+                let empty: Vec<u8> = std::iter::repeat_n([0, 0, 0], 100).flatten().collect();
+                frame(HEADERS, END_HEADERS | END_STREAM, stream(index), &[get("/livez"), empty].concat())
+            }),
+            End::Closed,
+        ),
+    ];
+    for (what, begin, mut next, expected) in floods {
+        for reads in [true, false] {
+            let before = resident();
+            let end = serves_others(&server, flood(&server, &begin, &mut next, reads)).await;
+            let grown = resident().saturating_sub(before);
+            assert!(grown < MEMORY, "{what}: {grown} bytes");
+            assert_eq!(end, expected, "{what}, reading: {reads}");
+        }
+    }
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+/// The header block of a POST whose body is awaited.
+fn post() -> Vec<u8> {
+    let mut block = get("/api/v1/namespaces/default/configmaps");
+    block[0] = 0x83;
+    block.extend(literal("content-type", "application/json"));
+    block
+}
+
+/// A header of four kilobytes is sent once and named thousands of times
+/// (<https://nvd.nist.gov/vuln/detail/CVE-2016-6581>).
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_that_are_named_again_and_again_are_counted_each_time() {
+    let server = Server::start().await;
+    let mut client = Http2::connect(&server, 1 << 20).await;
+    // It goes into the table: to be named by 62 from then on.
+    let mut entry = literal("x-large", &"y".repeat(3900));
+    entry[0] = 0x40;
+    client
+        .send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[get("/livez"), entry].concat()))
+        .await
+        .unwrap();
+    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    let before = resident();
+    let named = |times: usize| {
+        frame(HEADERS, END_HEADERS | END_STREAM, 3, &{ [get("/livez"), vec![0x80 | 62; times]].concat() })
+    };
+    client.send(&named(16_000)).await.unwrap();
+    // More than the four times of what is allowed: nobody does that by mistake.
+    let end = client.soon(&[GOAWAY]).await.unwrap();
+    assert_eq!(end.code(), 11, "ENHANCE_YOUR_CALM");
+    assert!(resident().saturating_sub(before) < MEMORY);
+    let mut client = Http2::connect(&server, 1 << 20).await;
+    let mut entry = literal("x-large", &"y".repeat(3900));
+    entry[0] = 0x40;
+    client
+        .send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[get("/livez"), entry].concat()))
+        .await
+        .unwrap();
+    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    // A megabyte is allowed, as Go's server has it; more is too large.
+    client.send(&named(500)).await.unwrap();
+    let head = client.soon(&[HEADERS, RST_STREAM]).await.unwrap();
+    // The status, by its name in the table and with the codes of its digits.
+    assert_eq!(head.payload, [0x48, 0x83, 0x69, 0x90, 0xff]);
+    // The connection is usable.
+    client.get(5, "/version").await;
+    assert_eq!(client.soon(&[HEADERS]).await.unwrap().payload[0], 0x88);
+    drop(client);
+    server.assert_lives().await;
+    server.stop().await;
+}
+
+/// Go's server takes a megabyte of headers, counting 32 bytes more for each.
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_may_be_as_large_as_go_has_it() {
+    let server = Server::start().await;
+    let client = server.client(Identity::Admin).await;
+    let value = "y".repeat(10_000);
+    for (count, status) in [(100, 200), (110, 431)] {
+        let names: Vec<String> = (0..count).map(|index| format!("x-header-{index}")).collect();
+        let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+        let response = client.begin("GET", "/version", &headers, crate::harness::whole("")).await.unwrap();
+        assert_eq!(response.status(), status, "{count}");
+    }
+    server.stop().await;
+}
