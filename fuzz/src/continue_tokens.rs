@@ -1,13 +1,16 @@
 //! Continue tokens out of query strings.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use pintle_machinery::continue_token::ContinueToken;
 
 const PREFIX: &str = "/registry/pods/";
 
-/// A token never leaves its prefix, and what it says is what its encoding says.
+/// A token never leaves its prefix, and what it says is what its encoding says. The data is a token, or the JSON that is
+/// in one.
 pub(crate) fn continue_token(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(token) = ContinueToken::decode(text, PREFIX) else { return };
-    assert!(token.start_key.starts_with(PREFIX) && !token.start_key.contains("/../"));
-    assert_eq!(ContinueToken::decode(&token.encode(PREFIX), PREFIX), Ok(token));
+    for text in [std::str::from_utf8(data).unwrap_or_default(), &URL_SAFE_NO_PAD.encode(data)] {
+        let Ok(token) = ContinueToken::decode(text, PREFIX) else { continue };
+        assert!(token.start_key.starts_with(PREFIX) && !token.start_key.contains("/../"));
+        assert_eq!(ContinueToken::decode(&token.encode(PREFIX), PREFIX), Ok(token));
+    }
 }

@@ -1,8 +1,12 @@
 //! Expressions out of definitions and policies.
 
+use pintle_cel::estimate::{UnknownSizes, estimate_cost};
 use pintle_cel::types::Type;
 use pintle_cel::{Activation, Environment, Value};
 use std::sync::LazyLock;
+
+/// What an evaluation may cost.
+const BUDGET: u64 = 10_000;
 
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     Environment::new().with_variable("self", Type::Dyn).with_variable("list", Type::list(Type::String))
@@ -23,9 +27,11 @@ pub(crate) fn expression(data: &[u8]) {
     let activation =
         Activation::new().with("self", Value::from_json(&object)).with("list", Value::from_json(&list));
     let evaluate = || {
-        let mut budget = 10_000;
+        let mut budget = BUDGET;
         let value = program.evaluate(&activation, &mut budget);
         (format!("{value:?}"), budget)
     };
     assert_eq!(evaluate(), evaluate());
+    let estimate = estimate_cost(program.ast(), &UnknownSizes);
+    assert!(estimate.min <= estimate.max);
 }

@@ -1,12 +1,13 @@
 //! Managed fields and applied configurations out of bodies.
 
-use pintle_machinery::Value;
+use pintle_machinery::codec::{MAX_DEPTH, json};
 use pintle_machinery::managed_fields::{FieldManager, FieldSet, OneVersion};
+use pintle_machinery::{Value, tree};
 use pintle_schema::Schema;
 
 /// A set of fields is read or refused; what is read is written as it will be read again.
 pub(crate) fn fields_v1(data: &[u8]) {
-    let Ok(fields) = serde_json::from_slice::<Value>(data) else { return };
+    let Ok(fields) = json::decode_any(data) else { return };
     let Ok(set) = FieldSet::from_fields_v1(&fields) else { return };
     let paths = set.paths();
     assert_eq!(paths.is_empty(), set.is_empty());
@@ -17,13 +18,25 @@ pub(crate) fn fields_v1(data: &[u8]) {
     none.difference(&read);
     assert!(none.is_empty(), "a set without itself is empty");
     assert_eq!(set.intersection(&read), set);
+    let mut both = set.clone();
+    both.union(&read);
+    assert_eq!(both, set);
+    // The lower half of the paths, and what is left without it.
+    let leaves = set.leaves();
+    let mut rest = set.clone();
+    rest.difference(&leaves);
+    assert!(rest.intersection(&leaves).is_empty());
+    rest.union(&leaves);
+    assert_eq!(rest, set);
 }
 
-/// An apply says what is wrong or makes an object; applied once more, it changes nothing. The data is two documents: what
-/// one manager applies, and then another by force.
+/// An apply says what is wrong or makes an object; applied once more, it changes nothing. The data is two documents with a
+/// line feed between them: what one manager applies, and then another by force. A third one writes back what came of it
+/// without the second's fields.
 pub(crate) fn apply(data: &[u8]) {
-    let mut documents = serde_json::Deserializer::from_slice(data).into_iter::<Value>();
-    let (Some(Ok(mut first)), Some(Ok(mut second))) = (documents.next(), documents.next()) else { return };
+    let Some(at) = data.iter().position(|byte| *byte == b'\n') else { return };
+    let (first, second) = data.split_at(at);
+    let (Ok(mut first), Ok(mut second)) = (json::decode_any(first), json::decode_any(second)) else { return };
     for (group_version, group, kind) in
         [("v1", "", "ConfigMap"), ("v1", "", "Pod"), ("v1", "", "Service"), ("apps/v1", "apps", "Deployment")]
     {
@@ -49,6 +62,17 @@ pub(crate) fn apply(data: &[u8]) {
         // Values that Kubernetes writes in another way count as changes each time; who owns what does not change.
         let again = manager("two").apply(Some(&two), &second, true).expect("it could be applied before");
         assert_eq!(entries(&again), entries(&two));
+        assert!(tree::depth(&two) <= MAX_DEPTH);
+        // What comes out is an object of its kind: it is written and read as it is.
+        let text = json::encode(&two, schema);
+        let read = json::decode(&text, schema).expect("what was applied can be stored");
+        assert_eq!(read.value, two);
+
+        let Ok(mut written) = one.clone().or_else(|_| Ok::<_, ()>(two.clone())) else { continue };
+        manager("three").update(Some(&two), &mut written);
+        let mut same = written.clone();
+        manager("four").update(Some(&written), &mut same);
+        assert_eq!(entries(&same), entries(&written), "who changes nothing owns nothing");
     }
 }
 

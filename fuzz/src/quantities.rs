@@ -2,14 +2,23 @@
 
 use pintle_machinery::Quantity;
 
-/// What parses has a value and an opposite.
+/// What parses has a value and an opposite, and is printed so that it is read as the same, printed the same.
 pub(crate) fn quantity(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(mut quantity) = Quantity::parse(text) else { return };
     let _ = (quantity.value(), quantity.milli_value(), quantity.as_i64(), quantity.as_approximate_f64());
+    let printed = quantity.to_string();
+    let read = Quantity::parse(&printed).expect("what was printed can be read");
+    assert_eq!(read.to_string(), printed);
     let other = quantity.clone();
+    quantity.neg();
+    assert_eq!(quantity.sign(), -other.sign());
+    quantity.neg();
+    assert_eq!(quantity, other);
     quantity.sub(&other);
     assert!(quantity.is_zero());
     quantity.add(&other);
     assert_eq!(quantity, other);
+    quantity.round_up(0);
+    assert!(if other.sign() < 0 { quantity <= other } else { quantity >= other });
 }

@@ -2,6 +2,8 @@
 
 use http::Method;
 use pintle_apiserver::{query::Query, request_info::RequestInfo};
+use pintle_machinery::Value;
+use pintle_machinery::options::{ListOptions, WriteOptions, delete_options_from};
 
 /// An input of a method, a space, a path and perhaps a query. Whatever authorization is asked for stands in the path: nothing
 /// of it is lost on the way to who serves it, and nothing is made up.
@@ -13,6 +15,7 @@ pub(crate) fn request_info(data: &[u8]) {
     let query = Query::parse(query);
     let info = RequestInfo::parse(&method, path, &query);
     assert_eq!(RequestInfo::parse(&method, path, &query), info);
+    options(&query);
     let path = path.trim_matches('/');
     if !info.is_resource_request {
         assert_eq!(info.verb, method.as_str().to_ascii_lowercase());
@@ -45,4 +48,20 @@ pub(crate) fn request_info(data: &[u8]) {
     if info.is_long_running() {
         assert!(matches!(info.verb.as_str(), "watch" | "proxy") || !info.subresource.is_empty());
     }
+}
+
+/// Options are read or refused; where a list begins is inside what is listed.
+fn options(query: &Query) {
+    if let Ok(options) = ListOptions::parse(query.pairs()) {
+        let _ = options.watch_revision();
+        let start = options.start("/registry/pods/");
+        assert_eq!(options.start("/registry/pods/"), start);
+        let mut named = options.clone();
+        if named.select_name("a").is_ok() {
+            assert_eq!(named.field_selector.requires_exact_match("metadata.name"), Some("a"));
+        }
+    }
+    let _ = WriteOptions::parse(query.pairs(), "PatchOptions");
+    let _ = WriteOptions::parse_apply(query.pairs());
+    let _ = delete_options_from(&Value::Null, query.pairs(), true);
 }

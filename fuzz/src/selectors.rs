@@ -1,13 +1,36 @@
 //! Selectors out of query strings.
 
 use pintle_machinery::{FieldSelector, LabelSelector};
+use std::collections::BTreeMap;
 
-/// What parses is printed so that it parses to the same selector.
+/// What parses is printed so that it parses to the same selector, and selects by all of its requirements together what it
+/// selects by one after the other.
 pub(crate) fn label_selector(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(selector) = LabelSelector::parse(text) {
-        assert_eq!(LabelSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
-        selector.matches(|key| Some(if key.len() % 2 == 0 { "1" } else { "a" }));
+    let Ok(selector) = LabelSelector::parse(text) else { return };
+    assert_eq!(LabelSelector::parse(&selector.to_string()).as_ref(), Ok(&selector));
+    let requirements = selector.requirements();
+    for step in 1..4 {
+        // Labels with values that somebody asked for, and others.
+        let labels: BTreeMap<&str, &str> = requirements
+            .iter()
+            .step_by(step)
+            .enumerate()
+            .map(|(at, requirement)| {
+                let own = requirement.values().get(at % (requirement.values().len() + 1));
+                (requirement.key(), own.map_or(if at % 2 == 0 { "7" } else { "" }, String::as_str))
+            })
+            .chain([("other", "1")])
+            .collect();
+        let label = |key: &str| labels.get(key).copied();
+        let expected = requirements.iter().all(|requirement| requirement.matches(label(requirement.key())));
+        assert_eq!(selector.matches(label), expected);
+        assert_eq!(selector.matches_all(labels.iter().map(|(key, value)| (*key, *value)), label), expected);
+        for requirement in requirements.iter().take(16) {
+            if let Some(value) = selector.requires_exact_match(requirement.key()) {
+                assert!(!expected || label(requirement.key()) == Some(value));
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn snapshot_read(data: &[u8]) {
         let (records_again, summary_again) = read(&again).expect("it was just written");
         assert_eq!((records_again, summary_again.header), (records, summary.header));
     }
+    made(data);
     let whole = whole();
     let Some(([high, low], rest)) = data.split_first_chunk().map(|(at, rest)| (*at, rest)) else { return };
     let at = usize::from(u16::from_be_bytes([high, low])) % whole.len();
@@ -28,15 +29,31 @@ pub(crate) fn snapshot_read(data: &[u8]) {
     assert!(read(&damaged).is_err(), "a cut at {at} was not found");
 }
 
+/// What a writer takes is read again, and nothing else. Each line is a record: its revisions, the length of its key, the key
+/// behind the prefix, and its value.
+fn made(data: &[u8]) {
+    let mut writer = SnapshotWriter::new(Vec::new(), header()).expect("memory");
+    let mut written = Vec::new();
+    for line in data.split(|byte| *byte == b'\n') {
+        let Some(([created, modified, length], rest)) = line.split_first_chunk() else { continue };
+        let Some((key, value)) = rest.split_at_checked(usize::from(*length)) else { continue };
+        let record = SnapshotRecord {
+            key: Key::new(format!("/registry/{}", String::from_utf8_lossy(key))),
+            value: value.to_vec().into(),
+            create_revision: Revision(u64::from(*created)),
+            mod_revision: Revision(u64::from(*modified)),
+            expires: u64::from(*modified) % 3,
+        };
+        if writer.write(&record).is_ok() {
+            written.push(record);
+        }
+    }
+    let (bytes, summary) = writer.finish().expect("memory");
+    assert_eq!(read(&bytes).expect("it was just written"), (written, summary));
+}
+
 /// A snapshot to begin with.
 pub(crate) fn whole() -> Vec<u8> {
-    let header = SnapshotHeader {
-        prefix: "/registry/".to_owned(),
-        revision: Revision(100),
-        saved: 1_700_000_000_000,
-        source: "embedded".to_owned(),
-        program: "fuzz".to_owned(),
-    };
     let record = |name: &str, value: &'static [u8], revision, expires| SnapshotRecord {
         key: Key::new(format!("/registry/{name}")),
         value: value.into(),
@@ -49,7 +66,17 @@ pub(crate) fn whole() -> Vec<u8> {
         record("events/default/b", b"k8s\0\x0a\x02", 9, 1_700_000_100_000),
         record("secrets/default/c", b"k8s:enc:aescbc:v1:key1:0123456789abcdef", 100, 0),
     ];
-    write(header, &records)
+    write(header(), &records)
+}
+
+fn header() -> SnapshotHeader {
+    SnapshotHeader {
+        prefix: "/registry/".to_owned(),
+        revision: Revision(100),
+        saved: 1_700_000_000_000,
+        source: "embedded".to_owned(),
+        program: "fuzz".to_owned(),
+    }
 }
 
 fn write(header: SnapshotHeader, records: &[SnapshotRecord]) -> Vec<u8> {
