@@ -8,43 +8,14 @@ use pintle_apiextensions::{
     columns, resources,
     structural::{InvalidMetadata, StructuralSchema},
 };
+use pintle_counting_allocator::{CountingAllocator, peak_of};
 use pintle_machinery::{ErrorList, GroupKind, Status, Value};
 use pintle_registry::testing::{MemoryRegistry, with_context};
 use serde_json::{Map, json};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering},
-    time::{Duration, Instant},
-};
-
-/// Counts what is allocated.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-#[expect(
-    unsafe_code,
-    reason = "an allocator is unsafe by its nature; this one hands everything on to the system's"
-)]
-// SAFETY: all requests go to the system's allocator as they are, and its answers back.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator wants.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use std::time::{Duration, Instant};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const MIB: usize = 1 << 20;
 /// The memory that a case may take beyond its input, in bytes.
@@ -54,11 +25,9 @@ const TIME: Duration = Duration::from_secs(20);
 
 /// Runs a case and fails when it costs too much.
 fn check<T>(what: &str, run: impl FnOnce() -> T) -> T {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
     let started = Instant::now();
-    let result = run();
-    let (took, peak) = (started.elapsed(), PEAK.load(Ordering::Relaxed) - before);
+    let (result, peak) = peak_of(run);
+    let took = started.elapsed();
     println!("{what}: {} KiB, {took:?}", peak / 1024);
     assert!(peak <= MEMORY, "{what} took {} KiB", peak / 1024);
     assert!(took <= TIME, "{what} took {took:?}");

@@ -1,53 +1,16 @@
 //! Memory follows the body: whatever a body says, in whatever encoding, decoding it takes no more than a bounded multiple
 //! of its size.
 
+use pintle_counting_allocator::{CountingAllocator, peak_of};
 use pintle_machinery::{
     codec::{json, protobuf, yaml},
     options::FieldValidation,
     patch::{json_patch, merge_patch, strategic},
 };
 use pintle_schema::{Schema, SchemaBuilder, SchemaRef, Structural, Type};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering},
-};
-
-/// Counts what is allocated.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-#[expect(
-    unsafe_code,
-    reason = "an allocator is unsafe by its nature; this one hands everything on to the system's"
-)]
-// SAFETY: all requests go to the system's allocator as they are, and its answers back.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator wants.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// What is in use at most while something runs, beyond what was before.
-fn peak(run: impl FnOnce()) -> usize {
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    run();
-    PEAK.load(Ordering::Relaxed) - before
-}
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const MIB: usize = 1 << 20;
 
@@ -87,7 +50,7 @@ fn field(number: u32, content: &[u8]) -> Vec<u8> {
 }
 
 fn check(what: &str, size: usize, allowed: usize, run: impl FnOnce()) {
-    let peak = peak(run);
+    let ((), peak) = peak_of(run);
     let allowed = allowed * size + 24 * MIB;
     assert!(
         peak <= allowed,

@@ -5,7 +5,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::{CertificateDer, IpAddr, ServerName, pem::PemObject};
 use serde_json::Value;
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
     sync::Arc,
     time::Duration,
@@ -102,7 +102,8 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Response, Error> {
-        self.connect()?.request(method, path, headers, body)
+        let response = self.connect().and_then(|mut connection| connection.request(method, path, headers, body));
+        response.map_err(|error| format!("{method} {path}: {}", in_words(&error)).into())
     }
 
     /// A GET.
@@ -141,7 +142,15 @@ impl Client {
             let body = connection.body(&headers)?;
             return Err(format!("{path}: {status}: {}", String::from_utf8_lossy(&body)).into());
         }
-        Ok(Lines { connection, pending: Vec::new(), ended: false })
+        Ok(Lines { connection, path: path.to_owned(), pending: Vec::new(), ended: false })
+    }
+}
+
+/// What went wrong. A read that took too long says no more by itself than that it would have to wait.
+fn in_words(error: &Error) -> String {
+    match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(io::ErrorKind::WouldBlock) => format!("nothing came for {READ_TIMEOUT:?}"),
+        _ => error.to_string(),
     }
 }
 
@@ -266,6 +275,7 @@ impl Connection {
 /// The lines of a chunked answer as they come.
 pub struct Lines {
     connection: Connection,
+    path: String,
     pending: Vec<u8>,
     ended: bool,
 }
@@ -284,7 +294,8 @@ impl Lines {
             if self.ended {
                 return Ok(None);
             }
-            match self.connection.chunk()? {
+            let chunk = self.connection.chunk();
+            match chunk.map_err(|error| format!("{}: {}", self.path, in_words(&error)))? {
                 Some(chunk) => self.pending.extend(chunk),
                 None => self.ended = true,
             }

@@ -113,3 +113,32 @@ async fn with_one_thread_it_runs_there() {
     );
     weigh(LIGHT + 1).await;
 }
+
+/// Panics when it is dropped, unless a panic is on its way already.
+struct PanicsAtEnd;
+
+impl Drop for PanicsAtEnd {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "as it has to");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_when_work_is_given_up_ends_no_thread() {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    for _ in 0..2 * threads {
+        let (began, begins) = tokio::sync::oneshot::channel();
+        let request = tokio::spawn(scope(async move {
+            let _panics = PanicsAtEnd;
+            weigh(LIGHT + 1).await;
+            let _ = began.send(());
+            std::future::pending::<()>().await;
+        }));
+        begins.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+    }
+    for _ in 0..2 * threads {
+        scope(weigh(LIGHT + 1)).await;
+    }
+}

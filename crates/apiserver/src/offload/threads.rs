@@ -62,10 +62,10 @@ impl Thread {
 #[expect(clippy::disallowed_methods, reason = "it is no thread of the runtime")]
 fn serve(tasks: &Receiver<Task>) {
     while let Ok(task) = tasks.recv() {
-        task();
+        carry_out(task);
         loop {
             match tasks.recv_timeout(IDLE_AFTER) {
-                Ok(task) => task(),
+                Ok(task) => carry_out(task),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => break,
             }
@@ -74,6 +74,12 @@ fn serve(tasks: &Receiver<Task>) {
             act();
         }
     }
+}
+
+/// A panic ends the task and not the thread: also one of a destructor, when nobody waits for the work any more.
+fn carry_out(task: Task) {
+    // The hook has told of it, and whoever waits for the work learns of it by its answer.
+    let _ = catch_unwind(AssertUnwindSafe(task));
 }
 
 /// Polls work on the thread with the fewest requests until it is done. Dropped, it drops the work there.
@@ -147,7 +153,7 @@ impl<T: Send + 'static> Drop for Request<T> {
             let runtime = self.runtime.clone();
             self.thread.give(Box::new(move || {
                 let _entered = runtime.enter();
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(work)));
+                drop(work);
             }));
         }
     }

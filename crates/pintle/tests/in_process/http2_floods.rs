@@ -188,20 +188,24 @@ fn post() -> Vec<u8> {
     block
 }
 
+/// A connection whose header table holds a header of four kilobytes, named by 62.
+async fn with_large_header(server: &Server) -> Http2 {
+    let mut client = Http2::connect(server, 1 << 20).await;
+    let mut entry = literal("x-large", &"y".repeat(3900));
+    // It goes into the table.
+    entry[0] = 0x40;
+    let head = [get("/livez"), entry].concat();
+    client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)).await.unwrap();
+    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    client
+}
+
 /// A header of four kilobytes is sent once and named thousands of times
 /// (<https://nvd.nist.gov/vuln/detail/CVE-2016-6581>).
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_that_are_named_again_and_again_are_counted_each_time() {
     let server = Server::start().await;
-    let mut client = Http2::connect(&server, 1 << 20).await;
-    // It goes into the table: to be named by 62 from then on.
-    let mut entry = literal("x-large", &"y".repeat(3900));
-    entry[0] = 0x40;
-    client
-        .send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[get("/livez"), entry].concat()))
-        .await
-        .unwrap();
-    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    let mut client = with_large_header(&server).await;
     let before = resident();
     let named = |times: usize| {
         frame(HEADERS, END_HEADERS | END_STREAM, 3, &{ [get("/livez"), vec![0x80 | 62; times]].concat() })
@@ -211,14 +215,7 @@ async fn headers_that_are_named_again_and_again_are_counted_each_time() {
     let end = client.soon(&[GOAWAY]).await.unwrap();
     assert_eq!(end.code(), 11, "ENHANCE_YOUR_CALM");
     assert!(resident().saturating_sub(before) < MEMORY);
-    let mut client = Http2::connect(&server, 1 << 20).await;
-    let mut entry = literal("x-large", &"y".repeat(3900));
-    entry[0] = 0x40;
-    client
-        .send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[get("/livez"), entry].concat()))
-        .await
-        .unwrap();
-    assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 1);
+    let mut client = with_large_header(&server).await;
     // A megabyte is allowed, as Go's server has it; more is too large.
     client.send(&named(500)).await.unwrap();
     let head = client.soon(&[HEADERS, RST_STREAM]).await.unwrap();
