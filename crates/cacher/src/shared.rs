@@ -132,6 +132,12 @@ impl Shared {
             state.log.reset(snapshot.revision());
             self.metrics.capacity.store(state.log.capacity(), Ordering::Relaxed);
             wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
+            // A store that was restored is before what it was: who waits for more would see it reached for ever.
+            self.progress.send_if_modified(|progress| {
+                let is_before = snapshot.revision() < progress.revision;
+                progress.revision = progress.revision.min(snapshot.revision());
+                is_before
+            });
             self.publish(&mut state, snapshot);
         }
         self.metrics.initializations.fetch_add(1, Ordering::Relaxed);

@@ -110,6 +110,8 @@ impl WatchHub {
     pub(crate) fn restart(&self, revision: Revision, error: &StorageError) {
         let mut state = self.state.lock();
         state.published = revision;
+        // What a store that went back told before is not to come.
+        state.doubted = state.doubted.min(revision);
         for watcher in state.watchers.drain(..) {
             watcher.end(Some(error));
         }

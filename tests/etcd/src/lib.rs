@@ -3,7 +3,7 @@
 mod load;
 mod proxy;
 
-pub use load::{Load, PREFIX, Report};
+pub use load::{Load, PREFIX, Report, start_cacher};
 pub use proxy::{Network, Proxy};
 
 use base64::prelude::*;

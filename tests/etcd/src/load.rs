@@ -107,9 +107,7 @@ impl Load {
             storages,
         };
         for (engine, storage) in load.storages.iter().enumerate() {
-            let config = CacherConfig::new("counters", PREFIX, Arc::new(Decoder));
-            let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
-            cacher.wait_ready().await?;
+            let cacher = start_cacher(storage).await?;
             for writer in 0..4 {
                 let name = format!("{engine}-{writer}");
                 load.workers.push(tokio::spawn(write(ledger.clone(), storage.clone(), name)));
@@ -376,6 +374,17 @@ fn parse(key: &Key, value: &[u8]) -> Result<(usize, u64, String), Error> {
     let text = std::str::from_utf8(value)?;
     let (count, tag) = text.split_once(' ').ok_or("no count")?;
     Ok((number, count.parse()?, tag.to_owned()))
+}
+
+/// A cacher of what is below [`PREFIX`], once it is ready.
+///
+/// # Errors
+/// When it never is.
+pub async fn start_cacher(storage: &Arc<dyn Storage>) -> Result<Arc<Cacher>, Error> {
+    let config = CacherConfig::new("counters", PREFIX, Arc::new(Decoder));
+    let cacher = Cacher::start(storage.clone(), config, &pintle_supervisor::Supervisor::current());
+    cacher.wait_ready().await?;
+    Ok(cacher)
 }
 
 /// Values are objects as they are.

@@ -102,7 +102,8 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Response, Error> {
-        let response = self.connect().and_then(|mut connection| connection.request(method, path, headers, body));
+        let response =
+            self.connect().and_then(|mut connection| connection.request(method, path, headers, body));
         response.map_err(|error| format!("{method} {path}: {}", in_words(&error)).into())
     }
 

@@ -6,13 +6,17 @@ use std::{
     fs,
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 /// How long an etcd may take to answer a single request of the harness.
 const ANSWER: Duration = Duration::from_secs(10);
+
+/// Where its files are below its directory, and where a copy of them is kept.
+const DATA: &str = "data";
+const KEPT_DATA: &str = "kept";
 
 /// How a member is started, each time.
 pub(crate) struct Setup {
@@ -52,7 +56,7 @@ impl Member {
         let url = |flag: &str, scheme: &str, port: u16| format!("--{flag}={scheme}://127.0.0.1:{port}");
         let child = Command::new(&setup.binary)
             .arg(format!("--name={}", setup.name))
-            .arg(format!("--data-dir={}", setup.directory.join("data").display()))
+            .arg(format!("--data-dir={}", setup.directory.join(DATA).display()))
             .arg(url("listen-client-urls", scheme, setup.client))
             .arg(url("advertise-client-urls", scheme, setup.client))
             .arg(url("listen-peer-urls", "http", setup.peer))
@@ -69,6 +73,19 @@ impl Member {
         Ok(())
     }
 
+    /// Ends the member in order: it has written everything that it acknowledged, which one that is alone and is killed may
+    /// not have before etcd 3.5.5 (<https://github.com/etcd-io/etcd/issues/14370>). It can be restarted.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.signal("-TERM")?;
+        if let Some(mut child) = self.child.take() {
+            child.wait()?;
+        }
+        Ok(())
+    }
+
     /// Ends the member with no chance to finish anything, as a crash does. It can be restarted.
     ///
     /// # Errors
@@ -79,6 +96,25 @@ impl Member {
             child.wait()?;
         }
         Ok(())
+    }
+
+    /// Keeps a copy of the files of a member that was killed.
+    ///
+    /// # Errors
+    /// When they cannot be copied.
+    pub fn keep_data(&self) -> Result<(), Error> {
+        let (data, kept) = (self.setup.directory.join(DATA), self.setup.directory.join(KEPT_DATA));
+        run("cp", &[Path::new("-r"), &data, &kept])
+    }
+
+    /// Puts the copy of [`Member::keep_data`] in place of the files of a member that was killed.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn restore_data(&self) -> Result<(), Error> {
+        let (data, kept) = (self.setup.directory.join(DATA), self.setup.directory.join(KEPT_DATA));
+        fs::remove_dir_all(&data)?;
+        Ok(fs::rename(kept, data)?)
     }
 
     /// Stops the process where it is: it holds its connections and answers nobody.
@@ -99,8 +135,7 @@ impl Member {
 
     fn signal(&self, signal: &str) -> Result<(), Error> {
         let child = self.child.as_ref().ok_or("the member does not run")?;
-        let status = Command::new("kill").args([signal, &child.id().to_string()]).status()?;
-        if status.success() { Ok(()) } else { Err(format!("kill {signal} failed").into()) }
+        run("kill", &[Path::new(signal), Path::new(&child.id().to_string())])
     }
 
     /// Its client URL.
@@ -179,6 +214,11 @@ impl Drop for Member {
         // It may have ended already, which is no error here.
         let _ = self.kill();
     }
+}
+
+fn run(program: &str, arguments: &[&Path]) -> Result<(), Error> {
+    let status = Command::new(program).args(arguments).status()?;
+    if status.success() { Ok(()) } else { Err(format!("{program} {arguments:?} failed").into()) }
 }
 
 /// One request on a connection of its own: status and body.

@@ -6,9 +6,12 @@
 //! ```
 //!
 //! - `published` is the revision up to which everything has been queued. It is the revision of an event, or one that a
-//!   member's progress response told, or the newest revision at the time the feed began; it never goes back.
+//!   member's progress response told, or the newest revision at the time the feed began.
 //! - After a break the feed begins again right after `published`, with whatever member answers, and the watches notice
 //!   nothing. Only if that is compacted do they end, with [`StorageError::Compacted`], and the feed begins anew.
+//! - A cluster that lost writes, or was restored from a snapshot, gives the revisions after that out again. What was
+//!   told of them is wrong then: all watches end, and the feed begins anew where the cluster is. `published` goes back
+//!   only so.
 //! - Somebody who has learned of a revision by other means waits for the feed to reach it ([`Feed::reach`]). If it does
 //!   not, what the hub tells of its queues says nothing about that revision, and the hub is told so
 //!   ([`WatchHub::doubt`]): who relied on it then looks for himself.
@@ -163,7 +166,20 @@ impl Feed {
                 },
             };
             match ended {
-                Ended::Compacted(compacted) => self.begin_anew(compacted).await,
+                Ended::Compacted(compacted) => {
+                    tracing::warn!(%compacted, "the watch of etcd fell behind the compaction; beginning anew");
+                    let revision = self.current_revision().await.max(*self.published.borrow());
+                    self.begin_anew(revision, compacted);
+                }
+                Ended::Reverted(revision) => {
+                    tracing::error!(
+                        %revision, known = %before,
+                        "etcd lost writes that it had acknowledged, or was restored; beginning anew"
+                    );
+                    suspected = Revision(0);
+                    self.wanted.fetch_min(revision.0, Ordering::AcqRel);
+                    self.begin_anew(revision, revision);
+                }
                 Ended::Broken(error) => {
                     if *self.published.borrow() > before {
                         backoff = BACKOFF.0;
@@ -242,26 +258,28 @@ impl Feed {
         self.published.send_replace(reached);
     }
 
-    /// What happened since the last event can no longer be known.
-    async fn begin_anew(&self, compacted: Revision) {
-        tracing::warn!(%compacted, "the watch of etcd fell behind the compaction; beginning anew");
-        let revision = loop {
+    async fn current_revision(&self) -> Revision {
+        loop {
             match self.client.current_revision().await {
-                Ok(revision) => break revision,
+                Ok(revision) => return revision,
                 Err(error) => {
                     tracing::warn!(%error, "etcd does not tell its revision");
                     sleep(BACKOFF.1).await;
                 }
             }
-        };
-        let revision = revision.max(*self.published.borrow());
+        }
+    }
+
+    /// What happened since the last event can no longer be known: watches go on from `revision`, and what was before
+    /// `compacted` is gone.
+    fn begin_anew(&self, revision: Revision, compacted: Revision) {
         {
             let mut recent = self.recent.lock();
             *recent = Recent {
                 events: VecDeque::new(),
                 bytes: 0,
                 start: revision,
-                compacted: recent.compacted.max(compacted),
+                compacted: recent.compacted.max(compacted).min(revision),
             };
             self.hub.restart(revision, &StorageError::Compacted { compacted });
         }

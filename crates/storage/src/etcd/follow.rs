@@ -29,6 +29,8 @@ pub(super) struct Follow {
     responses: Streaming<WatchResponse>,
     /// The parts of a response that came so far.
     parts: Vec<Event>,
+    /// How far the member was when it created the watch.
+    created_at: Revision,
 }
 
 /// What comes of a watch.
@@ -46,6 +48,8 @@ pub(super) enum Ended {
     Compacted(Revision),
     /// It begins anew, perhaps with another member.
     Broken(String),
+    /// The cluster is at a revision before the one it was at: it lost writes, or was restored.
+    Reverted(Revision),
 }
 
 impl Follow {
@@ -60,7 +64,16 @@ impl Follow {
         if let Err(Ended::Broken(_)) = &opened {
             client.pass_over(member);
         }
-        opened
+        let follow = opened?;
+        if follow.created_at < after {
+            // Mostly the member is only behind the others, which a linearizable read is not.
+            match client.current_revision().await {
+                Ok(current) if current < after => return Err(Ended::Reverted(current)),
+                Ok(_) => {}
+                Err(error) => return Err(Ended::Broken(error.to_string())),
+            }
+        }
+        Ok(follow)
     }
 
     async fn create(
@@ -80,9 +93,13 @@ impl Follow {
         };
         send(&requests, WatchRequestUnion::Create(create));
         let responses = connection.watch(receiver).await.map_err(|error| Ended::Broken(error.to_string()))?;
-        let mut follow = Follow { member, connection, requests, responses, parts: Vec::new() };
+        let mut follow =
+            Follow { member, connection, requests, responses, parts: Vec::new(), created_at: Revision(0) };
         match follow.response().await? {
-            response if response.created => Ok(follow),
+            response if response.created => {
+                follow.created_at = proto::revision(response.header.as_ref());
+                Ok(follow)
+            }
             _ => Err(Ended::Broken("a watch began without having been created".to_owned())),
         }
     }

@@ -102,6 +102,9 @@ impl EtcdStorage {
                 Err(Ended::Compacted(compacted)) => {
                     return Err(unavailable(StorageError::Compacted { compacted }));
                 }
+                Err(Ended::Reverted(_)) => {
+                    return Err(EtcdOpenError::Unavailable("its revision goes back".to_owned()));
+                }
                 Err(Ended::Broken(error)) if error.contains("permission denied") => {
                     return Err(EtcdOpenError::Unavailable(format!("watching is not allowed: {error}")));
                 }

@@ -80,7 +80,7 @@ impl WatchReceiver for EtcdWatch {
                             return Some(events);
                         }
                     }
-                    Err(Ended::Compacted(compacted)) => {
+                    Err(Ended::Compacted(compacted) | Ended::Reverted(compacted)) => {
                         self.state = WatchState::Ended;
                         return Some(vec![StorageEvent::Error(StorageError::Compacted { compacted })]);
                     }

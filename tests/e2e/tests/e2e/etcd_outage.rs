@@ -19,7 +19,7 @@ fn a_server_outlives_its_etcd_and_its_watches_notice_nothing() -> Result {
     let version = before["metadata"]["resourceVersion"].as_str().ok_or("no version")?;
     let mut watch = client.lines(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={version}"))?;
 
-    etcd.member_mut(0)?.kill()?;
+    etcd.member_mut(0)?.stop()?;
     let report = wait_for("the checks to fail", PATIENCE, || {
         let report = client.get("/readyz?verbose").ok()?;
         let report = (report.status == 500).then(|| String::from_utf8_lossy(&report.body).into_owned())?;

@@ -1,7 +1,8 @@
 //! Members that die, leaders that change, networks that fail: nothing acknowledged is lost, no answer is wrong, and no
 //! watch misses an event or gets one twice.
 
-use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options, put, read};
+use pintle_cacher::{CacherError, Freshness};
+use pintle_etcd_tests::{Load, Network, PREFIX, Proxy, options, put, read, start_cacher};
 use pintle_harness::{Error, Etcd, wait_for};
 use pintle_storage::{
     EtcdOptions, EtcdStorage, Key, Storage, StorageError, StorageEvent, WatchRequest, WriteError,
@@ -142,6 +143,52 @@ async fn a_watch_that_compaction_overtakes_ends_and_begins_anew() -> Result<(), 
         matches!(batch.as_slice(), [StorageEvent::Write { revision, .. }] if *revision == next),
         "{batch:?}"
     );
+    Ok(())
+}
+
+/// The revisions after the restored one are given out again: who had been told of them would never hear of what gets them
+/// now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_etcd_ends_watches_and_is_followed_from_where_it_is() -> Result<(), Error> {
+    let mut etcd = Etcd::start(1)?;
+    let storage = open(options(&etcd, "/registry/")).await?;
+    let key = Key::new(format!("{PREFIX}a"));
+    let kept = storage.create(&key, "1".into(), None).await?;
+    etcd.member_mut(0)?.stop()?;
+    etcd.member_mut(0)?.keep_data()?;
+    etcd.member_mut(0)?.restart()?;
+    etcd.wait_ready()?;
+    let mut last = kept;
+    for _ in 0..5 {
+        last = storage.update(&key, "2".into(), last, None).await?;
+    }
+    let cacher = start_cacher(&storage).await?;
+    let (found, revision) = cacher.get(&key, Freshness::Consistent).await?;
+    assert_eq!((found.map(|object| object.revision()), revision), (Some(last), last));
+    let request = |after| WatchRequest { prefix: PREFIX.to_owned(), after };
+    let mut stream = storage.watch(request(last)).await?;
+
+    etcd.member_mut(0)?.stop()?;
+    etcd.member_mut(0)?.restore_data()?;
+    etcd.member_mut(0)?.restart()?;
+    etcd.wait_ready()?;
+    let batch = timeout(Duration::from_secs(20), stream.next_batch()).await?.ok_or("no error")?;
+    let gone = StorageEvent::Error(StorageError::Compacted { compacted: kept });
+    assert_eq!(batch.last(), Some(&gone), "{batch:?}");
+
+    assert_eq!(storage.current_revision().await?, kept);
+    let mut stream = storage.watch(request(kept)).await?;
+    let next = storage.update(&key, "3".into(), kept, None).await?;
+    assert!(next <= last, "the revision is given out again");
+    let batch = timeout(Duration::from_secs(20), stream.next_batch()).await?.ok_or("no event")?;
+    assert!(
+        matches!(batch.as_slice(), [StorageEvent::Write { revision, .. }] if *revision == next),
+        "{batch:?}"
+    );
+    let (found, revision) = cacher.get(&key, Freshness::Consistent).await?;
+    assert_eq!((found.map(|object| object.revision()), revision), (Some(next), next));
+    let future = cacher.get(&key, Freshness::NotOlderThan(last)).await;
+    assert!(matches!(future, Err(CacherError::TooLargeResourceVersion { .. })), "{future:?}");
     Ok(())
 }
 
