@@ -223,7 +223,37 @@ async fn garbage_is_read_the_same_in_any_pieces() {
         let whole = read(&input, input.len().max(1)).await;
         let pieces = read(&input, 1 + random(5)).await;
         assert_eq!(whole, pieces, "{}", String::from_utf8_lossy(&input));
+        if !input.starts_with(PREFACE) {
+            hyper_agrees(&input).await;
+        }
     }
+}
+
+/// Hyper reads what passes, and finds no more requests in it than were counted: where one ends, both say the same.
+async fn hyper_agrees(input: &[u8]) {
+    let (mut client, server) = duplex(64 << 10);
+    let refused = Refused::default();
+    let mut heads = RequestHeads::new(server, false, refused.clone(), BodyBudget::default());
+    client.write_all(input).await.unwrap();
+    client.shutdown().await.unwrap();
+    let served = AtomicU64::new(0);
+    let service = hyper::service::service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
+        served.fetch_add(1, Ordering::Relaxed);
+        // A body may end before its time.
+        let _ = http_body_util::BodyExt::collect(request.into_body()).await;
+        Ok::<_, std::convert::Infallible>(hyper::Response::new(String::new()))
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(hyper_util::rt::TokioIo::new(&mut heads), service);
+    let ended = tokio::time::timeout(Duration::from_secs(60), connection).await;
+    let text = String::from_utf8_lossy(input);
+    if let Ok(Err(error)) = ended {
+        assert!(!error.is_parse(), "{error}: {text:?}");
+    }
+    let refused = u64::from(refused.0.refusal.get().is_some());
+    assert!(served.into_inner() <= heads.heads + refused, "{text:?}");
 }
 
 #[tokio::test(start_paused = true)]
