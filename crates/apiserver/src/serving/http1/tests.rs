@@ -215,13 +215,17 @@ async fn garbage_is_read_the_same_in_any_pieces() {
         state ^= state << 17;
         (state % bound as u64) as usize
     };
-    for _ in 0..2000 {
+    for _ in 0..10_000 {
         let mut input = if random(2) == 0 { b"GET / HTTP/1.1\r\nHost: x\r\n".to_vec() } else { Vec::new() };
         for _ in 0..random(12) {
             input.extend_from_slice(PARTS[random(PARTS.len())]);
         }
-        let whole = read(&input, input.len().max(1)).await;
-        let pieces = read(&input, 1 + random(5)).await;
+        let mut whole = read(&input, input.len().max(1)).await;
+        let mut pieces = read(&input, 1 + random(5)).await;
+        if whole.2.is_some() {
+            // How much of a broken body passes before the error makes no difference.
+            (whole.0, pieces.0) = (String::new(), String::new());
+        }
         assert_eq!(whole, pieces, "{}", String::from_utf8_lossy(&input));
         if !input.starts_with(PREFACE) {
             hyper_agrees(&input).await;
