@@ -6,8 +6,9 @@ use http::HeaderValue;
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
+use tokio::time::Instant;
 
 /// For how long a token is used before its file is read again.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
@@ -16,7 +17,11 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 pub(crate) enum AuthorizationHeader {
     None,
     Fixed(HeaderValue),
-    File { path: PathBuf, last: Mutex<Option<(Instant, HeaderValue)>> },
+    /// With the token that was read last, and when.
+    File {
+        path: PathBuf,
+        last: Mutex<(Instant, HeaderValue)>,
+    },
 }
 
 impl AuthorizationHeader {
@@ -27,7 +32,7 @@ impl AuthorizationHeader {
             Credentials::Token(token) => AuthorizationHeader::Fixed(bearer(token)?),
             Credentials::TokenFile(path) => AuthorizationHeader::File {
                 path: path.clone(),
-                last: Mutex::new(Some((Instant::now(), read(path)?))),
+                last: Mutex::new((Instant::now(), read(path)?)),
             },
             Credentials::Basic(name, password) => {
                 let text = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
@@ -37,17 +42,21 @@ impl AuthorizationHeader {
     }
 
     /// The header as it is now. A token whose file cannot be read any more is used on.
-    pub(crate) fn value(&self) -> Option<HeaderValue> {
+    pub(crate) async fn value(&self) -> Option<HeaderValue> {
         match self {
             AuthorizationHeader::None => None,
             AuthorizationHeader::Fixed(value) => Some(value.clone()),
             AuthorizationHeader::File { path, last } => {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                let is_old = last.as_ref().is_none_or(|(at, _)| at.elapsed() >= TOKEN_LIFETIME);
-                if is_old && let Ok(value) = read(path) {
-                    *last = Some((Instant::now(), value));
+                let (read_at, value) = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if read_at.elapsed() < TOKEN_LIFETIME {
+                    return Some(value);
                 }
-                last.as_ref().map(|(_, value)| value.clone())
+                let path = path.clone();
+                let Ok(Ok(value)) = tokio::task::spawn_blocking(move || read(&path)).await else {
+                    return Some(value);
+                };
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), value.clone());
+                Some(value)
             }
         }
     }
@@ -77,19 +86,32 @@ fn sensitive(text: &str) -> Result<HeaderValue, String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn headers_say_who_asks() {
-        let check = |credentials: Credentials, expected: Option<&str>| {
-            let value = AuthorizationHeader::new(&credentials).unwrap().value();
-            assert_eq!(value.as_ref().map(|value| value.to_str().unwrap()), expected);
-        };
-        check(Credentials::None, None);
-        check(Credentials::Token("t".to_owned()), Some("Bearer t"));
-        check(Credentials::Basic("a".to_owned(), "b".to_owned()), Some("Basic YTpi"));
+    async fn check(header: &AuthorizationHeader, expected: Option<&str>) {
+        let value = header.value().await;
+        assert_eq!(value.as_ref().map(|value| value.to_str().unwrap()), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn headers_say_who_asks() {
+        let header = |credentials| AuthorizationHeader::new(&credentials);
+        check(&header(Credentials::None).unwrap(), None).await;
+        check(&header(Credentials::Token("t".to_owned())).unwrap(), Some("Bearer t")).await;
+        check(&header(Credentials::Basic("a".to_owned(), "b".to_owned())).unwrap(), Some("Basic YTpi")).await;
+        assert!(header(Credentials::Token("a\nb".to_owned())).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_file_is_read_again_and_its_last_token_used_on_when_it_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        std::fs::write(&path, "of the file\n").unwrap();
-        check(Credentials::TokenFile(path), Some("Bearer of the file"));
-        assert!(AuthorizationHeader::new(&Credentials::Token("a\nb".to_owned())).is_err());
+        std::fs::write(&path, "first\n").unwrap();
+        let header = AuthorizationHeader::new(&Credentials::TokenFile(path.clone())).unwrap();
+        std::fs::write(&path, "second\n").unwrap();
+        check(&header, Some("Bearer first")).await;
+        tokio::time::advance(TOKEN_LIFETIME).await;
+        check(&header, Some("Bearer second")).await;
+        std::fs::remove_file(&path).unwrap();
+        tokio::time::advance(TOKEN_LIFETIME).await;
+        check(&header, Some("Bearer second")).await;
     }
 }

@@ -176,7 +176,7 @@ impl WebhookClient {
         headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json, */*"));
         headers.insert(header::USER_AGENT, header::HeaderValue::from_static(self.user_agent));
-        if let Some(value) = self.authorization.value() {
+        if let Some(value) = self.authorization.value().await {
             headers.insert(header::AUTHORIZATION, value);
         }
         let answer = self.client.request(request).await.map_err(cause_of)?;
