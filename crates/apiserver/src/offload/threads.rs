@@ -125,6 +125,7 @@ impl Thread {
     /// Polls work once.
     async fn poll<T: Send + 'static>(&self, mut work: Work<T>, runtime: Handle, waker: Waker) -> Polled<T> {
         let (answer, polled) = oneshot::channel();
+        let of_answer = runtime.clone();
         self.give(Box::new(move || {
             let _entered = runtime.enter();
             let step = AssertUnwindSafe(|| match work.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -137,7 +138,16 @@ impl Thread {
             // When nobody waits for it any more, it is dropped here.
             let _ = answer.send(catch_unwind(step).unwrap_or_else(Polled::Panicked));
         }));
-        polled.await.unwrap_or_else(|gone| Polled::Panicked(Box::new(gone)))
+        let mut answer = Answer { thread: self, runtime: of_answer, polled };
+        (&mut answer.polled).await.unwrap_or_else(|gone| Polled::Panicked(Box::new(gone)))
+    }
+
+    /// Drops a value there: it may be large, and its destructors may panic.
+    fn drop_there(&self, value: impl Send + 'static, runtime: Handle) {
+        self.give(Box::new(move || {
+            let _entered = runtime.enter();
+            drop(value);
+        }));
     }
 
     fn give(&self, task: Task) {
@@ -150,11 +160,24 @@ impl<T: Send + 'static> Drop for Request<T> {
     fn drop(&mut self) {
         self.thread.requests.fetch_sub(1, Ordering::Relaxed);
         if let Some(work) = self.work.take() {
-            let runtime = self.runtime.clone();
-            self.thread.give(Box::new(move || {
-                let _entered = runtime.enter();
-                drop(work);
-            }));
+            self.thread.drop_there(work, self.runtime.clone());
+        }
+    }
+}
+
+/// What comes of polling work, while somebody waits for it.
+struct Answer<'thread, T: Send + 'static> {
+    thread: &'thread Thread,
+    runtime: Handle,
+    polled: oneshot::Receiver<Polled<T>>,
+}
+
+impl<T: Send + 'static> Drop for Answer<'_, T> {
+    fn drop(&mut self) {
+        self.polled.close();
+        // It came, and nobody waits for it any more.
+        if let Ok(polled) = self.polled.try_recv() {
+            self.thread.drop_there(polled, self.runtime.clone());
         }
     }
 }
