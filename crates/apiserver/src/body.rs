@@ -15,9 +15,9 @@ use std::{
 
 /// A response body: whole, or frame by frame.
 pub enum Body {
-    /// All of it at once; `None` when it was sent.
+    /// The whole body; `None` for an empty body and after it was sent.
     Full(Option<Bytes>),
-    /// Frames as they come. Dropping the body ends the work behind it.
+    /// Frames as they are produced. Dropping the body cancels the work that produces them.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -27,7 +27,7 @@ impl Body {
         Body::Full(None)
     }
 
-    /// The same body, which holds on to a guard until it is sent or given up.
+    /// The same body, which keeps a guard alive until it is sent or dropped.
     pub fn with_guard(self, guard: impl Send + 'static) -> Body {
         let state = (self, guard);
         Body::stream(futures_util::stream::unfold(state, |(mut body, guard)| async move {
@@ -39,8 +39,8 @@ impl Body {
         }))
     }
 
-    /// The same body, with something to do when its last frame was taken. What does it is dropped when the body is given
-    /// up before that.
+    /// The same body, which runs `end(what)` after its last frame was taken. If the body is dropped before that, `what`
+    /// is dropped and `end` does not run.
     pub fn with_end<T, F>(self, what: T, end: fn(T) -> F) -> Body
     where
         T: Send + 'static,
@@ -107,23 +107,24 @@ impl HttpBody for Body {
     }
 }
 
-/// A request body: from the network, or made in the process.
+/// A request body: from the network, or from a caller in this process.
 pub enum RequestBody {
     /// From the network.
     Incoming(LentBody),
-    /// Made in the process.
+    /// From a caller in this process.
     Bytes(Bytes),
 }
 
-/// The most bytes a request body may have.
+/// The size limit of a request body, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 3 * 1024 * 1024;
 
 impl RequestBody {
     /// Reads the whole body.
     ///
     /// # Errors
-    /// 413 when it is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early; 429 when the bodies of other requests leave
-    /// no memory for it; 504 when it does not end in time; 503 when it does not end and the server does.
+    /// 413 when the body is larger than [`MAX_REQUEST_BYTES`]; 400 when it ends early; 429 when the bodies of other
+    /// requests leave no memory for it; 504 when it does not arrive within the request timeout; 503 when the server
+    /// shuts down first.
     pub async fn read(self) -> Result<Bytes, Status> {
         let bytes = match self {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_REQUEST_BYTES => Err(too_large()),
@@ -135,7 +136,7 @@ impl RequestBody {
     }
 }
 
-/// What comes beyond the limit is not read here.
+/// Reads a body from the network. Does not read bytes beyond the limit.
 async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
     let known = usize::try_from(incoming.min_size()).unwrap_or(usize::MAX);
     if known > MAX_REQUEST_BYTES {
@@ -149,20 +150,20 @@ async fn read_incoming(mut incoming: LentBody) -> Result<Bytes, Status> {
         if length > MAX_REQUEST_BYTES {
             return Err(too_large());
         }
-        // Half of what was read may be copied when it grows.
+        // Growing the buffer may copy it: old and new buffer are in memory together.
         charge.raise_to(2 * length)?;
         body.extend_from_slice(&data);
     }
     charge.settle(body.freeze())
 }
 
-/// Why a body has not been read to its end.
+/// The reason why a body was not read to its end.
 pub(crate) enum Unfinished {
-    /// The connection broke, or what came on it was no HTTP.
+    /// The connection broke, or the bytes on it are not valid HTTP.
     Broken(hyper::Error),
-    /// It took longer than the request may take.
+    /// The request timeout passed.
     TimedOut,
-    /// The server stops.
+    /// The server shuts down.
     Stopping,
 }
 
@@ -178,7 +179,7 @@ impl From<Unfinished> for Status {
     }
 }
 
-/// 500 for a body that is broken, in the words of whoever found that out; 400 for one that just ends.
+/// 500 with the reader's error text for a malformed body; 400 for a body that ends early.
 fn unreadable(error: &hyper::Error) -> Status {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.filter(|cause| cause.kind() == io::ErrorKind::InvalidData) {

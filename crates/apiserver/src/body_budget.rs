@@ -1,26 +1,26 @@
-//! How much memory the bodies of all requests in flight may take together.
+//! Bounds the memory that the bodies of all requests in flight take together.
 //!
-//! A body takes more memory than its bytes: it is decoded into a tree, of which an update makes a few. How much that is at
-//! most can be told from the bytes. A request whose body is too much beside those that are in flight is refused before it
-//! is decoded; the client tries again a little later.
+//! A body takes more memory than its bytes: it is decoded into a tree, and an update makes several trees. The bytes of
+//! a body give an upper bound for that. A request whose body does not fit beside those in flight is refused with 429
+//! before it is decoded, and the client retries.
 
 use bytes::Bytes;
 use pintle_machinery::Status;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What all bodies in flight may take by default, in bytes: half of what a small machine has for a server.
+/// The default budget for all bodies in flight, in bytes: half the memory that a small machine has for a server.
 pub const DEFAULT_BODY_MEMORY: usize = 512 << 20;
 
-/// Permits are for so many bytes.
+/// The bytes that one permit of the semaphore stands for.
 const UNIT: usize = 1024;
-/// How many trees of a body there are at once: what was sent, what was stored, and what becomes of them.
+/// How many trees of a body exist at once: the sent object, the stored object and the resulting object.
 const TREES: usize = 3;
-/// What the decoders allow a tree to take, whatever its body says: so much, and so many times the body.
+/// The decoders' own bound on the size of a tree, in bytes: `TREE_MAX + TREE_FACTOR * body length`.
 const TREE_MAX: usize = 16 << 20;
 const TREE_FACTOR: usize = 16;
 
-/// The memory that bodies share. Clones are the same one.
+/// The memory budget that request bodies share. Clones share one budget.
 #[derive(Debug, Clone)]
 pub struct BodyBudget {
     permits: Arc<Semaphore>,
@@ -34,19 +34,19 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> BodyBudget {
         let all = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         BodyBudget { permits: Arc::new(Semaphore::new(all)), all }
     }
 
-    /// A part of the budget for a body that is about to be read.
+    /// An empty charge for a body that is about to be read.
     pub(crate) fn charge(&self) -> Charge {
         Charge { budget: self.clone(), permit: None, taken: 0 }
     }
 }
 
-/// What a body has of the budget, until it is dropped.
+/// The share of the budget that one body holds; dropping it returns the share.
 pub(crate) struct Charge {
     budget: BodyBudget,
     permit: Option<OwnedSemaphorePermit>,
@@ -54,10 +54,10 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Takes as much as so many bytes need, with what it has already. What is more than the whole budget gets all of it.
+    /// Raises the charge to `bytes` bytes in total. A size above the whole budget takes the whole budget.
     ///
     /// # Errors
-    /// 429 when others have it.
+    /// 429 when other bodies hold the memory.
     pub(crate) fn raise_to(&mut self, bytes: usize) -> Result<(), Status> {
         let wanted = bytes.div_ceil(UNIT).min(self.budget.all);
         let Some(more) = wanted.checked_sub(self.taken).filter(|more| *more > 0) else { return Ok(()) };
@@ -73,10 +73,10 @@ impl Charge {
         Ok(())
     }
 
-    /// The body with its part of the budget, which is given back when nobody has the bytes any more.
+    /// Charges the body's decoded size. The charge is returned when the last clone of the bytes is dropped.
     ///
     /// # Errors
-    /// 429 when what it takes to decode the body is not there.
+    /// 429 when the memory to decode the body is not available.
     pub(crate) fn settle(mut self, body: Bytes) -> Result<Bytes, Status> {
         struct Charged(Bytes, #[expect(dead_code, reason = "kept for what its drop does")] Charge);
         impl AsRef<[u8]> for Charged {
@@ -89,16 +89,16 @@ impl Charge {
     }
 }
 
-/// What a body takes at most, with the trees that are made of it.
+/// An upper bound of the bytes that a body and the trees made from it take.
 fn decoded_size(body: &[u8]) -> usize {
     let count = |wanted: u8| body.iter().filter(|byte| **byte == wanted).count();
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     let tree = match first {
-        // JSON: an object takes what eleven members take; what is between commas is a member or an item.
+        // JSON: an object takes as much as eleven members; each comma starts a member or an item.
         Some(b'{' | b'[') => 2 * body.len() + 640 * count(b'{') + 144 * count(b'[') + 128 * count(b','),
-        // A message: nothing can be told from its bytes.
+        // Protobuf: the structure cannot be estimated without decoding.
         Some(b'k') if body.starts_with(b"k8s\0") => 80 * body.len(),
-        // YAML: a line is a member or an item, and may begin an object; there may be JSON in it.
+        // YAML: each line is a member or an item and may start an object; flow style is JSON.
         _ => 2 * body.len() + 1024 * count(b'\n') + 640 * count(b',') + 640 * count(b'*'),
     };
     body.len() + TREES * tree.min(TREE_MAX + TREE_FACTOR * body.len())
@@ -116,7 +116,7 @@ mod tests {
             charge.raise_to(size)?;
             charge.settle(Bytes::from(vec![b'x'; size]))
         };
-        // Seven times their size each.
+        // Each body is charged seven times its size.
         let first = read(10 << 10).unwrap();
         let slice = first.slice(..3);
         let refused = read(10 << 10).unwrap_err();
@@ -127,7 +127,7 @@ mod tests {
         drop(first);
         assert!(read(10 << 10).is_err(), "a part of the body keeps it");
         drop(slice);
-        // What is more than there is gets all there is.
+        // A body larger than the budget takes the whole budget.
         let all = read(1 << 20).unwrap();
         assert!(read(1).is_err());
         drop(all);

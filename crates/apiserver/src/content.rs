@@ -1,4 +1,4 @@
-//! Documents under the conditions and ranges of a request, as Go's `http.ServeContent` serves them (RFC 9110, sections 13
+//! Serves documents with conditional requests and byte ranges, as Go's `http.ServeContent` does (RFC 9110, sections 13
 //! and 14).
 //!
 //! A request for several ranges gets the whole document, as the RFC allows.
@@ -14,7 +14,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// Up to this length a document is sent in one piece.
+/// Documents up to this length, in bytes, are sent in one piece.
 const SENT_WHOLE: usize = 64 * 1024;
 
 /// The content of a document, in pieces that are made as they are sent.
@@ -51,11 +51,10 @@ impl Content {
     }
 }
 
-/// Answers a GET or a HEAD with a document that was made at a point in time.
+/// Answers a GET or a HEAD with a document that was last modified at `made`.
 ///
-/// `response` has the headers of the answer. Its `ETag` is what the conditions compare with; when it has a
-/// `Content-Encoding`, the document is encoded already and is served whole. `content` is called only if the document is
-/// sent.
+/// `response` has the headers of the answer. Conditions are compared with its `ETag`. A response with a
+/// `Content-Encoding` is encoded already and is served whole. `content` is called only if the document is sent.
 pub fn serve_content(
     request: &HeaderMap,
     mut response: Response,
@@ -97,7 +96,7 @@ pub fn serve_content(
     }
 }
 
-/// HTTP dates have no fractions of a second, and begin in 1970.
+/// Truncates a time to whole seconds, and to 1970 at the earliest, as HTTP dates require.
 fn truncated(time: SystemTime) -> SystemTime {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + std::time::Duration::from_secs(since.as_secs())
@@ -122,7 +121,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// What the conditions of a request come to.
+/// The result of a request's conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Send,
@@ -130,7 +129,7 @@ enum Outcome {
     Failed,
 }
 
-/// The conditional headers of a request, and what they are compared with.
+/// The conditional headers of a request, and the values that they are compared with.
 struct Conditions<'a> {
     request: &'a HeaderMap,
     etag: Option<HeaderValue>,
@@ -154,7 +153,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// The range that is asked for, unless it is of another state of the document.
+    /// The requested range, unless `If-Range` names another state of the document.
     fn range(&self) -> Option<&str> {
         let is_current = match self.text(header::IF_RANGE) {
             None => true,
@@ -178,7 +177,7 @@ impl Conditions<'_> {
         self.etag.as_ref().and_then(|etag| etag.to_str().ok()).unwrap_or_default()
     }
 
-    /// Whether a list of tags has the document's, or is `*`. What follows a malformed tag does not count.
+    /// Whether a list of entity tags has the document's tag, or is `*`. Parsing stops at a malformed tag.
     fn names_etag(&self, tags: &str, is_match: fn(&str, &str) -> bool) -> bool {
         let mut rest = tags;
         loop {
@@ -195,7 +194,7 @@ impl Conditions<'_> {
     }
 }
 
-/// The entity tag at the start of a text, and what follows it.
+/// Splits the entity tag off the start of a text.
 fn next_etag(text: &str) -> Option<(&str, &str)> {
     let start = if text.starts_with("W/") { 2 } else { 0 };
     let opaque = text.get(start..)?.strip_prefix('"')?;
@@ -214,7 +213,7 @@ fn is_weak_match(tag: &str, own: &str) -> bool {
     opaque(tag) == opaque(own)
 }
 
-/// Why a range cannot be served.
+/// The reason why a range cannot be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeError {
     Malformed,
@@ -238,7 +237,7 @@ impl RangeError {
     }
 }
 
-/// The one range that a header asks for, in bytes; `None` for none and for several.
+/// The single range that a `Range` header requests, in bytes; `None` for no range and for several.
 fn range_of(header: Option<&str>, size: usize) -> Result<Option<Range<usize>>, RangeError> {
     let Some(header) = header else { return Ok(None) };
     let list = header.strip_prefix("bytes=").ok_or(RangeError::Malformed)?;
@@ -257,7 +256,7 @@ fn range_of(header: Option<&str>, size: usize) -> Result<Option<Range<usize>>, R
     }
 }
 
-/// One range of a header; `None` when it begins behind the end.
+/// Parses one range of a header; `None` when it begins beyond the end.
 fn one_range(first: &str, last: &str, size: usize) -> Result<Option<Range<usize>>, RangeError> {
     let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse::<u64>().map(|number| usize::try_from(number).unwrap_or(usize::MAX)).ok(),

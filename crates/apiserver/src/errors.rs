@@ -1,30 +1,30 @@
-//! The one place where failures of inner layers become a [`Status`].
+//! Maps the errors of inner layers to a [`Status`], in one place.
 
 use pintle_cacher::CacherError;
 use pintle_machinery::{GroupResource, Status};
 use pintle_storage::{StorageError, WriteError};
 use std::fmt::Display;
 
-/// A failure nobody foresaw: told to the client without a reason of its own.
+/// An unexpected failure: 500 without a reason of its own.
 pub fn internal(error: impl Display) -> Status {
     Status::internal_error(error)
 }
 
-/// A failed read of the store.
+/// The `Status` of a failed read of the store.
 pub fn storage(error: StorageError) -> Status {
     match error {
         StorageError::Compacted { .. } => {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
         StorageError::FutureRevision { requested, current } => {
-            // Nobody waited for it.
+            // No time was spent waiting for the revision.
             too_large_resource_version(requested.0, current.0, 0)
         }
         error => Status::internal_error(error),
     }
 }
 
-/// A failed write of an object.
+/// The `Status` of a failed write of an object.
 pub fn write(error: WriteError, resource: &GroupResource, name: &str) -> Status {
     match error {
         WriteError::KeyExists => Status::already_exists(resource, name),
@@ -34,7 +34,7 @@ pub fn write(error: WriteError, resource: &GroupResource, name: &str) -> Status 
     }
 }
 
-/// A failed read of the cache, or a watch that could not start.
+/// The `Status` of a failed read of the cache, or of a watch that could not start.
 pub fn cacher(error: CacherError) -> Status {
     match error {
         CacherError::Expired { .. } => Status::expired(error.to_string()),

@@ -1,4 +1,4 @@
-//! The debug endpoints of flow control: who waits where
+//! Serves the debug endpoints of flow control: priority levels, queues and requests
 //! (<https://kubernetes.io/docs/reference/debug-cluster/flow-control/>). They are not in the list of paths.
 
 use crate::{

@@ -17,13 +17,13 @@ use std::{
     },
 };
 
-/// One thing that has to be in order.
+/// A health check: `Err` has the reason of the failure.
 pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Which of the endpoints ask a check.
+/// The endpoints that run a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckScope {
-    /// All of them.
+    /// All endpoints.
     Always,
     /// `/healthz` and `/readyz`, but not `/livez`: a restart would not help.
     NotLive,
@@ -33,7 +33,7 @@ pub enum CheckScope {
     ReadyOnly,
 }
 
-/// All checks of a server, in the order in which they were added, and its parts, which fail them when they are dead.
+/// All checks of a server, in the order in which they were added. Dead tasks of the supervisor fail their checks.
 pub struct Health {
     checks: RwLock<Vec<NamedCheck>>,
     supervisor: Supervisor,
@@ -42,15 +42,15 @@ pub struct Health {
 #[derive(Clone)]
 struct NamedCheck {
     name: String,
-    /// The group by which the check can be excluded, too.
+    /// A group name by which the check can be excluded, too.
     group: Option<&'static str>,
     scope: CheckScope,
     check: Check,
 }
 
 impl Health {
-    /// Checks with the two that every server has. A part of `supervisor` that is dead fails the check of its name; without
-    /// one it is shown as a check that fails.
+    /// The two checks that every server has. A dead task of `supervisor` fails the check of the same name; without such
+    /// a check, it appears as a failed check of its own.
     pub fn new(supervisor: Supervisor) -> Health {
         let health = Health { checks: RwLock::default(), supervisor };
         health.add("ping", CheckScope::Always, Arc::new(|| Ok(())));
@@ -63,7 +63,7 @@ impl Health {
         self.checks.write().push(NamedCheck { name: name.to_owned(), group: None, scope, check });
     }
 
-    /// Adds a check of a group: whoever excludes the group by name excludes all of its checks.
+    /// Adds a check to a group: excluding the group by name excludes all of its checks.
     pub fn add_to_group(&self, group: &'static str, name: &str, scope: CheckScope, check: Check) {
         self.checks.write().push(NamedCheck { name: name.to_owned(), group: Some(group), scope, check });
     }
@@ -109,7 +109,7 @@ impl Health {
         paths
     }
 
-    /// Answers a health path; `None` when it is none.
+    /// Answers a health path; `None` for other paths.
     pub fn serve(&self, path: &str, query: &Query) -> Option<Response> {
         let path = path.strip_prefix('/')?;
         let (root, one) = match path.split_once('/') {
@@ -149,7 +149,7 @@ impl Health {
                 Ok(()) => report.push_str(&format!("[+]{name} ok\n")),
                 Err(why) => {
                     tracing::warn!(check = name, why, "health check failed");
-                    // What is wrong inside is for the log; the endpoint is open to everybody.
+                    // The reason goes to the log only: the endpoint is open to everybody.
                     report.push_str(&format!("[-]{name} failed: reason withheld\n"));
                     has_failed = true;
                 }
@@ -171,12 +171,12 @@ impl Health {
     }
 }
 
-/// A part of the server that starts behind its port. Clones are the same hook.
+/// The start-up state of a post-start hook. Clones are the same hook.
 #[derive(Clone, Default)]
 pub struct Hook(Arc<AtomicBool>);
 
 impl Hook {
-    /// Reports that the part has started.
+    /// Reports that the hook has started.
     pub fn started(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

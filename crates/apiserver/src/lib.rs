@@ -1,6 +1,6 @@
 //! The generic API server: filters, verbs, negotiation, registry store, discovery, health, serving.
 //!
-//! It knows no particular kind: what it serves it is told by [`pintle_registry::Resource`] declarations.
+//! It knows no particular kind: [`pintle_registry::Resource`] declarations define the resources that it serves.
 
 pub mod body;
 pub mod body_budget;

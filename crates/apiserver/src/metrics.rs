@@ -1,4 +1,4 @@
-//! Counters under Kubernetes' metric names
+//! Records metrics under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 mod authorization;
@@ -21,7 +21,7 @@ use std::{
 pub use stores::StorageSizes;
 use stores::StoreMetrics;
 
-/// All counters of a server.
+/// All metrics of a server.
 pub struct Metrics {
     registry: Registry,
     start_time: u64,
@@ -40,15 +40,15 @@ const DURATION_BUCKETS: &[f64] = &[
 ];
 
 impl Metrics {
-    /// When the server started, in seconds since 1970.
+    /// The server's start time, in seconds since 1970.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }
 
-    /// New counters.
+    /// New metrics, all zero.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// When a metric's name is invalid, which the names in this crate are not.
     pub fn new() -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new();
         let requests = IntCounterVec::new(
@@ -98,8 +98,8 @@ impl Metrics {
         })
     }
 
-    /// Notes a request that was answered. What its path names is noted only when that is served: every other name would
-    /// be kept for ever, and clients have no end of them.
+    /// Records an answered request. Names from the path become labels only when the server serves them: labels are kept
+    /// for ever, and clients can make up any number of names.
     pub fn observe(&self, info: &RequestInfo, is_served: bool, dry_run: bool, code: u16, duration: Duration) {
         let verb = verb_label(info);
         let dry_run = if dry_run { "All" } else { "" };
@@ -130,13 +130,13 @@ impl Metrics {
             .observe(duration.as_secs_f64());
     }
 
-    /// Sets the counters of requests that are over to zero.
+    /// Sets the metrics of finished requests to zero.
     pub fn reset(&self) {
         self.requests.reset();
         self.duration.reset();
     }
 
-    /// The gauge that counts a request of a served resource while its answer lasts.
+    /// The gauge of long-running requests of a resource.
     pub fn long_running(&self, info: &RequestInfo) -> IntGauge {
         self.longrunning.with_label_values(&[
             verb_label(info),
@@ -149,26 +149,26 @@ impl Metrics {
         ])
     }
 
-    /// The gauge that counts a request while it is in flight.
+    /// The gauge of requests in flight, mutating or read-only.
     pub fn in_flight(&self, info: &RequestInfo) -> IntGauge {
         let mutating = !matches!(info.verb.as_str(), "get" | "list" | "watch");
         self.inflight.with_label_values(&[if mutating { "mutating" } else { "readOnly" }])
     }
 
-    /// Notes what authorizers said of a request.
+    /// Records an authorizer's decision and its duration.
     pub fn authorized(&self, verdict: &Verdict, duration: Duration) {
         self.authorization.note(verdict, duration);
     }
 
-    /// Those of impersonation.
+    /// The metrics of impersonation.
     pub fn impersonation(&self) -> &ImpersonationMetrics {
         &self.impersonation
     }
 
-    /// Notes which build this is, as `kubernetes_build_info`.
+    /// Sets `kubernetes_build_info`.
     ///
     /// # Errors
-    /// When it was noted before.
+    /// When it was set before.
     pub fn set_build_info(&self, version: &Value) -> Result<(), prometheus::Error> {
         let labels = [
             ("build_date", "buildDate"),
@@ -187,19 +187,19 @@ impl Metrics {
         self.registry.register(Box::new(gauge))
     }
 
-    /// Adds counters that others keep.
+    /// Registers collectors of other crates.
     ///
     /// # Errors
-    /// When counters of the same names are there already.
+    /// When metrics of the same names are registered already.
     pub fn register(&self, collectors: Vec<Box<dyn Collector>>) -> Result<(), prometheus::Error> {
         collectors.into_iter().try_for_each(|collector| self.registry.register(collector))
     }
 
-    /// All counters in Prometheus' text format, with those of the stores, the bytes their data takes, and how many objects
-    /// there are if that is to be told.
+    /// All metrics in Prometheus' text format, with those of the stores and the size of the stored data.
+    /// `count_objects` adds the number of objects.
     ///
     /// # Errors
-    /// When a collector gives what cannot be written.
+    /// When a collector's metrics cannot be encoded.
     pub fn text(
         &self,
         stores: &[Arc<Stores>],
@@ -213,7 +213,7 @@ impl Metrics {
 
 const COMPONENT: &str = "apiserver";
 
-/// The verb as metrics have it; unknown ones are one.
+/// The verb label; all unknown verbs share one value.
 fn verb_label(info: &RequestInfo) -> &'static str {
     match info.verb.as_str() {
         "get" => "GET",

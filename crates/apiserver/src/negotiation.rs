@@ -1,4 +1,4 @@
-//! Which media type a body is in, and which the client wants back
+//! Negotiates content: the media type of a request body, and the form of the response
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources>).
 
 use crate::response::{Response, negotiated_failure};
@@ -28,19 +28,19 @@ impl MediaType {
 
     const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
 
-    /// The media type of a body, in any case of letters.
+    /// Parses a body's media type, ignoring case.
     fn parse(name: &str) -> Option<MediaType> {
         MediaType::ALL.into_iter().find(|media_type| media_type.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// The media types that a clause of `Accept` stands for, the server's favourite first.
+    /// The media types that a clause of `Accept` matches, in the server's order of preference.
     fn matching(clause: &str) -> impl Iterator<Item = MediaType> {
         let is_any = matches!(clause, "*/*" | "application/*");
         MediaType::ALL.into_iter().filter(move |media_type| is_any || media_type.as_str() == clause)
     }
 }
 
-/// Another shape of the answer that a client may ask for with `as=`.
+/// A transformation of the response that a client requests with `as=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transform {
     /// `Table`.
@@ -49,12 +49,12 @@ pub enum Transform {
     PartialObjectMetadata,
 }
 
-/// What the answer will be.
+/// The negotiated form of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The encoding.
     pub media_type: MediaType,
-    /// The shape, and the `meta.k8s.io` version of it.
+    /// The transformation, and its `meta.k8s.io` version.
     pub transform: Option<(Transform, String)>,
     /// Indented JSON.
     pub pretty: bool,
@@ -72,11 +72,11 @@ pub struct AcceptClause<'a> {
     pub name: &'a str,
     /// The parameters, without `q`.
     pub parameters: Vec<(&'a str, &'a str)>,
-    /// How much the client likes it.
+    /// The quality value, `q`.
     pub quality: f32,
 }
 
-/// The clauses of an `Accept` header, the best liked first.
+/// The clauses of an `Accept` header, highest quality first.
 pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
     let mut clauses: Vec<AcceptClause<'_>> = header
         .split(',')
@@ -99,12 +99,12 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
     clauses
 }
 
-/// What shapes an endpoint can give.
+/// The transformations that an endpoint offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offers {
     /// Only the object itself.
     Plain,
-    /// Only the object itself, where others of its kind come in other shapes: who wants one of those is told otherwise.
+    /// Only the object itself, at an endpoint of a kind that has transformations elsewhere: a request for one gets 406.
     Answer,
     /// An object, and tables and partial metadata of it.
     Object,
@@ -112,30 +112,31 @@ pub enum Offers {
     List,
 }
 
-/// Chooses the answer's form.
+/// Negotiates the form of a response.
 ///
 /// # Errors
-/// 406 when nothing the client accepts can be made.
+/// 406 when the server offers nothing that the client accepts.
 pub fn accepted(headers: &HeaderMap, pretty: Option<&str>, offers: Offers) -> Result<Accepted, Status> {
     let negotiated = negotiate(headers, pretty, offers, true).map(|(accepted, _)| accepted);
     negotiated.ok_or_else(|| not_acceptable_of(&MediaType::ALL.map(MediaType::as_str)))
 }
 
-/// What a resource's answers are made of.
+/// The forms in which a resource's responses exist.
 #[derive(Clone, Copy)]
 pub struct Answers<'a> {
-    /// What shapes there are.
+    /// The transformations.
     pub offers: Offers,
-    /// Whether they are custom resources, which have no protobuf form; partial metadata of theirs have one.
+    /// Custom resources have no protobuf form; their partial metadata has one.
     pub is_custom: bool,
-    /// The name of Go's type, which clients see in one message.
+    /// The name of the Go type, for one message to clients.
     pub go_type: &'a dyn Fn() -> String,
 }
 
-/// The same for the answers of a resource.
+/// Negotiates the form of a resource's response.
 ///
 /// # Errors
-/// 406 when nothing the client accepts can be made, or when it wants a list for an object or the other way round.
+/// 406 when the server offers nothing that the client accepts, or when the client requests a list for an object or an
+/// object for a list.
 pub fn accepted_of(
     headers: &HeaderMap,
     pretty: Option<&str>,
@@ -159,11 +160,11 @@ pub fn accepted_of(
     )))
 }
 
-/// Whether a route of built-in resources has what the client accepts: the router knows the names of media types, and
-/// neither their parameters nor a wildcard in the second half only.
+/// Checks `Accept` as the router of built-in resources does: it compares the names of media types, and knows neither
+/// parameters nor `application/*`.
 ///
 /// # Errors
-/// 406 when not.
+/// 406 when no clause matches.
 pub fn routed(headers: &HeaderMap) -> Result<(), Status> {
     let header = header_of(headers);
     let is_named = |clause: &str| {
@@ -180,7 +181,7 @@ fn header_of(headers: &HeaderMap) -> &str {
     headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default().trim()
 }
 
-/// The first form that the client asks for and that there is, and whether it is that of a list.
+/// The first offered form in the client's order, and whether it is a list form.
 fn negotiate(
     headers: &HeaderMap,
     pretty: Option<&str>,
@@ -219,7 +220,8 @@ fn negotiate(
     })
 }
 
-/// The shape that `as`, `g` and `v` name, where the endpoint has it in the media type, and whether it is that of a list.
+/// The transformation that `as`, `g` and `v` name, if the endpoint offers it in the media type, and whether it is a
+/// list.
 fn transform(
     (kind, group, version): (Option<&str>, Option<&str>, Option<&str>),
     media_type: MediaType,
@@ -238,16 +240,16 @@ fn transform(
     Some((transform, version.to_owned(), is_of_list))
 }
 
-/// 406 of an endpoint that has these media types.
+/// The 406 of an endpoint that offers only these media types.
 pub fn only(available: &[&str]) -> Status {
     Status::not_acceptable(format!("only the following media types are accepted: {}", available.join(", ")))
 }
 
-/// The form of an answer that exists in one media type only, and that no transformation applies to. Any clause that
-/// names it will do, wherever it stands and however well it is liked; a wildcard in the second half only is none.
+/// Checks `Accept` for a response that exists in one media type only and has no transformations. Any clause that names
+/// the type matches, whatever its position and quality; `*/*` matches too, `application/*` does not.
 ///
 /// # Errors
-/// The 406 that says so, in the encoding that the client wants.
+/// The 406 response, in the encoding that the client accepts.
 pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Response>> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let names_it = |clause: &str| {
@@ -260,7 +262,7 @@ pub fn accept_only(headers: &HeaderMap, media_type: &str) -> Result<(), Box<Resp
     Err(Box::new(negotiated_failure(&not_acceptable_of(&[media_type]), headers, None)))
 }
 
-/// 406 with the media types there are.
+/// The 406 with the available media types.
 pub fn not_acceptable_of(available: &[&str]) -> Status {
     let mut status = Status::not_acceptable(format!(
         "406: Not Acceptable\n\nAvailable representations: {}",
@@ -279,7 +281,7 @@ fn is_tool_for_people(headers: &HeaderMap) -> bool {
 /// The media type of a request's body.
 ///
 /// # Errors
-/// 415 when the server does not read it.
+/// 415 when the server does not support it.
 pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
     let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let name = header.split(';').next().unwrap_or_default().trim();
@@ -295,7 +297,7 @@ pub fn content_type(headers: &HeaderMap) -> Result<MediaType, Status> {
     })
 }
 
-/// 415 with the media types there are.
+/// The 415 with the supported media types.
 pub fn unsupported_media_type(accepted: &[&str]) -> Status {
     Status::unsupported_media_type(format!(
         "the body of the request was in an unknown format - accepted media types include: {}",

@@ -1,12 +1,12 @@
 //! Keeps the work of large requests off the runtime's workers.
 //!
-//! What a request computes is bounded by the size of what it sends and reads. Small requests run where they are. A
-//! request that turns out to handle more than [`LIGHT`] bytes says so with [`weigh`]; from then on [`scope`] polls it on
-//! a thread beside the workers. There are as many of these threads as the machine has cores, so that a worker is always
-//! there for others, and the kernel shares the cores between them and the large requests.
+//! The work of a request is bounded by the bytes that it sends and reads. Small requests run on the runtime's workers.
+//! A request that handles more than [`LIGHT`] bytes calls [`weigh`]; from then on [`scope`] polls it on a thread beside
+//! the workers. There are as many of these threads as cores, so that a worker is always free for other requests, and
+//! the kernel shares the cores between workers and large requests.
 //!
-//! A large request stays on one of these threads until it ends. Its trees, which take most of what the server allocates,
-//! are then made and freed in few places, and once a thread has nothing to do it returns what is free to the system (see
+//! A large request stays on one of these threads until it ends. Its trees, which take most of the server's allocations,
+//! are then allocated and freed on few threads, and an idle thread returns free memory to the system (see
 //! [`when_idle`]).
 
 mod threads;
@@ -19,7 +19,7 @@ use tokio::{
 
 pub use threads::when_idle;
 
-/// How many bytes are handled on a worker: a millisecond's work at most.
+/// The bytes that a request may handle on a worker: at most a millisecond of work.
 pub const LIGHT: usize = 64 * 1024;
 
 task_local! {
@@ -27,10 +27,10 @@ task_local! {
     static HEAVY: Cell<bool>;
 }
 
-/// Runs the work of a request, beside the workers as soon as it calls [`weigh`] with more than [`LIGHT`] bytes.
+/// Runs the work of a request; moves it off the workers when it calls [`weigh`] with more than [`LIGHT`] bytes.
 ///
 /// # Panics
-/// When the work does.
+/// When the work panics.
 pub async fn scope<F>(work: F) -> F::Output
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -56,18 +56,18 @@ where
     }
 }
 
-/// Says that the request handles so many bytes at once. Outside of [`scope`] it does nothing.
+/// Declares that the request is about to handle `bytes` bytes at once. Outside of [`scope`] it does nothing.
 pub async fn weigh(bytes: usize) {
     if bytes > LIGHT && HEAVY.try_with(|heavy| !heavy.replace(true)).unwrap_or(false) {
-        // What follows is for the next poll.
+        // The next poll runs on the other thread.
         tokio::task::yield_now().await;
     }
 }
 
-/// Runs a piece of work that is not small on a thread beside the workers.
+/// Runs a large piece of work on a thread beside the workers; without a multi-threaded runtime, on the caller's thread.
 ///
 /// # Panics
-/// When the work does.
+/// When the work panics.
 pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match has_workers() {
         true => threads::run(Box::pin(async move { work() })).await,
@@ -75,13 +75,13 @@ pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     }
 }
 
-/// Whether others can run while a thread of the runtime computes.
+/// Whether this is a multi-threaded runtime, whose other workers run while this one computes.
 fn has_workers() -> bool {
     Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
-/// Does work that takes longer than others should wait for a thread of the runtime, which gets another one for as long,
-/// if it has several.
+/// Runs work on the current thread that is too long for a worker: a multi-threaded runtime moves its other tasks to
+/// another thread meanwhile.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     match has_workers() {
         #[expect(clippy::disallowed_methods, reason = "the work ends by itself and waits for nothing")]

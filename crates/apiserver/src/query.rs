@@ -1,13 +1,13 @@
-//! Query strings.
+//! Parses query strings.
 
 use percent_encoding::percent_decode_str;
 
-/// The parameters of a query string, in order. A pair with a broken escape is left out, as Go's parser leaves it out.
+/// The parameters of a query string, in order. A pair with a malformed escape is skipped, as by Go's parser.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads the part of a URL after `?`.
+    /// Parses the part of a URL after `?`.
     pub fn parse(text: &str) -> Query {
         let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
         Query(

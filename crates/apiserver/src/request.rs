@@ -1,6 +1,6 @@
-//! Requests inside the server.
+//! The request type inside the server.
 
 use crate::body::RequestBody;
 
-/// What every filter and handler gets.
+/// The request that filters and handlers receive.
 pub type Request = http::Request<RequestBody>;

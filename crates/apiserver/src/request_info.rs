@@ -1,4 +1,4 @@
-//! What a request is about, read from its method and path alone.
+//! Derives verb, resource and namespace of a request from its method, path and query alone.
 //!
 //! The rules are those of <https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb>.
 
@@ -6,7 +6,7 @@ use crate::query::Query;
 use http::Method;
 use pintle_machinery::{FieldSelector, GroupResource, GroupVersion, validation::validate_path_segment_name};
 
-/// A request's address in the API: every filter and handler reads it from the request's extensions.
+/// The API address of a request; filters and handlers read it from the request's extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestInfo {
     /// Whether the path is below `/api/VERSION` or `/apis/GROUP/VERSION`.
@@ -27,14 +27,14 @@ pub struct RequestInfo {
     pub name: String,
     /// Whether the path names an object: a field selector for one name sets `name`, too.
     pub is_named: bool,
-    /// What follows the subresource in the path.
+    /// The path segments after the subresource.
     pub rest: Vec<String>,
     /// The decoded path of a request that is not for a resource.
     pub path: String,
 }
 
 impl RequestInfo {
-    /// Reads a request's method, decoded path and query.
+    /// Parses a request's method, decoded path and query.
     pub fn parse(method: &Method, path: &str, query: &Query) -> RequestInfo {
         let mut info = RequestInfo { verb: method.as_str().to_ascii_lowercase(), ..RequestInfo::default() };
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -55,7 +55,7 @@ impl RequestInfo {
         }
         info.is_resource_request = true;
         let mut rest = rest;
-        // What old clients put before the resource instead of asking by a query or a subresource.
+        // Deprecated path prefixes, used before `watch=true` and the `proxy` subresource existed.
         let mut verb_of_path = None;
         if let [verb @ ("watch" | "proxy"), after @ ..] = rest {
             verb_of_path = Some(*verb);
@@ -76,7 +76,7 @@ impl RequestInfo {
         }
         if let ["namespaces", namespace, after @ ..] = rest {
             info.namespace = (*namespace).to_owned();
-            // A namespace's own subresources are resources of the namespace, everything else lives in it.
+            // `status` and `finalize` are subresources of the namespace itself; any other segment is a resource in it.
             if !after.is_empty() && !matches!(after, ["status" | "finalize", ..]) {
                 rest = after;
             }
@@ -98,7 +98,7 @@ impl RequestInfo {
             }
         }
         if verb_of_path.is_none() && matches!(info.verb.as_str(), "list" | "watch") && info.name.is_empty() {
-            // A selector for one name makes authorization ask for that name.
+            // A field selector for one name makes authorization check that name.
             if let Some(name) = query.first("fieldSelector").and_then(name_of_selector) {
                 info.name = name;
             }

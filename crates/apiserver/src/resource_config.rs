@@ -1,20 +1,20 @@
-//! Which groups, versions and resources a server has: the defaults, and what `--runtime-config` makes of them
+//! Decides which groups, versions and resources are enabled: the defaults, changed by `--runtime-config`
 //! (<https://kubernetes.io/docs/tasks/administer-cluster/enable-disable-api/>).
 //!
-//! What is said of a resource counts for more than what is said of its version, and that for more than the words for
-//! many versions at once (`api/all`, then `api/ga`, `api/beta`, `api/alpha`).
+//! A setting for a resource takes precedence over one for its version, and that over the keys for many versions at once
+//! (`api/all`, then `api/ga`, `api/beta`, `api/alpha`).
 
 use pintle_machinery::{GroupVersion, GroupVersionResource, error_list::quote};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The value of `--runtime-config`: what to switch on and off.
+/// The value of `--runtime-config`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeConfig(BTreeMap<String, String>);
 
-/// A word for many versions, and which they are.
+/// A key for many versions, and the predicate that selects them.
 type Word = (&'static str, fn(&str) -> bool);
 
-/// The words for many versions, in the order in which they apply.
+/// The keys for many versions, in the order in which they are applied.
 const WORDS: [Word; 4] = [
     ("api/all", |_| true),
     ("api/ga", |version| is_version(version, "")),
@@ -23,10 +23,10 @@ const WORDS: [Word; 4] = [
 ];
 
 impl RuntimeConfig {
-    /// Reads `key=value,key=value`; what comes later replaces what came before. A key alone has an empty value.
+    /// Adds `key=value,key=value`; later pairs replace earlier ones. A key without `=` has an empty value.
     ///
-    /// The core version may be written as `v1` and as `api/v1`. A resource named behind these is not looked at: the
-    /// whole version is meant. `api/legacy` has no effect.
+    /// The core version may be written as `v1` and as `api/v1`. A resource name after these is ignored: the whole
+    /// version is meant. `api/legacy` has no effect.
     pub fn add(&mut self, text: &str) {
         for pair in text.split(',').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -41,19 +41,19 @@ impl RuntimeConfig {
         }
     }
 
-    /// What is said under a key, word for word.
+    /// The literal value of a key.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
 
-    /// The versions that are named, each with the resource where one is named, and its value.
+    /// The keys that name a version, each with its resource if it names one, and its value.
     fn names(&self) -> impl Iterator<Item = (&str, Result<Name, ()>, &str)> {
         let is_word = |key: &str| WORDS.iter().any(|(word, _)| *word == key);
         let pairs = self.0.iter().filter(move |(key, _)| !is_word(key));
         pairs.map(|(key, value)| (key.as_str(), Name::parse(key).ok_or(()), value.as_str()))
     }
 
-    /// What is wrong with it whatever the server has: malformed keys and unknown groups.
+    /// The errors that do not depend on the registered versions: malformed keys and unknown groups.
     pub fn validate(&self, is_group_registered: impl Fn(&str) -> bool) -> Vec<String> {
         if self.0.len() == 1 && self.0.get("api/all").is_some_and(|value| value == "false") {
             return vec!["invalid runtime-config with only api/all=false".to_owned()];
@@ -76,14 +76,14 @@ impl RuntimeConfig {
         }
     }
 
-    /// Whether a version, or a resource in it, is switched on by its name.
+    /// Whether a version, or a resource in it, is enabled by name.
     pub fn names_version(&self, version: &GroupVersion) -> bool {
         self.names().any(|(_, name, value)| {
             name.is_ok_and(|name| name.version == *version) && parse_bool(value).unwrap_or_default()
         })
     }
 
-    /// Whether a resource is switched on by its name.
+    /// Whether a resource is enabled by name.
     pub fn names_resource(&self, resource: &GroupVersionResource) -> bool {
         let is_named = |name: Name| {
             name.version.group == resource.group
@@ -104,7 +104,7 @@ impl std::str::FromStr for RuntimeConfig {
     }
 }
 
-/// What a key names.
+/// The version, and the resource if there is one, that a key names.
 struct Name {
     version: GroupVersion,
     resource: Option<String>,
@@ -119,7 +119,7 @@ impl Name {
     }
 }
 
-/// Which versions and resources are on.
+/// The enabled versions and resources.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceConfig {
     versions: HashMap<GroupVersion, bool>,
@@ -127,7 +127,7 @@ pub struct ResourceConfig {
 }
 
 impl ResourceConfig {
-    /// The defaults, a version a pair.
+    /// The defaults: versions, and whether each is enabled.
     pub fn new(versions: impl IntoIterator<Item = (GroupVersion, bool)>) -> ResourceConfig {
         ResourceConfig { versions: versions.into_iter().collect(), resources: HashMap::new() }
     }
@@ -141,10 +141,10 @@ impl ResourceConfig {
         }
     }
 
-    /// Switches what the configuration says. `registered` are all versions that exist, also those without a default.
+    /// Applies the configuration. `registered` has all versions that exist, also those without a default.
     ///
     /// # Errors
-    /// What is wrong with it, in kube-apiserver's words.
+    /// The first error of the configuration, in kube-apiserver's words.
     pub fn merge(&mut self, config: &RuntimeConfig, registered: &[GroupVersion]) -> Result<(), String> {
         for (word, matches) in WORDS {
             let Some(value) = config.0.get(word) else { continue };
@@ -195,7 +195,7 @@ impl ResourceConfig {
     }
 }
 
-/// Whether it is `v` and a number, or that with a stage and another number.
+/// Whether a version is `v` and a number, followed by the stage and another number if `stage` is not empty.
 fn is_version(version: &str, stage: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(version) = version.strip_prefix('v') else { return false };
@@ -205,7 +205,7 @@ fn is_version(version: &str, stage: &str) -> bool {
     }
 }
 
-/// A boolean as Go reads it; nothing is true.
+/// Parses a boolean as Go does; the empty text is true.
 fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "" | "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -239,7 +239,7 @@ mod tests {
         Ok(merged)
     }
 
-    /// Which of these are on: pods, deployments, jobs, and `things` in three versions.
+    /// The enabled ones of these resources: pods, deployments, jobs, and `things` in three versions.
     fn enabled(text: &str) -> String {
         let config = merged(text).unwrap();
         let resources = [
@@ -286,7 +286,7 @@ mod tests {
         check("api/all=false,batch/v1/jobs=true", "j");
         check("n.k8s.io/v1alpha1/things=true", "pdj1a");
         check("apps/v1=false,apps/v1=true", "pdj1");
-        // It exists and has no resources any more.
+        // The version exists and has no resources any more.
         check("apps/v1beta1=true", "pdj1");
     }
 

@@ -1,4 +1,4 @@
-//! Responses and how failures become them.
+//! Builds responses, also from failures.
 
 use crate::{
     body::Body,
@@ -9,19 +9,19 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use pintle_machinery::Status;
 use std::sync::Arc;
 
-/// What every filter and handler answers.
+/// The response that filters and handlers return.
 pub type Response = http::Response<Body>;
 
-/// Marks an answer about a resource and a subresource that there are. What other paths say is only their sender's word:
-/// nothing may be kept of it.
+/// Marks a response for a resource and subresource that exist. Other names in a path are the client's invention and
+/// must not be kept, such as in metrics.
 #[derive(Clone, Copy)]
 pub(crate) struct Served;
 
-/// Marks a streamed answer whose frames are the same bytes for many clients.
+/// Marks a streamed response whose frames are shared with other clients.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedFrames;
 
-/// The `Status` that is an answer, whatever form the answer has.
+/// The `Status` of a response, independent of its encoding.
 #[derive(Clone)]
 pub(crate) struct Answered(pub(crate) Arc<Status>);
 
@@ -31,7 +31,7 @@ impl Answered {
     }
 }
 
-/// An answer with a body of some media type.
+/// A response with a body of the given media type.
 pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -43,12 +43,12 @@ pub fn with_content_type(code: u16, content_type: &str, body: impl Into<Body>) -
     response
 }
 
-/// A plain-text answer.
+/// A plain-text response.
 pub fn text(code: u16, text: impl Into<String>) -> Response {
     with_content_type(code, "text/plain; charset=utf-8", Body::from(text.into()))
 }
 
-/// A failure, in the encoding the client wants (JSON when it wants none there is).
+/// A failure, in the negotiated encoding, without a transformation.
 pub fn failure(status: &Status, accepted: &Accepted) -> Response {
     let accepted = Accepted { transform: None, ..accepted.clone() };
     let mut response =
@@ -61,11 +61,11 @@ pub fn failure(status: &Status, accepted: &Accepted) -> Response {
     response
 }
 
-/// A failure, in the encoding that the request's headers ask for, whatever shape they want the answer in.
+/// A failure, in the encoding that the request's `Accept` header selects, without a transformation; otherwise JSON.
 pub fn negotiated_failure(status: &Status, headers: &HeaderMap, pretty: Option<&str>) -> Response {
     match accepted(headers, pretty, Offers::Plain) {
         Ok(accepted) => failure(status, &accepted),
-        // What Go's server then writes is indented and has no newline.
+        // Go's server sends indented JSON without a final newline here.
         Err(_) => {
             let response = failure(status, &Accepted { pretty: true, ..Accepted::JSON });
             response.map(|body| match body {
@@ -81,12 +81,12 @@ pub fn json_failure(status: &Status) -> Response {
     failure(status, &Accepted::JSON)
 }
 
-/// An answer that is a JSON document of its own: discovery, version.
+/// A response that is a JSON document but no API object, such as `/version`.
 pub fn json_document(code: u16, document: &serde_json::Value) -> Response {
     with_content_type(code, MediaType::Json.as_str(), Body::from(document.to_string()))
 }
 
-/// Go's answer to a path that nobody serves.
+/// The 404 of Go's HTTP server, for a path that is not served.
 pub fn not_found() -> Response {
     let mut response = text(404, "404 page not found\n");
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,7 +1,7 @@
-//! How much memory responses may take that are made and not sent yet.
+//! Bounds the memory of responses that are made and not sent yet.
 //!
-//! A client decides how fast it reads, and so how long a response stays in memory. All responses share a budget. When it
-//! is used up, further responses are refused, and those whose clients read the slowest are cut off.
+//! A client's reading speed decides how long a response stays in memory. All responses share a budget. When it is used
+//! up, further responses are refused, and the connections of the slowest readers are cut off.
 
 use crate::serving::Cutoff;
 use bytes::Bytes;
@@ -16,15 +16,15 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// What all unsent responses may take by default, in bytes.
+/// The default budget of all unsent responses, in bytes.
 pub const DEFAULT_RESPONSE_MEMORY: usize = 512 << 20;
 
-/// How long a client accepts nothing before it counts as slow.
+/// A client that accepts no bytes for this long counts as slow.
 const SLOW_AFTER: Duration = Duration::from_secs(5);
-/// How often slow clients are looked for at most: there may be many of them.
+/// The shortest interval between two searches for slow clients: there may be many charges.
 const EVICTION_PERIOD: Duration = Duration::from_millis(250);
 
-/// The memory that responses share. Clones are the same one.
+/// The memory budget that responses share. Clones share one budget.
 #[derive(Clone)]
 pub struct ResponseBudget(Arc<Inner>);
 
@@ -52,7 +52,7 @@ impl Default for ResponseBudget {
 pub(crate) struct UsedUp;
 
 impl ResponseBudget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> ResponseBudget {
         ResponseBudget(Arc::new(Inner {
             all: bytes.max(1),
@@ -62,10 +62,10 @@ impl ResponseBudget {
         }))
     }
 
-    /// Whether there is room for so many bytes. If not, slow clients are cut off, so that there soon is.
+    /// Whether `bytes` bytes fit. If not, cuts off slow clients, so that their memory is returned.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let inner = &self.0;
-        // A response larger than the whole budget gets all of it.
+        // A response larger than the whole budget takes the whole budget.
         let has_room = inner.used.load(Ordering::Relaxed) + bytes.min(inner.all) <= inner.all;
         if !has_room {
             inner.evict(bytes);
@@ -103,7 +103,7 @@ impl ResponseBudget {
 }
 
 impl Inner {
-    /// Cuts off those who have accepted nothing for the longest time, until so many bytes come back.
+    /// Cuts off the clients that accepted no bytes for the longest time, until they return `bytes` bytes.
     fn evict(&self, bytes: usize) {
         let now = Instant::now();
         let mut charges = self.charges.lock();
@@ -130,7 +130,7 @@ impl Inner {
     }
 }
 
-/// Bytes that are charged.
+/// Bytes with their charge, which is returned on drop.
 struct Charged {
     bytes: Bytes,
     id: u64,
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(budget.used(), 400);
         drop(budget.charge(body(600), &third).unwrap());
         drop(two);
-        // What is more than there is gets all there is.
+        // A response larger than the budget takes the whole budget.
         let all = budget.charge(body(5000), &third).unwrap();
         assert!(!budget.has_room(1));
         drop(all);

@@ -1,4 +1,4 @@
-//! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for what it does not know.
+//! A generic API server: filter chain, API endpoints, plain endpoints, and a delegate for paths that it does not serve.
 
 use crate::{
     body::Body,
@@ -17,46 +17,46 @@ use pintle_machinery::{Status, Value};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Documents that a server may have beside its resources, such as OpenAPI.
+/// Plain endpoints that a server may have besides its resources, such as OpenAPI.
 pub trait PlainEndpoints: Send + Sync {
-    /// Answers a request; `None` when the path is not one of these.
+    /// Answers a request; `None` for a path of another endpoint.
     fn serve(&self, request: &Request) -> Option<Response>;
     /// The paths, for the list of all paths.
     fn paths(&self) -> Vec<String>;
 }
 
-/// What a server serves.
+/// One server of the delegation chain.
 pub struct GenericApiServer {
     /// The server's resources.
     pub endpoints: ApiEndpoints,
     /// The answer to `/version`.
     pub version: Value,
-    /// What a request goes to that this server does not know.
+    /// The server that gets the requests that this one does not serve.
     pub delegate: Option<Arc<GenericApiServer>>,
-    /// What only the server at the front of the chain has.
+    /// The endpoints that only the first server of the chain has.
     pub front: Option<Front>,
 }
 
-/// Endpoints of the server at the front of the chain, which speak for all of it.
+/// Endpoints of the first server of the chain, which cover the whole chain.
 pub struct Front {
-    /// What all servers of the chain serve.
+    /// Discovery of all servers of the chain.
     pub discovery: Discovery,
-    /// Health of the process.
+    /// The health checks of the process.
     pub health: Arc<Health>,
-    /// Counters of the process.
+    /// The metrics of the process.
     pub metrics: Arc<Metrics>,
     /// All stores of the chain.
     pub stores: Vec<Arc<Stores>>,
-    /// The bytes that the stored data takes, as last seen.
+    /// The size of the stored data in bytes, as last measured.
     pub storage_sizes: Arc<StorageSizes>,
-    /// Whether the metrics tell how many objects there are.
+    /// Whether the metrics include the number of objects.
     pub count_objects: bool,
-    /// OpenAPI and the like.
+    /// OpenAPI and similar endpoints.
     pub documents: Vec<Arc<dyn PlainEndpoints>>,
 }
 
 impl GenericApiServer {
-    /// The handler of the whole chain of servers, behind the filters.
+    /// The filter chain, with the delegation chain of servers behind it.
     pub fn into_handler(self: Arc<Self>, config: ChainConfig) -> Handler {
         let director = Handler::new(move |request| {
             let server = self.clone();
@@ -65,10 +65,10 @@ impl GenericApiServer {
         chain(config, director)
     }
 
-    /// Answers a request, or hands it to the delegate.
+    /// Answers a request, or passes it to the delegate.
     async fn direct(&self, request: Request) -> Response {
         let info = request_info_of(&request);
-        // No path of the server begins with two slashes, though authorization reads such a one.
+        // No path of the server begins with two slashes, though the `RequestInfo` of such a path can name a resource.
         if begins_with_two_slashes(request.uri().path()) {
             return not_found();
         }
@@ -89,7 +89,7 @@ impl GenericApiServer {
                 }
             }
         }
-        // Within a group that is served, a version that is not is told as Status; elsewhere nobody is at home.
+        // An unknown version of a served group gets a Status; other unknown paths get the plain 404.
         if self.knows_group(&info.api_group, request.uri().path()) {
             return negotiated_failure(&Status::no_such_resource(), request.headers(), None);
         }
@@ -135,7 +135,7 @@ impl Front {
                 || path.starts_with("/apis/") =>
             {
                 let response = self.discovery.serve(path, request.headers())?;
-                // Groups are told of by the aggregator, which does not look at the method.
+                // The aggregator serves the group documents, for every method.
                 let is_of_groups =
                     path.strip_prefix("/apis").is_some_and(|rest| rest.matches('/').count() < 2);
                 match *request.method() {
@@ -196,7 +196,7 @@ fn version_document(request: &Request, version: &Value) -> Response {
     with_content_type(200, MediaType::Json.as_str(), Body::from(text))
 }
 
-/// The members of the version in the order of Go's type.
+/// The fields of `version.Info`, in the order of the Go type.
 const VERSION_FIELDS: [&str; 13] = [
     "major",
     "minor",

@@ -1,36 +1,36 @@
-//! Warnings to the client, beside the answer
+//! Collects warnings for the client and writes them into `Warning` headers
 //! (<https://kubernetes.io/blog/2020/09/03/warnings/>).
 
 use http::{HeaderMap, HeaderValue, header};
 use indexmap::IndexSet;
 use parking_lot::Mutex;
 
-/// Warnings of one request, each text once, in the order they came. What no header can hold is left out.
+/// The warnings of one request, each text once, in order. Texts with control characters are dropped.
 #[derive(Debug, Default)]
 pub struct Warnings(Mutex<IndexSet<String>>);
 
-/// The most characters of warnings that go into one answer; over that each is cut.
+/// The total length of warnings in one response, in characters; above it each warning is truncated.
 const MAX_TOTAL: usize = 4 * 1024;
-/// The most characters of each of too many warnings.
+/// The length of each truncated warning, in characters.
 const MAX_EACH: usize = 256;
 
 impl Warnings {
-    /// Adds one.
+    /// Adds a warning.
     pub fn add(&self, text: impl Into<String>) {
         let text = text.into();
         let mut texts = self.0.lock();
-        // More are never shown, whatever their length.
+        // One response has no room for more, whatever their length.
         if !text.is_empty() && texts.len() <= MAX_TOTAL && !text.chars().any(char::is_control) {
             texts.insert(text);
         }
     }
 
-    /// Adds several.
+    /// Adds several warnings.
     pub fn extend(&self, texts: impl IntoIterator<Item = String>) {
         texts.into_iter().for_each(|text| self.add(text));
     }
 
-    /// Writes them into an answer's headers, as `299 - "text"`.
+    /// Adds the warnings to a response's headers, as `299 - "text"`.
     pub fn write_to(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();

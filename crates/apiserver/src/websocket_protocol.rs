@@ -1,22 +1,22 @@
-//! Tokens of clients that can set no header but the protocols of a web socket: browsers
+//! Reads bearer tokens from web socket subprotocols, for browsers, which can set no other header
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, header};
 
-/// A token that stood among the protocols of a web socket.
+/// A token among the subprotocols of a web socket.
 pub(crate) struct ProtocolToken {
     pub(crate) token: String,
-    /// The other protocols, which are what the client wants to speak.
+    /// The other subprotocols that the client offers.
     pub(crate) others: HeaderValue,
 }
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// The token of a request for a web socket, if it has one there.
+/// The token among the subprotocols of a web socket request; `None` without one.
 ///
 /// # Errors
-/// When there is one that is none; in words that do not quote it.
+/// When the token is malformed or the only subprotocol. The text does not quote the token.
 pub(crate) fn token(headers: &HeaderMap) -> Result<Option<ProtocolToken>, &'static str> {
     if !headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL) || !is_web_socket(headers) {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(crate) fn token(headers: &HeaderMap) -> Result<Option<ProtocolToken>, &'stat
     }
     match token.filter(|token| !token.is_empty()) {
         None => Ok(None),
-        // One has to be left that can be answered.
+        // One subprotocol has to remain for the response.
         Some(_) if others.is_empty() => Err("missing additional subprotocol"),
         Some(token) => {
             let others = HeaderValue::from_str(&others.join(",")).map_err(|_| "a protocol is not text")?;

@@ -1,4 +1,4 @@
-//! The queue of a controller: each name is in it once, and comes again later when its work has failed.
+//! A controller's work queue: a name is queued once, and is retried with back-off after a failure.
 
 use parking_lot::Mutex;
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// A queue of names. Several workers may take from it; no two of them get the same name at a time.
+/// A work queue of names. Several workers may take from it; no two of them process the same name at a time.
 #[derive(Default)]
 pub struct WorkQueue {
     state: Mutex<State>,
@@ -18,7 +18,7 @@ pub struct WorkQueue {
 struct State {
     ready: VecDeque<String>,
     queued: HashSet<String>,
-    /// Those that somebody works on: what comes for them meanwhile waits.
+    /// Names in work; a name that is added meanwhile waits until its work is done.
     active: HashSet<String>,
     later: Vec<(Instant, String)>,
     failures: HashMap<String, u32>,
@@ -28,7 +28,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 impl WorkQueue {
-    /// Puts a name in, unless it is there already. What is being worked on comes again afterwards.
+    /// Adds a name, unless it is queued already. A name in work is queued again afterwards.
     pub fn add(&self, name: String) {
         {
             let mut state = self.state.lock();
@@ -40,7 +40,7 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
-    /// Takes back the names that workers had who are no more: they come again. Call it when no worker is at work.
+    /// Queues the names of workers that died again, with back-off. Call it while no worker runs.
     pub fn recover(&self) {
         let active: Vec<String> = self.state.lock().active.iter().cloned().collect();
         for name in active {
@@ -48,7 +48,7 @@ impl WorkQueue {
         }
     }
 
-    /// The next name whose turn it is. Who gets it says [`WorkQueue::succeeded`] or [`WorkQueue::failed`] afterwards.
+    /// Waits for the next name. The worker calls [`WorkQueue::succeeded`] or [`WorkQueue::failed`] afterwards.
     pub async fn next(&self) -> String {
         loop {
             let due = {
@@ -80,18 +80,18 @@ impl WorkQueue {
         }
     }
 
-    /// The work on a name is done.
+    /// Marks the work on a name as done, and resets its back-off.
     pub fn succeeded(&self, name: &str) {
         {
             let mut state = self.state.lock();
             state.failures.remove(name);
             state.active.remove(name);
         }
-        // It may have come again meanwhile.
+        // The name may have been added meanwhile.
         self.changed.notify_one();
     }
 
-    /// The work on a name is not done: it comes again, later from time to time.
+    /// Marks the work on a name as failed, and queues it again with exponential back-off.
     pub fn failed(&self, name: &str) {
         {
             let mut state = self.state.lock();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use std::{pin::pin, task::Poll};
 
-    /// The next name if there is one now.
+    /// The next name, if there is one now.
     async fn now(queue: &WorkQueue) -> Option<String> {
         let mut next = pin!(queue.next());
         std::future::poll_fn(|context| {
@@ -129,7 +129,7 @@ mod tests {
             queue.add(name.to_owned());
         }
         assert_eq!(now(&queue).await.as_deref(), Some("a"));
-        // What comes while it is worked on comes again afterwards.
+        // A name that is added during its work is queued again afterwards.
         queue.add("a".to_owned());
         assert_eq!(now(&queue).await.as_deref(), Some("b"));
         assert_eq!(now(&queue).await, None);
@@ -149,7 +149,7 @@ mod tests {
             queue.failed("a");
             assert_eq!(now(&queue).await, None);
             assert_eq!(queue.next().await, "a");
-            // The clock counts whole milliseconds.
+            // Tokio's clock counts whole milliseconds.
             assert!((delay..=delay + 1).contains(&failed.elapsed().as_millis()), "{:?}", failed.elapsed());
         }
         queue.succeeded("a");

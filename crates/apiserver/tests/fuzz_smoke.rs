@@ -1,4 +1,4 @@
-//! Runs the fuzz target of request infos on requests put together of pieces that mean something, the same ones every time.
+//! Runs the fuzz target of request infos on a fixed sequence of requests that are composed of meaningful pieces.
 
 #![allow(clippy::indexing_slicing, reason = "tests")]
 

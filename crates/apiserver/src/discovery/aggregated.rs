@@ -1,11 +1,11 @@
-//! Everything in one document.
+//! The aggregated discovery document.
 
 use super::{Group, Version, subresource_facts, verb_names};
 use pintle_machinery::Value;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The document about these groups: the core group, or all others.
+/// The `APIGroupDiscoveryList` of the core group, or of all other groups.
 pub(super) fn document(groups: &[Arc<Group>], core: bool) -> Value {
     let groups = groups.iter().filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups

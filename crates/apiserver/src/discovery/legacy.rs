@@ -1,4 +1,4 @@
-//! A document for all groups, one for each, and one for each version.
+//! The legacy discovery documents: one of all groups, one per group, and one per version.
 
 use super::{Discovery, Group, storage_version_hash, subresource_facts, verb_names};
 use pintle_machinery::{Value, ValueExt};

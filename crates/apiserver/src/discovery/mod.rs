@@ -1,5 +1,6 @@
-//! Discovery: what is served, in the legacy form (a document a group and version) and the aggregated one (all at once)
-//! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api>). Both follow from the declarations.
+//! Serves discovery, in the legacy form (a document per group and version) and the aggregated form (one for all groups)
+//! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api>). Both follow from the resource
+//! declarations.
 
 mod aggregated;
 mod legacy;
@@ -24,8 +25,8 @@ use sha2::{Digest, Sha256, Sha512};
 use std::{cmp::Reverse, collections::HashMap, sync::Arc};
 pub use version_order::compare_versions;
 
-/// The discovery documents of a server's resources. Those of custom resources follow their changes: a document of one
-/// group is made anew for who asks, and what is about all groups is made once after a change.
+/// The discovery documents of a server's resources. They follow changes of custom resources: the document of one group
+/// is built for each request; documents of all groups are cached until the next change.
 pub struct Discovery {
     fixed: Vec<Arc<Group>>,
     custom: Option<Arc<Stores>>,
@@ -34,7 +35,7 @@ pub struct Discovery {
     whole: Mutex<Option<Arc<Whole>>>,
 }
 
-/// Orders groups, and versions of a group: the higher comes first.
+/// The sort priority of a group and version: first for groups, second for versions of a group; higher comes first.
 type Priority = fn(&str, &str) -> (i64, i64);
 
 /// One group with its versions, the preferred one first.
@@ -55,9 +56,9 @@ pub(crate) struct Version {
 #[derive(Clone)]
 pub(crate) struct Listed {
     pub(crate) resource: Arc<Resource>,
-    /// Whether it is a custom resource, whose verbs come in another order and whose kind is told in full.
+    /// Custom resources list their verbs in another order, and name the full kind.
     pub(crate) is_custom: bool,
-    /// Whether its definition is being deleted.
+    /// Whether the resource's `CustomResourceDefinition` is being deleted.
     pub(crate) is_terminating: bool,
 }
 
@@ -74,21 +75,21 @@ impl Listed {
     }
 }
 
-/// What is about all groups, as of one change of the custom resources.
+/// All groups, and documents of all groups, at one count of custom resource changes.
 struct Whole {
     changes: u64,
     groups: Vec<Arc<Group>>,
     aggregated: Mutex<HashMap<(MediaType, bool), Aggregated>>,
 }
 
-/// An aggregated document, and its tag.
+/// An aggregated document, and its entity tag.
 #[derive(Clone)]
 struct Aggregated {
     bytes: Bytes,
     etag: String,
 }
 
-/// Puts a resource into its place. Groups and versions stay in the order in which they come.
+/// Adds a resource to its group and version. New groups and versions are appended.
 fn add(groups: &mut Vec<Group>, listed: Listed) {
     let id = &listed.resource.resource;
     let at = match groups.iter().position(|group| group.name == id.group) {
@@ -111,7 +112,7 @@ fn add(groups: &mut Vec<Group>, listed: Listed) {
     }
 }
 
-/// The group of custom resources, its versions as people think of them: `v2` before `v1`, that before `v2beta1`.
+/// The group of custom resources, its versions by version priority: `v2` before `v1` before `v2beta1`.
 fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
     let mut groups = Vec::new();
     for custom in custom {
@@ -127,7 +128,7 @@ fn custom_group(custom: &[Arc<CustomResource>]) -> Option<Group> {
 }
 
 impl Discovery {
-    /// The documents for these resources, and for the custom resources of `custom`.
+    /// Discovery of these resources, and of the custom resources of `custom`.
     pub fn new(
         resources: &[Arc<VersionedResource>],
         custom: Option<Arc<Stores>>,
@@ -151,7 +152,7 @@ impl Discovery {
         Discovery { fixed, custom, priority, server_address, whole: Mutex::default() }
     }
 
-    /// All groups as they are now.
+    /// All current groups.
     fn whole(&self) -> Arc<Whole> {
         let changes = self.custom.as_ref().map_or(0, |stores| stores.custom_changes());
         let mut whole = self.whole.lock();
@@ -189,7 +190,7 @@ impl Discovery {
         }
     }
 
-    /// Answers a GET of a discovery path; `None` when the path is none.
+    /// Answers a GET of a discovery path; `None` for other paths.
     pub fn serve(&self, path: &str, headers: &HeaderMap) -> Option<Response> {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (document, kind) = match parts.as_slice() {
@@ -272,7 +273,7 @@ impl Discovery {
     }
 }
 
-/// The higher priority of a group's first version first, then by name.
+/// Sorts groups by the priority of their first version, highest first, then by name.
 fn sort_groups(groups: &mut [Arc<Group>], priority: Priority) {
     let first =
         |group: &Group| group.versions.first().map(|version| version.name.clone()).unwrap_or_default();
@@ -281,7 +282,7 @@ fn sort_groups(groups: &mut [Arc<Group>], priority: Priority) {
 
 const RESOURCE_LIST: &str = "k8s.io/apimachinery/pkg/apis/meta/v1.APIResourceList";
 
-/// The media type of the aggregated form, if that is what the client likes best of what there is.
+/// The media type of the aggregated form, if that is the client's first choice among the offered forms.
 fn wants_aggregated(headers: &HeaderMap) -> Option<MediaType> {
     let header = headers.get(header::ACCEPT)?.to_str().ok()?;
     for clause in accept_clauses(header) {
@@ -322,7 +323,7 @@ fn respond(document: &Value, type_name: &str, headers: &HeaderMap) -> Response {
     }
 }
 
-/// A short hash of where a resource is stored, which tells clients when it moves.
+/// A short hash of the resource's storage version: a change of it tells clients that the storage version changed.
 pub(crate) fn storage_version_hash(resource: &Resource) -> Option<String> {
     if !resource.is_stored() {
         return None;

@@ -1,13 +1,12 @@
-//! The order of versions by how stable and how new they are: `v10`, `v2`, `v1`, `v11beta2`, `v3beta1`, `v12alpha1`, then
-//! others by name
+//! Orders versions by stability and number: `v10`, `v2`, `v1`, `v11beta2`, `v3beta1`, `v12alpha1`, then others by name
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority>).
 
 use std::cmp::{Ordering, Reverse};
 
-/// How stable, and the two numbers.
+/// Stability, major number and minor number.
 type Rank = (u8, u64, u64);
 
-/// Compares two versions: the greater is to be preferred.
+/// Compares two versions by priority: the greater one is preferred.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {
         (None, None) => Reverse(a).cmp(&Reverse(b)),
@@ -29,7 +28,7 @@ fn rank(version: &str) -> Option<Rank> {
     rest.is_empty().then_some((stability, major, minor))
 }
 
-/// A number without a zero in front, and what follows it.
+/// Splits a number without leading zero off the start of a text.
 fn number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;

@@ -1,4 +1,4 @@
-//! Server-side apply: a PATCH that says what its sender wants to own
+//! Server-side apply: a PATCH with the fields that the field manager wants to own
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
 
 use super::{
@@ -20,10 +20,10 @@ use pintle_machinery::{
 };
 use pintle_registry::{BoxFuture, RequestContext};
 
-/// The media type of an applied configuration, which is YAML or JSON.
+/// The media type of an applied configuration: YAML, and so also JSON.
 pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// Serves an apply of an object, or of a part of it.
+/// Serves an apply to an object, or to a subresource of it.
 ///
 /// # Errors
 /// The `Status` for the client.
@@ -56,17 +56,17 @@ pub(super) async fn apply(
     respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
 }
 
-/// What is applied.
+/// The applied configuration, and the duplicate fields in it.
 pub(super) struct Configuration {
     pub(super) object: Value,
     problems: Vec<StrictProblem>,
 }
 
 impl Configuration {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// 400 when it is no YAML, or no object.
+    /// 400 when the body is not YAML, or not an object.
     pub(super) fn parse(body: &[u8]) -> Result<Configuration, Status> {
         let failed = |why: &dyn std::fmt::Display| Status::bad_request(format!("error decoding YAML: {why}"));
         let converted = yaml::to_json(body)
@@ -88,10 +88,11 @@ impl Configuration {
         Ok(Configuration { object, problems: converted.problems })
     }
 
-    /// Refuses keys that came twice, or warns of them, as the client wants: after all that is wrong with the apply itself.
+    /// Rejects duplicate fields or warns of them, as field validation demands; runs after all other checks of the
+    /// apply.
     ///
     /// # Errors
-    /// 400.
+    /// 400 with `Strict` validation.
     pub(super) fn check_strictly(
         &self,
         exchange: &Exchange<'_>,

@@ -1,4 +1,4 @@
-//! Creates.
+//! Serves creates.
 
 use super::{
     Exchange,
@@ -35,7 +35,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     dedup_owner_references(exchange, &mut object);
     let store = exchange.store()?;
     store.set_defaults(&mut object);
-    // Nobody owns what only the server writes.
+    // These fields are set by the server alone and have no field manager.
     object.remove_at("metadata.deletionTimestamp");
     object.remove_at("metadata.deletionGracePeriodSeconds");
     exchange.managed_write(&options.field_manager).update(None, &mut object).await;
@@ -52,7 +52,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     respond(&encoder, 201, &written)
 }
 
-/// What decides on the answer's form; before anything is done, so that a refusal leaves nothing behind.
+/// The encoder of the response. It is made before the write, so that a failed negotiation leaves no change behind.
 pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status> {
     Ok(Encoder {
         resource: exchange.resource,
@@ -62,7 +62,7 @@ pub(super) fn encoder<'a>(exchange: &Exchange<'a>) -> Result<Encoder<'a>, Status
     })
 }
 
-/// What holds for every object that a client sends: it is in the namespace of the request.
+/// Checks that a sent object is in the namespace of the request.
 pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(), Status> {
     if exchange.resource.resource.is_namespaced() {
         let own = object.str_at("metadata.namespace");
@@ -78,7 +78,7 @@ pub(super) fn prepare(exchange: &Exchange<'_>, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-/// Takes out owner references that stand there more than once, and warns of them.
+/// Removes duplicate owner references, with a warning.
 pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value) {
     let mut twice: Vec<String> = Vec::new();
     let Some(references) = object.at_mut("metadata.ownerReferences").and_then(Value::as_array_mut) else {
@@ -107,7 +107,7 @@ pub(super) fn dedup_owner_references(exchange: &Exchange<'_>, object: &mut Value
     ));
 }
 
-/// Answers with an object that was written.
+/// The response with a written object.
 pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: &Written) -> Result<Response, Status> {
     let plain = encoder.accepted.transform.is_none()
         && encoder.accepted.media_type == MediaType::Json
@@ -120,7 +120,7 @@ pub(super) fn respond(encoder: &Encoder<'_>, code: u16, written: &Written) -> Re
     Ok(with_content_type(code, encoder.accepted.media_type.as_str(), Body::from(bytes)))
 }
 
-/// Validating admission, as the store asks for it.
+/// Runs validating admission for the store.
 pub(super) struct AdmissionValidation<'a> {
     pub(super) exchange: &'a Exchange<'a>,
     pub(super) operation: Operation,

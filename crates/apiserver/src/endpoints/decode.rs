@@ -1,4 +1,4 @@
-//! From a request's body to a tree.
+//! Decodes request bodies to trees.
 
 use super::Exchange;
 use crate::negotiation::{MediaType, content_type};
@@ -14,7 +14,7 @@ use std::fmt::Display;
 /// Decodes a body as an object of `kind`; the tree is of that kind and version.
 ///
 /// # Errors
-/// 400 for what is no such object, 415 for a media type the server does not read.
+/// 400 when the body is not such an object, 415 for an unsupported media type.
 pub(super) fn decode(
     exchange: &Exchange<'_>,
     body: &Bytes,
@@ -25,7 +25,7 @@ pub(super) fn decode(
     read(exchange, body, kind, schema, validation, Versions::Own)
 }
 
-/// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which every group and version has.
+/// As [`decode`], for kinds of `meta/v1` such as `DeleteOptions`, which exist in every group and version.
 ///
 /// # Errors
 /// As [`decode`].
@@ -39,7 +39,7 @@ pub(super) fn decode_meta_kind(
     read(exchange, body, kind, schema, validation, Versions::Any)
 }
 
-/// As [`decode`], for kinds that have the same fields in other versions too.
+/// As [`decode`], for kinds with the same fields in other versions of the group.
 ///
 /// # Errors
 /// As [`decode`].
@@ -54,13 +54,13 @@ pub(super) fn decode_with_versions(
     read(exchange, body, kind, schema, validation, Versions::Also(other_versions))
 }
 
-/// The versions that a body may be in; the tree is of the wanted one all the same.
+/// The accepted versions of a body; the decoded tree is of the wanted version in every case.
 enum Versions<'a> {
-    /// That of the path.
+    /// The version of the path.
     Own,
-    /// That of the path, and these of its group.
+    /// The version of the path, and these versions of its group.
     Also(&'a [String]),
-    /// Any of any group.
+    /// Any version of any group.
     Any,
 }
 
@@ -86,7 +86,7 @@ fn read(
     let media_type = content_type(exchange.headers)?;
     let is_custom = schema.is_structural();
     let is_of_any_version = matches!(versions, Versions::Any);
-    // A body of which not even the kind can be read. Options are refused for the mere reason.
+    // 400 for a body whose kind cannot be read; for options the message is the bare reason.
     let unrecognized = |why: &dyn Display| match is_of_any_version {
         true => Status::bad_request(why.to_string()),
         false => unrecognized(kind, &why.to_string(), body),
@@ -103,7 +103,7 @@ fn read(
             _ if is_taken => wanted.group_version(),
             text => match GroupVersion::parse(text) {
                 Some(version) => version,
-                // In an envelope such a version counts as none.
+                // In a protobuf envelope a malformed version counts as absent.
                 None if media_type == MediaType::Protobuf => wanted.group_version(),
                 None => return Err(unrecognized(&format!("unexpected GroupVersion string: {text}"))),
             },
@@ -120,7 +120,7 @@ fn read(
             })?;
             check_type_meta((found.api_version, found.kind), kind)?;
             match &custom_kind {
-                // Nothing is known of another kind; it is going to be refused for being one.
+                // The schema does not apply to an object of another kind; validation rejects the object.
                 Some(found) if *found != kind.kind => {
                     json::decode_any_body(body).map(|value| Decoded { value, problems: Vec::new() })
                 }
@@ -166,13 +166,13 @@ fn read(
     if !value.is_object() {
         value = Value::Object(Default::default());
     }
-    // Of which kind a custom resource's body says that it is, validation looks at.
+    // Validation checks the kind that a custom resource's body claims.
     value.set("kind", custom_kind.unwrap_or_else(|| kind.kind.clone()));
     value.set("apiVersion", kind.group_version().to_string());
     Ok(value)
 }
 
-/// Custom resources have to say what they are, and the version has to be that of the path.
+/// Checks that a custom resource names its kind, and the version of the path.
 fn check_custom_type_meta(
     api_version: &str,
     kind: String,
@@ -192,7 +192,7 @@ fn check_custom_type_meta(
     Ok(kind)
 }
 
-/// 400 for a custom resource as protobuf, which it has no form of.
+/// The 400 for a custom resource as protobuf, a form it does not have.
 fn no_protobuf(body: &[u8], wanted: &GroupVersionKind) -> Status {
     let message = match protobuf::open(body) {
         Ok(message) => message,
@@ -205,7 +205,7 @@ fn no_protobuf(body: &[u8], wanted: &GroupVersionKind) -> Status {
     cannot_be_handled(&version.with_kind(kind), wanted, &why)
 }
 
-/// 400 for a body that does not say of what kind it is, with as much of it as people want to see.
+/// The 400 for a body whose kind cannot be read, with the start of the body.
 fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
     const SHOWN: usize = 30;
     let shown = body.get(..SHOWN).unwrap_or(body);
@@ -223,7 +223,7 @@ fn unrecognized(wanted: &GroupVersionKind, why: &str, body: &[u8]) -> Status {
     ))
 }
 
-/// Refuses a body of another kind or version than the path's. What a body leaves out is taken from the path.
+/// Rejects a body of another kind or version than the path's. Absent type metadata is taken from the path.
 fn check_type_meta((version, kind): (GroupVersion, String), wanted: &GroupVersionKind) -> Result<(), Status> {
     let wanted_version = wanted.group_version();
     if !kind.is_empty() && kind != wanted.kind {
@@ -238,7 +238,7 @@ fn check_type_meta((version, kind): (GroupVersion, String), wanted: &GroupVersio
     Ok(())
 }
 
-/// Why an object of a kind is none of another one.
+/// The error message for an object of one kind where another is wanted.
 pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) -> String {
     let known = pintle_schema::Schema::builtin().by_kind(&found.group, &found.version, &found.kind).is_some();
     match known {
@@ -253,7 +253,7 @@ pub(super) fn other_kind(found: &GroupVersionKind, wanted: &GroupVersionKind) ->
     }
 }
 
-/// Where Go's server registers the kinds of options, which clients see in one message.
+/// The source line where Go's server registers the kinds of options; part of one error message.
 const OPTIONS_SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
 
 fn not_registered(found: &GroupVersionKind, scheme: &str) -> String {
@@ -264,7 +264,7 @@ fn not_registered(found: &GroupVersionKind, scheme: &str) -> String {
     )
 }
 
-/// The name of the package of a group's internal types, which clients see in one message.
+/// The package name of a group's internal types; part of one error message.
 pub(super) fn internal_package(group: &str) -> &str {
     match group {
         "" => "core",
@@ -272,7 +272,7 @@ pub(super) fn internal_package(group: &str) -> &str {
     }
 }
 
-/// 400 for a body that does not decode.
+/// The 400 for a body that does not decode.
 pub(super) fn cannot_be_handled(
     found: &GroupVersionKind,
     wanted: &GroupVersionKind,

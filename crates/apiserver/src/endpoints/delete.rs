@@ -1,4 +1,4 @@
-//! Deletes.
+//! Serves deletes.
 
 use super::{
     Exchange,
@@ -54,7 +54,7 @@ pub(super) async fn delete(exchange: &Exchange<'_>, body: RequestBody) -> Result
     Ok(response)
 }
 
-/// Serves a DELETE of an object that cannot be read, to those who may do that beyond deleting it.
+/// Serves a DELETE of an object that cannot be read; the user needs a further permission for it.
 async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Result<Response, Status> {
     const VERB: &str = "unsafe-delete-ignore-read-errors";
     let info = exchange.info;
@@ -85,7 +85,7 @@ async fn delete_unreadable(exchange: &Exchange<'_>, accepted: Accepted) -> Resul
     Ok(response)
 }
 
-/// What a delete asks for: in the body, or else in the query.
+/// The `DeleteOptions`: from the body, or else from the query.
 pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Result<DeleteOptions, Status> {
     let body = body.read().await?;
     let tree = match body.is_empty() {
@@ -98,7 +98,7 @@ pub(super) async fn options(exchange: &Exchange<'_>, body: RequestBody) -> Resul
             let tree = decode_meta_kind(exchange, &body, &kind, schema, FieldValidation::Ignore)?;
             if exchange.audit.is_some() {
                 let mut noted = tree.clone();
-                // The reference tells of its internal version here, whatever the client's.
+                // Kube-apiserver's audit events have the internal version here, whatever the client's version.
                 noted.set("apiVersion", "meta.k8s.io/__internal");
                 exchange.note_body(&noted, schema);
             }

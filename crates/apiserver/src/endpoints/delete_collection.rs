@@ -1,4 +1,4 @@
-//! Deletes of collections: a list, and a delete of each object on it.
+//! Serves deletes of collections: a list, and a delete of each listed object.
 
 use super::{
     Exchange,
@@ -25,7 +25,7 @@ use pintle_registry::RequestContext;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Serves a DELETE of a collection. The answer is the list of what was selected, as it was.
+/// Serves a DELETE of a collection. The response is the list of the selected objects, as they were.
 ///
 /// # Errors
 /// The `Status` for the client; objects deleted before a failure stay deleted.
@@ -55,7 +55,7 @@ pub(super) async fn delete_collection(
     let mut items = Vec::new();
     let deadline = exchange.deadline.map(RequestDeadline::at);
     for object in page.objects(None) {
-        // The client has got its 504: the rest of the collection is left for its next request.
+        // The request has timed out: the rest of the collection is left to the client's next request.
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Status::timeout("request did not complete within the allotted timeout", 0));
         }
@@ -74,7 +74,7 @@ pub(super) async fn delete_collection(
         }
         items.push(object.clone());
     }
-    // Who deletes a namespace takes this for an empty one otherwise.
+    // The namespace controller would take the collection for empty otherwise.
     store.require_readable(&page.snapshot, &page.prefix)?;
     weigh(items.iter().map(|object| object.json().len()).sum()).await;
     form.encoder().convert(&items).await?;

@@ -1,8 +1,8 @@
-//! From cached objects to the bytes of answers.
+//! Encodes cached objects as responses.
 //!
-//! JSON of the storage version is what the cache holds: it is sliced, never copied or decoded. Every other form (another
-//! version, protobuf) is made on first demand and kept beside the object; YAML, tables and partial metadata are for
-//! people and made anew.
+//! The cache holds JSON of the storage version, which is sliced, never copied or decoded. Other JSON versions and
+//! protobuf are made on first demand and cached beside the object. YAML, tables and partial metadata are made for each
+//! response.
 
 use crate::{
     negotiation::{Accepted, MediaType, Transform},
@@ -23,14 +23,14 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// How much of the object stands in a table's row.
+/// The value of `includeObject`: the part of the object in a table's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncludeObject {
-    /// Nothing.
+    /// No part.
     None,
-    /// Its metadata.
+    /// The metadata.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
 }
 
@@ -38,7 +38,7 @@ impl IncludeObject {
     /// Reads the `includeObject` parameter.
     ///
     /// # Errors
-    /// 400 for any other value.
+    /// 400 for an unknown value.
     pub fn parse(text: Option<&str>) -> Result<IncludeObject, Status> {
         match text {
             None | Some("" | "Metadata") => Ok(IncludeObject::Metadata),
@@ -52,10 +52,10 @@ impl IncludeObject {
     }
 }
 
-/// How large an object may become by a conversion: this, and some times its own size.
+/// The size limit of a converted object, in bytes: `CONVERTED_SIZE + CONVERTED_FACTOR * its JSON's size`.
 const CONVERTED_SIZE: usize = 64 * 1024;
 const CONVERTED_FACTOR: usize = 8;
-/// How many bytes of objects are converted at once.
+/// How many bytes of objects are converted in one batch.
 const CONVERTED_AT_ONCE: usize = 4 << 20;
 
 static META_V1: LazyLock<MetaTypes> = LazyLock::new(MetaTypes::new);
@@ -80,20 +80,20 @@ impl MetaTypes {
     }
 }
 
-/// Makes the answers of one request.
+/// Encodes the responses of one request.
 pub struct Encoder<'a> {
-    /// What the objects are.
+    /// The resource of the objects.
     pub resource: &'a VersionedResource,
-    /// What the client wants.
+    /// The negotiated form.
     pub accepted: Accepted,
-    /// What tables hold of the objects.
+    /// The part of the object in table rows.
     pub include_object: IncludeObject,
-    /// What ages are counted to.
+    /// The time that ages in tables are relative to.
     pub now: Timestamp,
 }
 
 impl Encoder<'_> {
-    /// Whether answers are slices of what the cache holds.
+    /// Whether responses are slices of the cached JSON.
     pub(super) fn is_cached_json(&self) -> bool {
         self.accepted.transform.is_none()
             && self.accepted.media_type == MediaType::Json
@@ -101,7 +101,7 @@ impl Encoder<'_> {
             && self.resource.is_storage_version()
     }
 
-    /// An answer that is one cached object.
+    /// The response with one cached object.
     ///
     /// # Errors
     /// 500 when the stored bytes cannot be read.
@@ -114,7 +114,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// An answer that is one object's tree (in this version).
+    /// The response with one object's tree, which is in this version.
     ///
     /// # Errors
     /// 500 when the tree does not fit its schema.
@@ -134,7 +134,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Final JSON of this version, newline and all.
+    /// Final JSON of this version, with its newline.
     pub fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
         if self.resource.is_cached_version() {
             return Ok(object.json().clone());
@@ -150,7 +150,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// The tree in this version.
+    /// The object's tree in this version.
     pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let converted = match self.resource.resource.converter {
             Some(_) => self.json(object)?,
@@ -160,11 +160,11 @@ impl Encoder<'_> {
         Ok(self.resource.from_storage(tree))
     }
 
-    /// Makes this version's JSON of those objects that have none yet, many at a time. To be called before anything else is
-    /// made of them; does nothing for built-in kinds.
+    /// Converts objects that have no JSON of this version yet, in batches. Call it before any other encoding of them;
+    /// it does nothing for built-in kinds.
     ///
     /// # Errors
-    /// When one of them cannot be converted.
+    /// When an object cannot be converted.
     pub async fn convert<'a>(
         &self,
         objects: impl IntoIterator<Item = &'a Arc<CachedObject>>,
@@ -181,7 +181,7 @@ impl Encoder<'_> {
             }
             size += object.json().len();
             batch.push(object);
-            // Trees take many times the memory of their JSON.
+            // A tree takes many times the memory of its JSON.
             if size >= CONVERTED_AT_ONCE {
                 self.convert_batch(&**converter, std::mem::take(&mut batch)).await?;
                 size = 0;
@@ -207,7 +207,7 @@ impl Encoder<'_> {
             object.representation(id, || {
                 let mut bytes = json::encode(&tree, schema.get());
                 bytes.push(b'\n');
-                // It is kept beside the object.
+                // The JSON is cached beside the object, so its size is bounded.
                 match bytes.len() > CONVERTED_SIZE + CONVERTED_FACTOR * object.json().len() {
                     true => Err(Status::unknown("the converted object is too large")),
                     false => Ok(Bytes::from(bytes)),
@@ -217,7 +217,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// The protobuf form of this version, envelope and all.
+    /// The protobuf form of this version, with its envelope.
     pub(super) fn protobuf_object(&self, object: &CachedObject) -> Result<Bytes, Status> {
         object.representation(self.representation(MediaType::Protobuf), || {
             let bytes = protobuf::encode(&self.tree(object)?, self.resource.schema.get());
@@ -230,12 +230,12 @@ impl Encoder<'_> {
         protobuf::encode_message(metadata, META_V1.list_meta).ok_or_else(no_protobuf)
     }
 
-    /// Names the shared encodings of this version: two for each, behind those of the storage version.
+    /// The cache slot of an encoding of this version: two slots per version, after those of the storage version.
     pub fn representation(&self, media_type: MediaType) -> RepresentationId {
         representation_of(self.resource, media_type)
     }
 
-    /// A whole JSON answer in the form the client wants.
+    /// A whole JSON response in the negotiated form.
     pub(super) fn finish_json(&self, bytes: Bytes) -> Result<Bytes, Status> {
         match self.accepted.media_type {
             MediaType::Json if self.accepted.pretty => Ok(indent(&bytes)),
@@ -277,7 +277,7 @@ fn representation_of(resource: &VersionedResource, media_type: MediaType) -> Rep
     })
 }
 
-/// The JSON of an object in a version, if it is there: the cached one is of that version, or was converted before.
+/// The object's JSON in a version, if it exists: the cached JSON, or the result of an earlier conversion.
 pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> Option<Bytes> {
     let is_own = resource.is_cached_version()
         || (resource.resource.converter.is_some()
@@ -288,7 +288,7 @@ pub(super) fn made_json(resource: &VersionedResource, object: &CachedObject) -> 
     }
 }
 
-/// Encodes a tree in one of the media types, as a whole answer.
+/// Encodes a tree as a whole response.
 ///
 /// # Errors
 /// 500 when the tree does not fit the schema.
@@ -312,7 +312,7 @@ pub fn encode_status(status: &Status, accepted: &Accepted) -> Bytes {
     encode_status_tree(&status.to_value(), accepted)
 }
 
-/// The same with its code, which a `Status` of success mostly does without.
+/// Encodes a `Status` with its code, which a success `Status` mostly omits.
 pub fn encode_status_with_code(status: &Status, accepted: &Accepted) -> Bytes {
     let mut tree = status.to_value();
     tree.set("code", status.code);
@@ -339,7 +339,7 @@ pub fn partial(tree: &Value, version: &str) -> Value {
     })
 }
 
-/// The partial metadata of a cached object. Of the rest of the object no tree is made.
+/// The partial metadata of a cached object; only the metadata is decoded where possible.
 pub(super) fn partial_tree(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Value, Status> {
     let version = encoder.accepted.transform.as_ref().map_or("v1", |(_, version)| version);
     if encoder.resource.is_cached_version()
@@ -350,12 +350,12 @@ pub(super) fn partial_tree(encoder: &Encoder<'_>, object: &CachedObject) -> Resu
     Ok(partial(&encoder.tree(object)?, version))
 }
 
-/// An object of a `PartialObjectMetadataList` as JSON.
+/// One item of a `PartialObjectMetadataList`, as JSON.
 pub(super) fn partial_json(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
     Ok(json::encode(&partial_tree(encoder, object)?, META_V1.partial))
 }
 
-/// The same as a protobuf message.
+/// One item of a `PartialObjectMetadataList`, as a protobuf message.
 pub(super) fn partial_protobuf(encoder: &Encoder<'_>, object: &CachedObject) -> Result<Vec<u8>, Status> {
     protobuf::encode_message(&partial_tree(encoder, object)?, META_V1.partial).ok_or_else(no_protobuf)
 }
@@ -375,13 +375,13 @@ pub struct TableWriter<'a> {
 }
 
 impl<'a> TableWriter<'a> {
-    /// A table of the request's objects; watches write column definitions only into the first.
+    /// A writer for the request's objects; a watch sends column definitions in its first table only.
     pub fn new(encoder: &'a Encoder<'a>, version: &'a str, with_columns: bool) -> TableWriter<'a> {
         let columns = with_columns.then(|| encoder.resource.resource.table.columns());
         TableWriter { encoder, version, columns, bytes: BytesMut::new(), has_rows: false }
     }
 
-    /// Writes everything before the rows.
+    /// Writes the bytes before the rows.
     pub fn begin(&mut self, metadata: &Value) {
         self.bytes.put_slice(table_head(self.version, self.columns.as_deref(), metadata).as_bytes());
     }
@@ -398,14 +398,14 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Ends the table.
+    /// Finishes the table.
     pub fn end(mut self) -> Bytes {
         self.bytes.put_slice(b"]}\n");
         self.bytes.freeze()
     }
 }
 
-/// The bytes before the rows of a `Table`; watches have columns in the first table only.
+/// The bytes before the rows of a `Table`; a watch sends column definitions in its first table only.
 pub(super) fn table_head(version: &str, columns: Option<&[Column]>, metadata: &Value) -> String {
     let columns = match columns {
         None => "null".to_owned(),
@@ -439,7 +439,7 @@ pub(super) fn table_row(encoder: &Encoder<'_>, version: &str, tree: &Value, out:
     out.put_u8(b'}');
 }
 
-/// `metadata` of a list in Go's field order.
+/// The `metadata` of a list, in Go's field order.
 pub(super) fn list_metadata(metadata: &Value) -> String {
     let mut out = String::from("{");
     for name in ["resourceVersion", "continue", "remainingItemCount"] {
@@ -454,7 +454,7 @@ pub(super) fn list_metadata(metadata: &Value) -> String {
     out
 }
 
-/// A column's definition in Go's field order.
+/// A column definition, in Go's field order.
 fn column(column: &Column) -> String {
     format!(
         "{{\"name\":{},\"type\":{},\"format\":{},\"description\":{},\"priority\":{}}}",
@@ -466,7 +466,7 @@ fn column(column: &Column) -> String {
     )
 }
 
-/// A row's condition in Go's field order.
+/// A row condition, in Go's field order.
 fn condition(condition: &Value) -> String {
     let members = ["type", "status", "reason", "message"]
         .iter()
@@ -474,28 +474,28 @@ fn condition(condition: &Value) -> String {
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// A value as Go writes it, with the escapes that keep it harmless in HTML.
+/// A value as JSON with Go's HTML escapes.
 fn text(value: &Value) -> String {
     String::from_utf8(json::encode_any(value)).unwrap_or_default()
 }
 
-/// JSON with line breaks and two blanks a level, as Go indents it.
+/// Indents JSON by two spaces per level, as Go does.
 pub fn indent(json: &[u8]) -> Bytes {
     Indenter::default().indent(json)
 }
 
-/// Indents JSON that comes in pieces.
+/// Indents JSON that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Indenter {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Nothing has come yet behind a bracket that opens.
+    /// The last byte was an opening bracket.
     just_opened: bool,
 }
 
 impl Indenter {
-    /// The next piece of JSON without blanks, indented.
+    /// Indents the next piece of compact JSON.
     pub(super) fn indent(&mut self, json: &[u8]) -> Bytes {
         let mut out = BytesMut::with_capacity(json.len() * 2);
         for &byte in json {
@@ -519,7 +519,7 @@ impl Indenter {
                     self.depth = self.depth.saturating_sub(1);
                     self.line(&mut out);
                 }
-                // Nothing stands in an empty object or list.
+                // An empty object or list stays on one line.
                 (true, true) | (false, false) => {}
             }
             match byte {

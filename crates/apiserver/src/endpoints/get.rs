@@ -1,4 +1,4 @@
-//! Reads of one object.
+//! Serves reads of one object.
 
 use super::{
     Exchange,
@@ -13,7 +13,7 @@ use pintle_cacher::Freshness;
 use pintle_machinery::{Status, error_list::quote};
 use pintle_storage::Revision;
 
-/// Serves a GET of an object, or of a part that reads as the whole object.
+/// Serves a GET of an object, or of a subresource that reads as the whole object.
 ///
 /// # Errors
 /// The `Status` for the client.

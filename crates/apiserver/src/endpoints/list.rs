@@ -1,4 +1,4 @@
-//! Lists: which objects of which snapshot. How they are sent is told in [`super::list_body`].
+//! Serves lists: selects a snapshot and the objects in it. [`super::list_body`] writes the response.
 
 use super::{
     Exchange,
@@ -39,7 +39,7 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let page = select(store, exchange, &options, selection).await?;
     let unreadable = page.unreadable();
     if unreadable > 0 {
-        // The reference answers nothing at all then. Here one bad value takes no other away, but not silently.
+        // Kube-apiserver fails the whole list then. Here the readable objects are listed, with a warning.
         let resource = exchange.resource.resource.group_resource();
         exchange.warnings.add(format!(
             "{unreadable} {resource} could not be read from storage and are missing from this list"
@@ -58,19 +58,19 @@ pub(super) async fn list(exchange: &Exchange<'_>) -> Result<Response, Status> {
     Ok(with_content_type(200, content_type.as_str(), body))
 }
 
-/// What a list answers.
+/// The page of a snapshot that a list returns.
 pub(super) struct Page {
     pub(super) snapshot: Snapshot,
     pub(super) prefix: String,
     pub(super) after: Option<Key>,
     pub(super) selection: Arc<Selection>,
-    /// The last key of the page, when there are more.
+    /// The last key of the page, if more objects follow.
     pub(super) last: Option<Key>,
     pub(super) metadata: Value,
 }
 
 impl Page {
-    /// How many bytes the objects have, as far as it matters to [`weigh`].
+    /// The JSON bytes of the objects, counted up to the limit of [`weigh`].
     fn size(&self) -> usize {
         let mut size = 0;
         for object in self.objects(None) {
@@ -82,7 +82,7 @@ impl Page {
         size
     }
 
-    /// How many objects might belong to the page and cannot be read.
+    /// The number of unreadable objects in the key range of the page.
     fn unreadable(&self) -> usize {
         let within = |key: &Key| {
             self.after.as_ref().is_none_or(|after| key > after)
@@ -91,7 +91,7 @@ impl Page {
         self.snapshot.unreadable_range(&self.prefix).filter(|(key, _)| within(key)).count()
     }
 
-    /// The objects of the page, after a key.
+    /// The objects of the page after a key.
     pub(super) fn objects<'a>(
         &'a self,
         after: Option<&'a Key>,
@@ -104,7 +104,7 @@ impl Page {
     }
 }
 
-/// Finds the snapshot and the part of it that a list is about.
+/// Selects the snapshot and the page of it that a list returns.
 pub(super) async fn select(
     store: &Store,
     exchange: &Exchange<'_>,
@@ -133,7 +133,7 @@ pub(super) async fn select(
         ListStart::Continue(token) => {
             after = Some(Key::new(token.start_key.trim_end_matches('\0')));
             match token.resource_version {
-                // Begun again after the history was gone: the newest state, from the same place on.
+                // The token was issued after its revision was compacted: continue at its key, in the latest state.
                 None => cacher.list(&prefix, Freshness::Consistent).await.map_err(errors::cacher)?,
                 Some(revision) => match cacher.list_at(&prefix, Revision(revision)).await {
                     Err(CacherError::Expired { .. }) => return Err(expired_token(&base, &token.start_key)),
@@ -150,7 +150,7 @@ pub(super) async fn select(
         selection,
         last: None,
     };
-    // The reference serves a list from its cache whole, whatever the limit.
+    // Kube-apiserver ignores the limit of a list with `resourceVersion=0` that its watch cache serves.
     if options.limit > 0 && (start != ListStart::Any || !cacher.is_read_cached()) {
         limit(store, exchange, &mut page, options.limit);
     }
@@ -166,7 +166,7 @@ async fn exact(store: &Store, prefix: &str, revision: Revision) -> Result<Snapsh
     })
 }
 
-/// Cuts the page after `limit` objects and says how to go on.
+/// Truncates the page to `limit` objects and adds a continue token.
 fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) {
     let mut objects = page.objects(None);
     let Some(last) = objects.by_ref().take(limit).last().map(|object| object.key().clone()) else { return };
@@ -182,7 +182,7 @@ fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) 
         "resourceVersion": page.snapshot.revision().to_string(),
         "continue": token.encode(&base),
     });
-    // With a selector nobody knows how many of the rest match.
+    // With a selector, the number of matches in the rest is not known.
     if page.selection.is_everything() {
         let remaining = page.snapshot.count(&page.prefix, Some(&last));
         if let Some(metadata) = metadata.as_object_mut() {
@@ -193,7 +193,7 @@ fn limit(store: &Store, exchange: &Exchange<'_>, page: &mut Page, limit: usize) 
     page.last = Some(last);
 }
 
-/// 410 for a token whose revision is gone, with a token to go on from the newest state.
+/// The 410 for a token whose revision is compacted, with a token that continues in the latest state.
 fn expired_token(prefix: &str, start_key: &str) -> Status {
     let token = ContinueToken { resource_version: None, start_key: start_key.to_owned() };
     let mut status = Status::expired(

@@ -1,7 +1,7 @@
-//! Bodies of lists: a head, the objects one after the other, and a foot.
+//! Streams the bodies of lists: a head, the items, and a foot.
 //!
-//! A list of any size takes constant memory, in every form but YAML: frames are filled from the snapshot as the connection
-//! takes them, and the snapshot shares everything with the cache.
+//! A list of any size takes constant memory, in every form but YAML: frames are filled from the snapshot when the
+//! connection accepts them, and the snapshot shares its objects with the cache.
 
 use super::{
     encoding::{
@@ -27,20 +27,20 @@ use pintle_machinery::{
 use pintle_storage::Key;
 use std::sync::Arc;
 
-/// How many bytes a frame holds at least, but for the last.
+/// The minimum size of a frame, in bytes; the last frame may be smaller.
 const FRAME_BYTES: usize = 128 * 1024;
-/// After so many bytes of objects a frame is full, however little of them it shows.
+/// The bytes of object JSON after which a frame is full, however small its encoding of them.
 const READ_BYTES: usize = 8 * LIGHT;
-/// A list shorter than this is sent as one piece of known length.
+/// A list of fewer bytes is sent whole, with a `Content-Length`.
 const BUFFERED_BYTES: usize = 2048;
-/// How many bytes of JSON may be written as YAML, which is made of a tree in one piece.
+/// The limit of JSON bytes for a YAML list, which is made from one tree.
 const MAX_YAML: usize = 4 << 20;
 
-/// The objects of a list.
+/// The objects that a list sends.
 pub(super) enum Objects {
-    /// As a page selects them.
+    /// The objects that a page selects.
     Page { page: Page, after: Option<Key> },
-    /// These.
+    /// Collected objects.
     Items { items: Vec<Arc<CachedObject>>, sent: usize },
 }
 
@@ -60,7 +60,7 @@ impl Objects {
     }
 }
 
-/// How a list is answered.
+/// The form of a list's response.
 pub(super) struct ListForm {
     pub(super) resource: Arc<VersionedResource>,
     pub(super) accepted: Accepted,
@@ -79,7 +79,7 @@ impl ListForm {
         }
     }
 
-    /// The body of the list. Objects of other versions have been converted before ([`Encoder::convert`]).
+    /// The body of the list. Objects of other versions must be converted first ([`Encoder::convert`]).
     ///
     /// # Errors
     /// 406 when the list is too long for YAML; 500 when an object cannot be encoded.
@@ -105,7 +105,7 @@ impl ListForm {
             return Ok(Body::from(Bytes::from(yaml::encode_any(&tree))));
         }
         Ok(match rest {
-            // Go's server tells the length of what fits into its buffer.
+            // Go's server sends the length of a response that fits its buffer.
             None if first.len() < BUFFERED_BYTES => Body::from(first),
             rest => {
                 let rest = futures_util::stream::unfold(rest, move |rest| async move {
@@ -114,7 +114,7 @@ impl ListForm {
                         true => frames.next(),
                         false => offload::beside(|| frames.next()).await,
                     };
-                    // The client notices that the end is missing.
+                    // The client notices the missing end of the body.
                     next.inspect_err(|status| tracing::error!(%status, "a list ends before its end")).ok()
                 });
                 Body::stream(futures_util::stream::iter([first]).chain(rest))
@@ -123,7 +123,7 @@ impl ListForm {
     }
 }
 
-/// How many bytes of JSON some objects have, up to where it no longer matters.
+/// The JSON bytes of the objects, counted up to `MAX_YAML`.
 fn size_of(objects: &Objects) -> usize {
     let mut size = 0;
     for object in objects.rest() {
@@ -135,7 +135,7 @@ fn size_of(objects: &Objects) -> usize {
     size
 }
 
-/// A list on its way to the client.
+/// The frames of a list that are still to be sent.
 struct Frames {
     objects: Objects,
     writer: ListWriter,
@@ -173,7 +173,7 @@ impl Frames {
 /// The encoding of a list's items.
 #[derive(Clone, Copy)]
 enum Items {
-    /// JSON without the first bytes of each object.
+    /// JSON without the first bytes (the type metadata) of each object.
     Json {
         skip: usize,
     },
@@ -220,13 +220,13 @@ impl Items {
     }
 }
 
-/// Writes a list piece by piece.
+/// Writes a list in pieces.
 struct ListWriter {
     form: ListForm,
     items: Items,
     head: Vec<u8>,
     foot: Vec<u8>,
-    /// Between two objects.
+    /// The bytes between two items.
     separator: &'static [u8],
     indenter: Option<Indenter>,
 }
@@ -245,7 +245,7 @@ impl ListWriter {
                 let api_version = format!("meta.k8s.io/{version}");
                 match is_protobuf {
                     true => {
-                        // The older version has the same fields by other numbers.
+                        // `v1beta1` has the same fields with other numbers.
                         let (metadata_field, field) = if version == "v1beta1" { (2, 1) } else { (1, 2) };
                         let items = Items::PartialProtobuf { field };
                         let list = (PARTIAL_LIST_KIND, api_version.as_str());
@@ -258,7 +258,7 @@ impl ListWriter {
                             "{{\"kind\":\"{PARTIAL_LIST_KIND}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":"
                         );
                         let is_empty = objects.rest().next().is_none();
-                        // A list that Go never made.
+                        // Go encodes its nil slice as null.
                         let (open, foot) = if is_empty { ("null", "}\n") } else { ("[", "]}\n") };
                         (Items::PartialJson, (head + open).into_bytes(), foot.as_bytes().to_vec())
                     }
@@ -271,7 +271,7 @@ impl ListWriter {
             }
             None => {
                 let (head, foot) = json_head_and_foot(&form.resource, metadata);
-                // Items of built-in lists do not say what they are.
+                // Items of built-in lists have no type metadata.
                 let skip = match form.resource.schema.is_custom() {
                     true => 1,
                     false => format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).len(),
@@ -285,7 +285,7 @@ impl ListWriter {
         Ok(ListWriter { form, items, head, foot, separator, indenter })
     }
 
-    /// The bytes of a frame in the form the client wants.
+    /// The bytes of a frame in the negotiated form.
     fn finish(&mut self, frame: BytesMut) -> Bytes {
         match &mut self.indenter {
             None => frame.freeze(),
@@ -296,7 +296,7 @@ impl ListWriter {
 
 const PARTIAL_LIST_KIND: &str = "PartialObjectMetadataList";
 
-/// The bytes before and behind the items of a protobuf list, whose length comes first.
+/// The bytes before and after the items of a protobuf list, which begins with its length.
 fn sealed(
     form: &ListForm,
     items: Items,
@@ -315,13 +315,13 @@ fn sealed(
     }
     let mut head = protobuf::seal_head(api_version, kind, length);
     let mut foot = Vec::new();
-    // Fields are written by their numbers.
+    // Fields are written in the order of their numbers.
     if metadata_field == 1 { &mut head } else { &mut foot }.extend_from_slice(&list_meta);
     foot.extend_from_slice(protobuf::SEAL_FOOT);
     Ok((head, foot))
 }
 
-/// An item of a list: the number of its field, and its message.
+/// An item of a protobuf list: its field number and its message.
 fn protobuf_item(
     encoder: &Encoder<'_>,
     items: Items,
@@ -337,7 +337,7 @@ fn protobuf_item(
     }
 }
 
-/// What comes before and behind the items of a list as JSON: of custom resources sorted by key, as Go writes maps.
+/// The bytes before and after the items of a JSON list; sorted by key for custom resources, as Go writes maps.
 fn json_head_and_foot(resource: &VersionedResource, metadata: &Value) -> (String, String) {
     let kind = &resource.resource;
     let version = kind.resource.group_version();

@@ -1,4 +1,4 @@
-//! The API endpoints: one handler a verb, none of which knows a kind by name.
+//! The API endpoints: one handler per verb, none of which knows a kind by name.
 
 mod apply;
 mod create;
@@ -49,20 +49,20 @@ use std::{
 pub struct ApiEndpoints {
     /// The resources and their stores.
     pub stores: Arc<Stores>,
-    /// What may be written.
+    /// The admission chain of every write.
     pub admission: AdmissionChain,
-    /// Who says what else a request may do that turns out to do more than its verb says.
+    /// Authorizes what a request does beyond its verb, such as create-on-update.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Whether objects that cannot be read can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
+    /// Whether unreadable objects can be deleted (feature gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletes: bool,
-    /// Turns true when open watches are to end.
+    /// Becomes true when open watches have to end.
     pub shutdown: tokio::sync::watch::Receiver<bool>,
 }
 
-/// How long the name of a field manager may be.
+/// The length limit of a field manager's name, in bytes.
 const MAX_FIELD_MANAGER: usize = 128;
 
-/// One request on its way through a handler.
+/// The request scope: one request with its resource, user and options.
 pub(crate) struct Exchange<'a> {
     server: &'a ApiEndpoints,
     resource: &'a Arc<VersionedResource>,
@@ -73,11 +73,11 @@ pub(crate) struct Exchange<'a> {
     group_version: GroupVersion,
     now: Timestamp,
     warnings: Warnings,
-    /// What flow control wants to hear of a watch.
+    /// The seat and registration of a watch in flow control.
     watch_ticket: Option<Arc<WatchTicket>>,
-    /// When it has to be answered.
+    /// The request's deadline.
     deadline: Option<RequestDeadline>,
-    /// What is told of the request, if anything is.
+    /// The request's audit context, if the policy selects it.
     audit: Option<Arc<AuditContext>>,
 }
 
@@ -120,7 +120,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Notes the object of the request, with its defaults, for those who are told of it.
+    /// Adds the request's object, with its defaults, to the audit event.
     fn note_object(&self, object: &Value) {
         let Some(audit) = &self.audit else { return };
         audit.set_request_object(object, || {
@@ -143,7 +143,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Notes a patch, in JSON or else in YAML.
+    /// Adds a patch to the audit event, as JSON.
     fn note_patch(&self, body: &[u8]) {
         let Some(audit) = &self.audit else { return };
         match media_type(self.headers) == apply::APPLY_PATCH {
@@ -153,7 +153,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Notes that the resource is going to be gone one day, and when.
+    /// Adds the deprecation of the resource's version to the audit event, and the release that removes it.
     fn note_deprecation(&self) {
         let (Some(audit), Some(text)) = (&self.audit, &self.resource.resource.deprecation) else { return };
         audit.annotate("k8s.io/deprecated", "true");
@@ -163,15 +163,15 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether who may update or patch an object may also create it, when there is none yet.
+    /// Create-on-update: checks the `create` permission for an update or patch of an object that does not exist.
     ///
     /// # Errors
-    /// 403 when not.
+    /// 403 when the user may not create the object.
     async fn check_create(&self) -> Result<(), Status> {
         authorize(&*self.server.authorizer, self.user, "create", self.info).await
     }
 
-    /// The bookkeeping of the request's fields, for the manager it names or else its user agent.
+    /// Tracks the managed fields of the request, for its field manager or else its user agent.
     fn managed_write<'b>(&'b self, field_manager: &'b str) -> ManagedWrite<'b> {
         let manager = if field_manager.is_empty() { self.user_agent_manager() } else { field_manager };
         ManagedWrite {
@@ -185,7 +185,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The program's name in the user agent, as far as it is short and printable.
+    /// The program name in the user agent, the default field manager, truncated to the length limit.
     fn user_agent_manager(&self) -> &str {
         let agent = self.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
         let name = agent.unwrap_or_default().split('/').next().unwrap_or_default();
@@ -245,7 +245,7 @@ impl Exchange<'_> {
     }
 }
 
-/// 405, as every path answers a method it does not have.
+/// The 405 for a method that a path does not have.
 pub fn method_not_allowed() -> Status {
     let mut status = Status::failure(
         405,
@@ -256,13 +256,13 @@ pub fn method_not_allowed() -> Status {
     status
 }
 
-/// 501 for a resource that is declared and not served yet.
+/// The 501 for a declared resource that is not served.
 fn not_served() -> Status {
     Status::failure(501, StatusReason::Unknown, "the resource is not served yet")
 }
 
-/// Whether a custom resource has such a path: one with a namespace only if it is namespaced, and one without only for what
-/// may be across all of them.
+/// Whether a custom resource has such a path: one with a namespace only if it is namespaced, and one without, for
+/// namespaced resources, only for list and watch.
 fn is_path_of(resource: &Resource, info: &RequestInfo) -> bool {
     match (resource.is_namespaced(), info.namespace.is_empty()) {
         (false, in_no_namespace) => in_no_namespace,
@@ -271,7 +271,7 @@ fn is_path_of(resource: &Resource, info: &RequestInfo) -> bool {
     }
 }
 
-/// What a path and a method ask for.
+/// The action that a path and a method request.
 enum Action {
     Get,
     List,
@@ -292,7 +292,7 @@ enum Action {
 }
 
 impl ApiEndpoints {
-    /// Whether a request for a resource is this server's: it has the group and version, or the very custom resource.
+    /// Whether this server serves a resource request: it has the group and version, or that custom resource.
     pub fn serves(&self, info: &RequestInfo) -> bool {
         let (group, version) = (&*info.api_group, &*info.api_version);
         let own = |resource: &Arc<VersionedResource>| {
@@ -306,7 +306,7 @@ impl ApiEndpoints {
         self.stores.find(&resource).is_some_and(|custom| is_path_of(&custom.resource, info))
     }
 
-    /// Answers a request below `/api/VERSION` or `/apis/GROUP/VERSION` of this server.
+    /// Serves a request below `/api/VERSION` or `/apis/GROUP/VERSION`.
     pub async fn serve(
         &self,
         request: Request,
@@ -390,8 +390,8 @@ impl ApiEndpoints {
     }
 }
 
-/// Finds the handler of a custom resource, whose paths are told apart by the verb alone: a name may stand where none is
-/// asked for, and lacks where one is.
+/// Selects the action on a custom resource by the verb alone: `name` may be set without need, and absent where it is
+/// required.
 fn custom_action(exchange: &Exchange<'_>) -> Result<Action, Status> {
     let info = exchange.info;
     let resource = &exchange.resource.resource;
@@ -428,7 +428,7 @@ fn custom_action(exchange: &Exchange<'_>) -> Result<Action, Status> {
     }
 }
 
-/// Finds the handler: 404 for paths that do not exist, 405 for methods a path does not have.
+/// Selects the action: 404 for paths that do not exist, 405 for methods that a path does not have.
 fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     if exchange.resource.schema.is_custom() {
         return custom_action(exchange);
@@ -439,11 +439,11 @@ fn action(exchange: &Exchange<'_>, method: &Method) -> Result<Action, Status> {
     if in_namespace && !resource.is_namespaced() {
         return Err(Status::no_such_resource());
     }
-    // Paths below `/watch` can be watched and nothing else: who was authorized to watch gets to do no more than that.
+    // A path below `/watch` can only be watched: authorization has checked the verb `watch`.
     if info.verb == "watch" && *method != Method::GET {
         return Err(method_not_allowed());
     }
-    // Who was authorized to `proxy` by the path is not to be served by the method.
+    // Authorization has checked the verb `proxy` of the path: the method must not be served instead.
     if info.verb == "proxy" {
         return Err(Status::no_such_resource());
     }
@@ -524,7 +524,7 @@ fn verb_of(method: &Method) -> Option<Verb> {
     }
 }
 
-/// Whether a request's media type header names JSON; used where only JSON will do.
+/// The media type of the request's `Content-Type`, without parameters.
 fn media_type(headers: &HeaderMap) -> &str {
     let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     header.split(';').next().unwrap_or_default().trim()

@@ -1,4 +1,4 @@
-//! Patches: JSON patch, merge patch, strategic merge patch; an apply is served elsewhere
+//! Serves patches: JSON patch, merge patch, strategic merge patch; dispatches server-side apply
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 
 use super::{
@@ -34,7 +34,7 @@ use std::sync::LazyLock;
 pub(super) struct Patch {
     format: Format,
     patch: Value,
-    /// What is wrong with the patch itself, and only strict validation refuses.
+    /// Problems of the patch itself that only strict validation rejects.
     problems: Vec<String>,
 }
 
@@ -46,10 +46,10 @@ enum Format {
 }
 
 impl Patch {
-    /// Reads a patch in the format that the content type names.
+    /// Parses a patch in the format of its content type.
     ///
     /// # Errors
-    /// 415 for a format that is not served, 400 for a body that is not JSON.
+    /// 415 for an unsupported format, 400 for a body that is not JSON.
     pub(super) fn parse(exchange: &Exchange<'_>, body: &Bytes) -> Result<Patch, Status> {
         let is_custom = exchange.resource.schema.is_custom();
         let format = match media_type(exchange.headers) {
@@ -85,12 +85,12 @@ impl Patch {
         Ok(Patch { format, patch, problems })
     }
 
-    /// What is wrong with the patch itself, as strict decoding tells it.
+    /// Problems of the patch itself that only strict validation rejects.
     pub(super) fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// What of the object it is about.
+    /// The part of the object that the patch applies to.
     pub(super) fn scope(&self) -> Scope {
         match self.format {
             Format::Json => Scope::of_json_patch(&self.patch),
@@ -99,7 +99,7 @@ impl Patch {
         }
     }
 
-    /// The patched object, not yet read by its schema.
+    /// The patched object, not yet decoded by its schema.
     pub(super) fn apply(
         &self,
         object: Value,
@@ -107,7 +107,7 @@ impl Patch {
         validation: FieldValidation,
     ) -> Result<Value, Status> {
         let patched = match self.format {
-            // These two see the object as its JSON is, with the empty members that the tree leaves out.
+            // These two apply to the object's JSON, with the empty members that the tree omits.
             Format::Json => json_patch::apply(json::to_value(&object, schema), &self.patch, validation),
             Format::Merge => {
                 merge_patch::apply(json::to_value(&object, schema), self.patch.clone(), validation)
@@ -118,7 +118,7 @@ impl Patch {
     }
 }
 
-/// Keeps everything, and notices keys that come twice.
+/// A schema that keeps all fields and reports duplicate keys.
 static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
     let mut builder = SchemaBuilder::new();
     let root = builder.scalar(Type::Any);
@@ -126,7 +126,7 @@ static ANYTHING: LazyLock<Schema> = LazyLock::new(|| {
     builder.finish(root)
 });
 
-/// Members of the operations of a JSON patch that mean nothing.
+/// Errors for unknown members in the operations of a JSON patch.
 fn unknown_members(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().into_iter().flatten().enumerate();
     let members = operations.flat_map(|(index, operation)| {
@@ -137,12 +137,12 @@ fn unknown_members(patch: &Value) -> Vec<String> {
     unknown.map(|(index, name)| format!("unknown field \"[{index}].{name}\"")).collect()
 }
 
-/// 422 for a patch that cannot be applied to the object.
+/// The 422 for a patch that cannot be applied to the object.
 fn rejected() -> Status {
     PatchError::Unprocessable(String::new()).into()
 }
 
-/// Serves a PATCH of an object, or of a part of it.
+/// Serves a PATCH of an object, or of a subresource of it.
 ///
 /// # Errors
 /// The `Status` for the client.
@@ -193,7 +193,7 @@ struct PatchTransform<'a> {
 }
 
 impl PatchTransform<'_> {
-    /// 422 for an object that the patch made unreadable, with all that it would have been.
+    /// The 422 for an object that does not decode after the patch, with the whole patched object.
     fn invalid(&self, old: &Value, status: &Status) -> Status {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
         let message = causes.first().map(|cause| cause.message.as_str()).unwrap_or_default();
@@ -223,7 +223,7 @@ impl PatchTransform<'_> {
         let scope = self.patch.scope();
         let part = scope.take(&mut rest, schema);
         let mut patched = self.patch.apply(part, schema, self.validation)?;
-        // A tree holds no empty lists; one empty entry asks for the same reset.
+        // A tree holds no empty lists; a list with one empty entry requests the same reset.
         if !schema.is_structural()
             && patched.at("metadata.managedFields").and_then(Value::as_array).is_some_and(Vec::is_empty)
         {
@@ -245,7 +245,7 @@ impl PatchTransform<'_> {
     }
 }
 
-/// Reads a patched tree, or part of one, by its schema, as if it had come as a body.
+/// Decodes a patched tree, or part of one, by its schema, like a request body.
 pub(super) fn read_patched(
     exchange: &Exchange<'_>,
     patched: Value,
@@ -255,9 +255,9 @@ pub(super) fn read_patched(
     validation: FieldValidation,
 ) -> Result<Value, Status> {
     let group_version = kind.group_version().to_string();
-    // What the patch took away is taken from the path again.
+    // Type metadata that the patch removed is taken from the path.
     let other = |own: &str, wanted: &str| !own.is_empty() && own != wanted;
-    // Of which kind and version a custom resource says that it is, validation looks at.
+    // Validation checks the kind and version that a custom resource claims.
     let is_custom = schema.is_structural();
     let said = |name: &str, wanted: &str| match patched.str_at(name) {
         own if is_custom && !own.is_empty() => own.to_owned(),
@@ -283,7 +283,7 @@ pub(super) fn read_patched(
     }
     let text = patched.to_string();
     let decoded = json::decode(text.as_bytes(), schema).map_err(|error| {
-        // What an object is, is read before the rest.
+        // The type metadata is decoded before the rest.
         match json::type_meta(text.as_bytes()) {
             Err(error) if !is_custom => {
                 undecodable(&format!("couldn't get version/kind; json parse error: {error}"))

@@ -1,24 +1,24 @@
-//! The text of a patched object that is not of its type any more, as messages show it.
+//! Writes the text of a patched object that no longer fits its type, for error messages.
 //!
-//! The reference patches text: what a patch went through is written again, sorted by key; what it left alone stands there
-//! as its encoder wrote it, and what it put in as the patch has it.
+//! Kube-apiserver patches text: objects on the patch's path are written sorted by key; untouched parts stay as its
+//! encoder wrote them, and inserted parts as the patch has them.
 
 use pintle_machinery::{Map, Value, codec::json};
 use pintle_schema::{SchemaRef, Type};
 use std::collections::BTreeMap;
 
-/// The parts of an object that a patch went through; what has no parts was put in by it.
+/// The objects of a tree that a patch touched; an entry without members is a value that the patch inserted.
 #[derive(Debug, Default)]
 pub(super) struct Touched(BTreeMap<String, Touched>);
 
 impl Touched {
-    /// By a merge patch: the objects in it.
+    /// The objects that a merge patch contains.
     pub(super) fn by_merge_patch(patch: &Value) -> Touched {
         let members = patch.as_object().into_iter().flatten();
         Touched(members.map(|(name, value)| (name.clone(), Touched::by_merge_patch(value))).collect())
     }
 
-    /// By the operations of a JSON patch: what is above the places they name.
+    /// The parents of the paths that a JSON patch names.
     pub(super) fn by_json_patch(patch: &Value) -> Touched {
         let mut touched = Touched::default();
         for operation in patch.as_array().into_iter().flatten() {
@@ -33,7 +33,7 @@ impl Touched {
         touched
     }
 
-    /// The text of an object that a patch went through. As deep as the patch is, which is bounded like every body.
+    /// The text of a patched object. Recursion is as deep as the patch, whose depth is bounded like that of every body.
     pub(super) fn text(&self, patched: &Value, schema: SchemaRef<'_>) -> String {
         let mut out = Vec::with_capacity(1024);
         self.write(&mut out, patched, Some(schema));
@@ -87,7 +87,7 @@ fn write_part(out: &mut Vec<u8>, touched: Option<&Touched>, value: &Value, schem
     }
 }
 
-/// Structs have the order of their fields; the encoder knows that of whole structs only.
+/// Writes an untouched value in the field order of its type; the encoder knows that order for whole structs only.
 fn write_untouched(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
     match (schema.ty(), value) {
         (Type::List, Value::Array(items)) => {

@@ -1,4 +1,4 @@
-//! The `scale` subresource: `autoscaling/v1` `Scale` over any kind that declares where its replicas are
+//! Serves the `scale` subresource: `autoscaling/v1` `Scale` of any kind that declares the path of its replicas
 //! (<https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>).
 
 use super::{
@@ -92,7 +92,7 @@ pub(super) async fn patch(exchange: &Exchange<'_>, body: RequestBody) -> Result<
     answer.respond(exchange, &scale)
 }
 
-/// The wanted number of an object that has none.
+/// The `spec.replicas` of an object without replicas.
 const MISSING: i64 = i32::MIN as i64;
 
 enum Change {
@@ -154,7 +154,7 @@ impl Transform for ScaleTransform<'_> {
             let old = old.ok_or_else(|| Status::internal_error("a scale without its object"))?;
             let (mut before, is_found) = scale_of(old, self.paths).map_err(Status::unknown)?;
             if !is_found {
-                // No client asks for so few.
+                // A value that no client sends.
                 before.set("spec.replicas", MISSING);
             }
             let resource = self.exchange.resource;
@@ -203,7 +203,7 @@ impl Transform for ScaleTransform<'_> {
                 let path = quote(&format!(".{}", self.paths.spec_replicas));
                 return Err(Status::bad_request(format!("the spec replicas field {path} cannot be empty")));
             }
-            // What a custom resource may have, its own rules say.
+            // A custom resource's own validation decides on negative replicas.
             if wanted < 0 && self.paths.custom.is_none() {
                 let path = FieldPath::new("spec").child("replicas");
                 let error = FieldError::invalid(&path, wanted, "must be greater than or equal to 0");
@@ -226,7 +226,7 @@ impl Transform for ScaleTransform<'_> {
 }
 
 impl ScaleTransform<'_> {
-    /// Runs the field manager of scales.
+    /// Runs the field manager on a scale.
     fn manager<R>(
         &self,
         write: &ManagedWrite<'_>,
@@ -246,10 +246,10 @@ impl ScaleTransform<'_> {
     }
 }
 
-/// The scale of an object, and whether it has a wanted number.
+/// The scale of an object, and whether the object has desired replicas.
 ///
 /// # Errors
-/// What is wrong with a custom resource's object.
+/// When a field of a custom resource has the wrong type.
 fn scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String> {
     if paths.custom.is_some() {
         return custom_scale_of(object, paths);
@@ -281,13 +281,13 @@ fn scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String>
     Ok((scale, true))
 }
 
-/// The scale of a custom resource's object, whose selector is a text.
+/// The scale of a custom resource's object, whose selector is a string.
 fn custom_scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), String> {
     let wanted = nested_int64(object, &paths.spec_replicas)?;
     let actual = nested_int64(object, &paths.status_replicas)?;
     let selector = paths.selector.as_deref().map(|path| nested_string(object, path));
     let mut scale = plain_scale_of(object);
-    // Go cuts off what does not fit.
+    // Go truncates to 32 bits.
     let cut = |number: Option<i64>| i64::from(number.unwrap_or_default() as i32);
     set_replicas(&mut scale, cut(wanted), cut(actual));
     if let Some(selector) = selector.transpose()?.flatten().filter(|text| !text.is_empty()) {
@@ -296,7 +296,7 @@ fn custom_scale_of(object: &Value, paths: &ScalePaths) -> Result<(Value, bool), 
     Ok((scale, wanted.is_some()))
 }
 
-/// A scale to zero does not say so, and nobody owns what it does not say.
+/// Sets the replicas of a scale. Zero desired replicas are omitted, so that no manager owns the field.
 fn set_replicas(scale: &mut Value, wanted: i64, actual: i64) {
     if wanted != 0 {
         scale.set("spec.replicas", wanted);
@@ -304,7 +304,7 @@ fn set_replicas(scale: &mut Value, wanted: i64, actual: i64) {
     scale.set("status.replicas", actual);
 }
 
-/// A scale that names its object and says nothing else.
+/// A scale with the object's metadata alone.
 fn plain_scale_of(object: &Value) -> Value {
     let mut scale =
         json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
@@ -331,7 +331,7 @@ fn scale_schema() -> Result<SchemaRef<'static>, Status> {
     Schema::builtin().by_type_name("k8s.io/api/autoscaling/v1.Scale").ok_or_else(Status::no_such_resource)
 }
 
-/// In what form the scale is answered; decided before anything is done.
+/// The form of the response, negotiated before the write.
 struct Answer<'a> {
     accepted: Accepted,
     include_object: IncludeObject,
@@ -353,7 +353,7 @@ impl<'a> Answer<'a> {
         let content_type = self.accepted.media_type.as_str();
         let bytes = match (&self.accepted.transform, &self.paths.custom) {
             (Some(_), Some(table)) => {
-                // A table is about a resource: the scale as one, with its own schema and columns.
+                // A table belongs to a resource: the scale gets one with its own schema and columns.
                 let mut resource = Resource::clone(&exchange.resource.resource);
                 resource.table = table.clone();
                 resource.converter = None;

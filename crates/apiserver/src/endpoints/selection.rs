@@ -1,4 +1,4 @@
-//! Which objects of a collection a list or watch is about: label and field selectors over what the cache knows of each.
+//! Selects objects of a list or watch by label and field selectors, over the labels and fields that the cache indexes.
 
 use super::Exchange;
 use pintle_cacher::{CachedObject, Trigger};
@@ -13,23 +13,23 @@ use std::collections::HashSet;
 /// The parsed selectors of one request.
 pub(super) struct Selection {
     labels: LabelSelector,
-    /// One for each field.
+    /// One test per field.
     fields: Vec<FieldTest>,
-    /// The one name that can match, if the field selector asks for one.
+    /// The only name that can match, if the field selector requires one.
     pub(super) name: Option<String>,
 }
 
-/// All that is asked of one field.
+/// All requirements on one field.
 struct FieldTest {
     field: Field,
-    /// The value it must have.
+    /// The required value.
     equals: Option<String>,
-    /// It must have several values.
+    /// Two different values are required: no object matches.
     is_never: bool,
     excluded: HashSet<String>,
 }
 
-/// Where a field's value is found on a cached object.
+/// The field of a cached object that a test reads.
 #[derive(PartialEq)]
 enum Field {
     Name,
@@ -54,14 +54,14 @@ impl FieldTest {
 }
 
 impl Selection {
-    /// Reads the selectors of a request.
+    /// Parses the selectors of a request.
     ///
     /// # Errors
-    /// 400 when a selector does not parse or names a field that the resource does not select by.
+    /// 400 when a selector does not parse or names a field that is not selectable.
     pub(super) fn parse(exchange: &Exchange<'_>, options: &ListOptions) -> Result<Selection, Status> {
         let labels = options.label_selector.clone();
         let resource = &exchange.resource.resource;
-        // Built-in kinds that declare no fields take the two of the metadata, whatever their scope.
+        // Built-in kinds without declared fields support both metadata fields, whatever their scope.
         let is_plain = resource.selectable_fields.is_empty() && !exchange.resource.schema.is_custom();
         let mut fields: Vec<FieldTest> = Vec::new();
         for term in options.field_selector.terms() {
@@ -103,12 +103,12 @@ impl Selection {
         Ok(Selection { labels, fields, name })
     }
 
-    /// Whether nothing is asked.
+    /// Whether the selection matches every object.
     pub(super) fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object is selected.
+    /// Whether an object matches.
     pub(super) fn matches(&self, object: &CachedObject) -> bool {
         self.fields.iter().all(|test| {
             test.matches(match &test.field {
@@ -119,12 +119,12 @@ impl Selection {
         }) && self.labels.matches_all(object.labels().iter(), |key| object.labels().get(key))
     }
 
-    /// Whether it takes more than a few comparisons to tell whether an object is selected.
+    /// Whether a match takes more than a few comparisons.
     pub(super) fn is_long(&self) -> bool {
         self.labels.is_long()
     }
 
-    /// The field by which a watcher of this selection is found.
+    /// The trigger field and value by which the cacher indexes a watcher of this selection.
     pub(super) fn trigger(&self) -> Option<Trigger> {
         self.fields.iter().find_map(|test| {
             let field = match &test.field {

@@ -1,4 +1,4 @@
-//! Creates below an object: bindings, evictions, tokens; and creates of kinds that are answered, not stored.
+//! Serves creates through a subresource (bindings, evictions, tokens) and of kinds that are not stored (reviews).
 
 use super::{
     Exchange, create::dedup_owner_references, decode::decode_with_versions, encoding::encode,
@@ -18,7 +18,7 @@ use pintle_machinery::{
 use pintle_registry::{NamedCreater, SubresourceKind};
 use pintle_schema::{Schema, SchemaRef, default_by_schema};
 
-/// Serves a POST to a subresource that creates.
+/// Serves a POST to a subresource that supports create.
 ///
 /// # Errors
 /// The `Status` for the client.
@@ -32,7 +32,7 @@ pub(super) async fn create(exchange: &Exchange<'_>, body: RequestBody) -> Result
     }
 }
 
-/// Serves a POST whose body goes to `creater`; it may be in other versions of the kind.
+/// Serves a POST whose body is handed to `creater`; the body may be in other versions of the kind.
 pub(super) async fn serve(
     exchange: &Exchange<'_>,
     body: RequestBody,
@@ -83,7 +83,7 @@ pub(super) async fn serve(
     Ok(response)
 }
 
-/// What only the server says of an object.
+/// Metadata that only the server sets.
 const SYSTEM_METADATA: [&str; 5] = [
     "metadata.creationTimestamp",
     "metadata.uid",
@@ -92,8 +92,8 @@ const SYSTEM_METADATA: [&str; 5] = [
     "metadata.selfLink",
 ];
 
-/// Notes who sent the fields of a body: its answer may be the same object, filled in. There is nothing that the fields
-/// had before, in this version or another.
+/// Records the managed fields of a body: the response may be the same object, completed. There is no earlier state and
+/// no other version of it.
 fn manage(
     exchange: &Exchange<'_>,
     field_manager: &str,
@@ -115,7 +115,7 @@ fn manage(
     .update(None, object);
 }
 
-/// The answer's own kind says how it is encoded: a `Status`, or the body's kind filled in.
+/// The schema of the response's own kind: a `Status`, or the body's kind, completed.
 fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
     let version = GroupVersion::parse(answer.str_at("apiVersion")).unwrap_or_default();
     Schema::builtin()
@@ -123,10 +123,11 @@ fn answer_schema(answer: &Value) -> Result<SchemaRef<'static>, Status> {
         .ok_or_else(|| Status::internal_error("an answer of a kind without a schema"))
 }
 
-/// Streams and proxied requests need a node's kubelet or a pod's network, which this server does not reach yet.
+/// Serves streams and proxied requests. They need the network of a node's kubelet or a pod, which this server cannot
+/// reach yet, so that every such request fails.
 ///
 /// # Errors
-/// 400 or 422 for options that cannot be, 404 for a missing object, 501-like `Status` otherwise.
+/// 400 or 422 for invalid options, 404 for a missing object, a not-implemented `Status` otherwise.
 pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status> {
     check_options(exchange)?;
     let store = exchange.store()?;
@@ -143,7 +144,7 @@ pub(super) async fn connect(exchange: &Exchange<'_>) -> Result<Response, Status>
     ))
 }
 
-/// Options are read and validated before the object is looked up.
+/// Options are decoded and validated before the object is read.
 fn check_options(exchange: &Exchange<'_>) -> Result<(), Status> {
     let subresource = exchange.resource.resource.subresource(&exchange.info.subresource);
     let Some(SubresourceKind::Connect { options, .. }) = subresource.map(|subresource| &subresource.kind)

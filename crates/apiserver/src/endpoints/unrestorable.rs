@@ -1,19 +1,19 @@
 //! Error messages for strategic merge patches whose result does not fit the object's type.
 //!
-//! The reference merges maps and then restores the Go type from the result; its words for what does not fit are those of
-//! that conversion, and it shows the patch as Go prints maps.
+//! Kube-apiserver merges maps and then converts the result to the Go type: the messages are those of that conversion,
+//! and show the patch as Go prints maps.
 
 use pintle_machinery::Value;
 use pintle_schema::{SchemaRef, Type};
 
-/// Finds the first value of a patched object that does not fit its type, and returns Go's message about it. `None` for
-/// errors inside strings and in types with a JSON decoder of their own.
+/// Go's message about the first value of a patched object that does not fit its type. `None` for errors inside strings
+/// and in types with a JSON decoder of their own.
 pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> {
     let found = || go_kind(patched);
     match (schema.ty(), patched) {
         (_, Value::Null) => None,
         (Type::Struct, Value::Object(members)) => {
-            // The first one in the order of the type's fields.
+            // Fields are checked in the order of the type.
             schema.fields().find_map(|field| problem(members.get(field.name())?, field.ty()))
         }
         (Type::Struct, _) => Some(format!("cannot restore struct from: {}", found())),
@@ -34,7 +34,7 @@ pub(super) fn problem(patched: &Value, schema: SchemaRef<'_>) -> Option<String> 
             }
             _ => None,
         },
-        // Go turns whole numbers into text, but not here.
+        // The conversion does not turn integers into strings.
         (Type::String, Value::Number(number)) if !number.is_f64() => {
             Some("cannot convert int64 to string".to_owned())
         }
@@ -67,7 +67,8 @@ fn go_name(scalar: Type) -> &'static str {
     }
 }
 
-/// A value as Go prints it: `map[a:[1 2] b:<nil>]`. As deep as the value is, which is bounded like every body.
+/// A value as Go prints it: `map[a:[1 2] b:<nil>]`. Recursion is as deep as the value, whose depth is bounded like that
+/// of every body.
 pub(super) fn go_text(value: &Value) -> String {
     let mut out = String::new();
     write(&mut out, value);

@@ -1,4 +1,4 @@
-//! Updates by PUT.
+//! Serves updates by PUT.
 
 use super::{
     Exchange,
@@ -23,7 +23,7 @@ use pintle_registry::{BoxFuture, RequestContext};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-/// Serves a PUT of an object, or of a part of it.
+/// Serves a PUT of an object, or of a subresource of it.
 ///
 /// # Errors
 /// The `Status` for the client.
@@ -39,7 +39,7 @@ pub(super) async fn update(
     let object = read(exchange, &body, &kind, options.field_validation)?;
     let store = exchange.store()?;
     let context = exchange.context(options.dry_run);
-    // An object of another uid is another object: a conflict, whatever else may be wrong with it.
+    // An object with another UID is another object: 409, whatever other errors there are.
     let preconditions = Preconditions {
         uid: Some(object.uid().to_owned()).filter(|uid| !uid.is_empty()),
         resource_version: None,
@@ -67,7 +67,7 @@ pub(super) async fn update(
     respond(&encoder, if updated.created { 201 } else { 200 }, &updated.written)
 }
 
-/// The object of a body, defaulted, in the storage version.
+/// Decodes and defaults the object of a body, in the storage version.
 fn read(
     exchange: &Exchange<'_>,
     body: &Bytes,
@@ -85,8 +85,8 @@ fn read(
     Ok(object)
 }
 
-/// An empty list of managed fields asks for their reset. A tree holds no empty lists, so it is noted as one empty entry,
-/// which asks for the same.
+/// Records that the body has an empty list of managed fields, which requests their reset. A tree holds no empty lists;
+/// a list with one empty entry requests the same.
 fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     #[derive(Deserialize)]
     struct Head {
@@ -97,7 +97,7 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     struct Metadata {
         managed_fields: Vec<IgnoredAny>,
     }
-    // Kubernetes reads the metadata of a custom resource in a way that tells no empty list from none.
+    // Kubernetes decodes the metadata of custom resources without telling an empty list from an absent one.
     if exchange.resource.schema.get().is_structural()
         || object.at("metadata.managedFields").is_some()
         || memchr::memmem::find(body, b"managedFields").is_none()
@@ -109,7 +109,7 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
             Ok(converted) => serde_json::from_slice::<Head>(&converted.json),
             Err(_) => return,
         },
-        // In a message an empty list is none.
+        // Protobuf has no empty lists.
         Ok(MediaType::Json) => serde_json::from_slice::<Head>(body),
         Ok(_) | Err(_) => return,
     };
@@ -118,7 +118,7 @@ fn note_reset(exchange: &Exchange<'_>, body: &[u8], object: &mut Value) {
     }
 }
 
-/// The object of a body must be the object of the path.
+/// Checks that the object of the body has the name of the path.
 pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Status> {
     match object.str_at("metadata.name") {
         "" => Err(Status::bad_request(format!(
@@ -136,7 +136,7 @@ struct Put<'a> {
     kind: &'a GroupVersionKind,
     context: &'a RequestContext<'a>,
     body: &'a Bytes,
-    /// What the body holds, for the first attempt; for others it is read again, which is cheaper than a copy each time.
+    /// The decoded body, for the first attempt; later attempts decode it again, which is cheaper than a copy each time.
     object: Option<Value>,
     field_validation: FieldValidation,
     field_manager: &'a str,

@@ -1,4 +1,4 @@
-//! Watches: the bytes of shared frames, until the client or the clock ends it.
+//! Serves watches: streams shared frames until the client or the timeout ends the watch.
 
 use super::{
     Exchange,
@@ -26,30 +26,30 @@ use serde_json::json;
 use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// The shortest time after which the server ends a watch that names none; up to twice as long, so that not all clients
-/// come again at once.
+/// The minimum timeout of a watch that names none. The timeout is up to twice as long, so that not all clients
+/// reconnect at once.
 const MIN_WATCH_TIME: Duration = Duration::from_secs(1800);
 
-/// The clock does not reach further than what clients may ask for; nobody watches for longer than this.
+/// The maximum timeout of a watch: timers do not reach as far as a client's `timeoutSeconds`.
 const MAX_WATCH_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How long a watch whose time is over may take to send its end.
+/// How long a watch may take to send its end after its timeout.
 const END_TIME: Duration = Duration::from_secs(10);
 
-/// How many items go into one write.
+/// The number of items in one frame.
 const BATCH: usize = 256;
-/// After so many bytes no more items go into it: a client that does not read takes so much memory, and one event.
+/// The size at which a frame gets no more items, in bytes: a client that does not read holds one frame and one event.
 const FRAME_BYTES: usize = 128 * 1024;
-/// Nor after so many bytes of objects, however little is shown of them.
+/// The bytes of object JSON at which a frame gets no more items, however small its encoding of them.
 const READ_BYTES: usize = 8 * LIGHT;
 
 /// Serves a watch of a collection (or of one object, as a collection of one).
 ///
 /// # Errors
-/// The `Status` for the client. What fails once the stream has begun is told in an ERROR event.
+/// The `Status` for the client. A failure after the stream has started is sent as an ERROR event.
 pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let accepted = exchange.accepted(Offers::Object).or_else(|_| exchange.accepted(Offers::List))?;
-    // Clients tell events apart by lines, also those that show other answers to people.
+    // Clients split events at newlines, so that `pretty` does not apply.
     let accepted = Accepted { pretty: false, ..accepted };
     let include_object = IncludeObject::parse(exchange.query.first("includeObject"))?;
     let mut options = ListOptions::parse(exchange.query.pairs())?;
@@ -118,7 +118,7 @@ pub(super) async fn watch(exchange: &Exchange<'_>) -> Result<Response, Status> {
     let body = Body::stream(futures_util::stream::unfold(stream, WatchStream::next));
     let mut response = with_content_type(200, content_type, body);
     response.extensions_mut().insert(SharedFrames);
-    // A client that reads sees the end of the stream.
+    // A client that still reads gets the end of the stream.
     response.extensions_mut().insert(SendDeadline(deadline + END_TIME));
     Ok(response)
 }
@@ -138,7 +138,7 @@ fn start(options: &ListOptions) -> Result<WatchStart, Status> {
     })
 }
 
-/// Waits until a watch's time is over, or the server's.
+/// Waits for the watch's timeout or the server's shutdown.
 async fn over(deadline: Instant, mut shutdown: tokio::sync::watch::Receiver<bool>) {
     tokio::select! {
         () = tokio::time::sleep_until(deadline) => {}
@@ -146,29 +146,29 @@ async fn over(deadline: Instant, mut shutdown: tokio::sync::watch::Receiver<bool
     }
 }
 
-/// One client's stream.
+/// The event stream of one client.
 struct WatchStream {
     resource: Arc<VersionedResource>,
     accepted: Accepted,
     include_object: IncludeObject,
-    /// Whether objects are sent as they are cached.
+    /// Whether objects are sent as cached.
     is_cached_json: bool,
     /// The next items from the watcher.
     batch: Vec<WatchItem>,
-    /// Items that are still to be sent.
+    /// Items that are not sent yet.
     items: VecDeque<WatchItem>,
     columns_sent: bool,
-    /// Ready when the watch has to end whatever comes. Made once: there are many watches, and many events.
+    /// Ready when the watch has to end. Allocated once per watch, not once per event.
     over: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     watcher: Option<Watcher>,
     failed: Option<Status>,
-    /// Says to flow control that the watch goes on, and when it has begun.
+    /// The watch's registration and seat in flow control.
     ticket: Option<Arc<WatchTicket>>,
     has_begun: bool,
 }
 
 impl WatchStream {
-    /// The next bytes to send: events that are ready, as many as go into one write. `None` ends the stream.
+    /// The next frame: as many ready events as one frame takes. `None` ends the stream.
     async fn next(mut self) -> Option<(Bytes, WatchStream)> {
         if let Some(status) = self.failed.take() {
             return Some((self.error_frame(&status), self));
@@ -209,7 +209,7 @@ impl WatchStream {
         }
     }
 
-    /// Whether the next frame takes more than a moment: objects that are large and not sent as they are cached.
+    /// Whether encoding the next frame is long work: large objects that are not sent as cached.
     fn is_heavy(&self) -> bool {
         let mut read = 0;
         !self.is_cached_json
@@ -219,14 +219,14 @@ impl WatchStream {
             })
     }
 
-    /// The last frame of a watch that cannot go on.
+    /// The last frame of a failed watch, an ERROR event.
     fn fail(&mut self, status: &Status) -> Bytes {
         self.watcher = None;
         self.items.clear();
         self.error_frame(status)
     }
 
-    /// Tells flow control when the state is delivered that the watch begins with: from then on it costs next to nothing.
+    /// Releases the seat in flow control when the initial events are delivered: the watch costs little from then on.
     fn note_progress(&mut self) {
         let is_beginning = self.watcher.as_ref().is_some_and(Watcher::is_delivering_state);
         if !is_beginning
@@ -237,7 +237,7 @@ impl WatchStream {
         }
     }
 
-    /// Brings what the items are about into the version of the watch, many at a time.
+    /// Converts the objects of the items to the watch's version, in batches.
     async fn convert(&self) -> Result<(), Status> {
         if self.resource.resource.converter.is_none() {
             return Ok(());
@@ -259,10 +259,10 @@ impl WatchStream {
         }
     }
 
-    /// The bytes of the next items, as many as go into one write.
+    /// The bytes of the next items, as many as one frame takes.
     fn frames(&mut self) -> Result<Bytes, Status> {
         let Some(item) = self.items.pop_front() else { return Ok(Bytes::new()) };
-        // Frames are shared between watches; only several small ones are copied together.
+        // Single frames are shared between watches; only several small ones are copied into one.
         let first = self.frame(&item)?;
         if self.items.is_empty() || first.len() >= FRAME_BYTES {
             return Ok(first);
@@ -325,7 +325,7 @@ impl WatchStream {
     }
 }
 
-/// How many bytes of JSON an item is about.
+/// The JSON bytes of an item's object.
 fn size_of_object(item: &WatchItem) -> usize {
     match item {
         WatchItem::Event { event_type, event } => {
@@ -347,7 +347,7 @@ fn plain_frame(encoder: &Encoder<'_>, event_type: EventType, event: &WatchEvent)
     encoder.event(event_type.as_str(), encoder.object(object)?)
 }
 
-/// The object of a bookmark: an empty one of the kind, with a resourceVersion.
+/// The object of a bookmark: an empty object of the kind with a resourceVersion.
 fn bookmark(
     encoder: &Encoder<'_>,
     revision: Revision,

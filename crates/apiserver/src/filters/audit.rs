@@ -1,9 +1,9 @@
-//! Tells of requests, as the audit policy has it. Stands behind authentication, so that it knows who asks, and before
-//! everything that a user may be refused by.
+//! Writes the audit events that the audit policy selects. Runs behind authentication, so that the user is known, and
+//! before every filter that may refuse a user.
 //!
-//! A request is told of when it comes in and when it is answered; the answer of a long-running one also when it begins. Where
-//! a list is sent piece by piece, it is answered when the last piece is gone. A client that leaves early ends its request,
-//! which is told of then.
+//! A request has an event when it is received and one when it is answered; a long-running request also one when its
+//! response starts. A streamed list counts as answered when its last piece is sent. A client that disconnects early
+//! ends its request, and the last event is written then.
 
 mod response_object;
 
@@ -36,7 +36,7 @@ pub(super) struct Audit {
     pub(super) auditor: Arc<Auditor>,
 }
 
-/// The address that a connection comes from; on every request of the connection.
+/// The peer address of the connection; an extension of every request on it.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteAddress(pub SocketAddr);
 
@@ -72,13 +72,13 @@ impl Filter for Audit {
         if matches!(response.body(), Body::Stream(_)) {
             return response.map(|body| body.with_end(open, Open::finish));
         }
-        // Whether all of the answer is sent is not known; it is known that nothing is left to do for it.
+        // The server cannot know that the client received everything, only that its own work is done.
         open.finish().await;
         response
     }
 }
 
-/// The context of a request, if the policy has it told of.
+/// The audit context of a request; `None` when the policy does not select it.
 fn begin(
     auditor: &Arc<Auditor>,
     request: &Request,
@@ -122,7 +122,7 @@ fn begin(
     })
 }
 
-/// Tells of a request that is refused before it gets here, such as one whose sender cannot be who they say.
+/// Writes the event of a request that is refused before this filter, such as one that failed authentication.
 pub(super) async fn refused(
     auditor: Option<&Arc<Auditor>>,
     request: &Request,
@@ -136,13 +136,13 @@ pub(super) async fn refused(
     response
 }
 
-/// Notes what an authorizer said of a request.
+/// Adds the authorizer's decision and reason to a request's audit event.
 pub(super) fn note_verdict(request: &Request, verdict: &Verdict) {
     if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
         let (decision, reason) = match (verdict.is_allowed(), verdict.error.is_empty()) {
             (true, _) => (Some("allow"), verdict.reason.clone()),
             (false, true) => (Some("forbid"), verdict.reason.clone()),
-            // Nobody has decided.
+            // No authorizer decided.
             (false, false) => (None, "internal error".into()),
         };
         if let Some(decision) = decision {
@@ -152,14 +152,14 @@ pub(super) fn note_verdict(request: &Request, verdict: &Verdict) {
     }
 }
 
-/// Notes as whom a user acts, and the verb that let them with constrained impersonation, or "".
+/// Adds the impersonated user to a request's audit event, with the verb that allowed constrained impersonation, or "".
 pub(super) fn note_impersonation(request: &Request, user: &Arc<UserInfo>, constraint: &str) {
     if let Some(context) = request.extensions().get::<Arc<AuditContext>>() {
         context.set_impersonated_user(user.clone(), constraint);
     }
 }
 
-/// Whether an answer can be an API object: a resource's, or discovery's.
+/// Whether a response can be an API object: of a resource or of discovery.
 fn is_api(request: &Request, info: &RequestInfo) -> bool {
     let path = request.uri().path();
     info.is_resource_request
@@ -169,7 +169,7 @@ fn is_api(request: &Request, info: &RequestInfo) -> bool {
         || path == "/apis"
 }
 
-/// Notes status and object of an answer.
+/// Adds the status and the object of a response to the audit event.
 async fn note_response(
     context: &AuditContext,
     mut response: Response,
@@ -178,7 +178,7 @@ async fn note_response(
 ) -> Response {
     let code = response.status().as_u16();
     let status = response.extensions_mut().remove::<Answered>();
-    // Who cannot be answered in any form they want gets one that nobody negotiated, which is no object.
+    // A 406 response is in a form that was not negotiated, and is not recorded as an object.
     let is_object = is_api && code != 406;
     if let Some(Answered(status)) = status.filter(|_| is_object) {
         context.set_response_status(&status);
@@ -191,7 +191,7 @@ async fn note_response(
     let (head, body) = response.into_parts();
     let body = match body {
         Body::Full(bytes) => bytes.unwrap_or_default(),
-        // The object has to be known as a whole to be told of.
+        // An event holds the whole object.
         stream @ Body::Stream(_) => {
             let Ok(collected) = stream.collect().await;
             collected.to_bytes()
@@ -204,7 +204,7 @@ async fn note_response(
     Response::from_parts(head, body)
 }
 
-/// A request that is under way. When it is dropped before it is answered, its client is gone or its time over.
+/// A request in flight. Dropped before the response: the client disconnected, or the request timed out.
 struct Open {
     context: Option<Arc<AuditContext>>,
     is_long_running: bool,
@@ -237,7 +237,7 @@ impl Drop for Open {
                 }),
             }
         }
-        // When the runtime ends, so do those who would be told.
+        // The audit backends stop with the runtime.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -266,7 +266,7 @@ fn internal_error(request: &Request, why: &str) -> Response {
     response
 }
 
-/// Where a request comes from: what proxies say, then the connection, which alone is sure.
+/// The source addresses of a request: as claimed by proxies, then the connection's own, the only reliable one.
 fn source_ips(headers: &HeaderMap, remote: Option<&RemoteAddress>) -> Vec<IpAddr> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let forwarded = text("x-forwarded-for").split(',');

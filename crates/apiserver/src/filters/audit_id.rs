@@ -1,4 +1,4 @@
-//! Gives each request an audit id, which its answer has too, whoever answers
+//! Gives each request an audit ID and returns it in the `Audit-ID` header of every response
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
 use super::{Filter, Rest};
@@ -10,7 +10,7 @@ pub(super) struct AuditId;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// The id of a request, which a client may choose, and when the request came in.
+/// The audit ID of a request, which a client may choose, and the time when the request was received.
 #[derive(Clone)]
 pub(super) struct Arrival {
     pub(super) audit_id: HeaderValue,
@@ -24,7 +24,7 @@ impl Filter for AuditId {
         let arrival = Arrival { audit_id: audit_id.clone(), received: Timestamp::now() };
         request.extensions_mut().insert(arrival);
         let mut response = next.call(request).await;
-        // Who answers for another server has that server's id, which is the same.
+        // A proxied response already has the extension server's header, with the same ID.
         response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
         response
     }

@@ -1,4 +1,4 @@
-//! Finds out who asks.
+//! Authenticates the request and stores its `UserInfo`.
 
 use super::{Filter, Rest, audit, request_info::query_of};
 use crate::{
@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 pub(super) struct Authentication {
     pub(super) authenticator: Arc<dyn Authenticator>,
-    /// Is told of requests that get no further.
+    /// Receives the events of requests that this filter refuses.
     pub(super) auditor: Option<Arc<Auditor>>,
-    /// What a front proxy tells users by. Nobody behind this filter may see it.
+    /// The headers in which a front proxy sends the user. They are removed before the next filter.
     pub(super) request_headers: [RequestHeaders; 2],
 }
 
 impl Authentication {
-    /// `own` are the headers that are configured; the standard ones are taken off as well.
+    /// `own` are the configured header names; the standard ones are removed as well.
     pub(super) fn new(
         authenticator: Arc<dyn Authenticator>,
         own: RequestHeaders,
@@ -40,8 +40,8 @@ impl Authentication {
     }
 }
 
-/// The certificates that a connection's client showed and has the key of, leaf first; on every request of the connection.
-/// Whether they are believed is the authenticator's business.
+/// The certificate chain that a client presented, leaf first; the TLS handshake proved possession of its key. An
+/// extension of every request on the connection. The authenticator decides whether it trusts the chain.
 #[derive(Clone)]
 pub struct PeerCertificates(pub Arc<[CertificateDer<'static>]>);
 
@@ -51,7 +51,7 @@ const EXTRA_SPACE: &str =
 impl Filter for Authentication {
     async fn handle(&self, mut request: Request, next: &Rest) -> Response {
         let bearer = Bearer::read(request.headers());
-        // A token in both places is a matter of the header alone.
+        // A token in the `Authorization` header takes precedence over one among the protocols.
         let protocol = match bearer {
             Bearer::Token(_) => None,
             _ => match websocket_protocol::token(request.headers()) {
@@ -84,7 +84,7 @@ impl Filter for Authentication {
             }
         };
         let has_extra_space = bearer == Bearer::ExtraSpace;
-        // Nobody behind this filter needs the credentials, and what is not there cannot be leaked.
+        // Later filters and handlers do not need the credentials, and cannot leak them.
         let headers = request.headers_mut();
         headers.remove(header::AUTHORIZATION);
         for names in &self.request_headers {
@@ -107,11 +107,11 @@ impl Filter for Authentication {
     }
 }
 
-/// What the header `Authorization` says.
+/// The bearer token in the `Authorization` header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bearer<'a> {
     Token(&'a str),
-    /// A token behind too much space, which does not count.
+    /// More than one space before the token: the token is ignored.
     ExtraSpace,
     None,
 }
@@ -145,7 +145,7 @@ fn is_anonymous(user: &UserInfo) -> bool {
     user.name == ANONYMOUS || user.is_member_of(UNAUTHENTICATED)
 }
 
-/// HTTP/2 lets a client do much with few bytes: one that nobody knows gets one request a connection
+/// Closes the HTTP/2 connection of an unauthenticated request: HTTP/2 lets a client cause much work with few bytes
 /// (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
 fn end_connection(request: &Request) {
     if request.version() == Version::HTTP_2

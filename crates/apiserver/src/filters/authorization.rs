@@ -1,4 +1,4 @@
-//! Finds out whether they may.
+//! Authorizes the request.
 
 use super::{
     Filter, Rest, audit,
@@ -53,7 +53,7 @@ impl Filter for Authorization {
     }
 }
 
-/// What a request asks for, of which authorizers are asked.
+/// The authorization attributes of a request.
 pub(super) fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a RequestInfo) -> Attributes<'a> {
     Attributes {
         group: &info.api_group,
@@ -68,7 +68,7 @@ pub(super) fn attributes_of<'a>(user: &'a UserInfo, verb: &'a str, info: &'a Req
     }
 }
 
-/// The selectors of a request to many objects.
+/// The selectors of a list, watch or deletecollection request.
 pub(super) fn selectors(info: &RequestInfo, query: &Query) -> Option<Selectors> {
     if !info.is_resource_request || !matches!(&*info.verb, "list" | "watch" | "deletecollection") {
         return None;
@@ -78,10 +78,10 @@ pub(super) fn selectors(info: &RequestInfo, query: &Query) -> Option<Selectors> 
     (!fields.is_empty() || !labels.is_empty()).then(|| Selectors::parse(fields, labels))
 }
 
-/// Asks whether a user may do something to what a request is about.
+/// Checks whether `user` may use `verb` on the object of the request.
 ///
 /// # Errors
-/// 403 when they may not, 500 when that cannot be said.
+/// 403 when the authorizer does not allow it, 500 when the authorizer failed.
 pub(crate) async fn authorize(
     authorizer: &dyn Authorizer,
     user: &UserInfo,
@@ -96,12 +96,12 @@ pub(crate) async fn authorize(
     }
 }
 
-/// The user that authentication left on a request.
+/// The user that authentication stored in the request's extensions.
 pub(crate) fn user_of(request: &Request) -> Arc<UserInfo> {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
-/// 403 for who is not allowed what these attributes ask for, with the reasons of the authorizers, if they gave any.
+/// The 403 of a denied request, with the authorizers' reasons if there are any.
 pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> Status {
     let (user, verb) = (quote(&attributes.user.name), attributes.verb);
     if !attributes.is_resource_request {
@@ -130,7 +130,7 @@ fn with_reason(why: &str, reason: &str) -> String {
     }
 }
 
-/// What a browser would not take for HTML: names come from whoever asks.
+/// Escapes HTML markup: names come from the client.
 fn without_markup(text: &str) -> Cow<'_, str> {
     match text.contains(['&', '<', '>']) {
         true => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").into(),
@@ -147,7 +147,7 @@ mod tests {
     };
     use std::future::ready;
 
-    /// Lets everybody do what a list of verbs says.
+    /// Allows every user the listed verbs.
     struct Verbs(&'static [&'static str]);
 
     impl Authorizer for Verbs {

@@ -1,4 +1,4 @@
-//! Lets pages of other origins read answers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
+//! Answers cross-origin requests of browsers (<https://fetch.spec.whatwg.org/#http-cors-protocol>).
 
 use super::{Filter, Rest};
 use crate::{body::Body, request::Request, response::Response};
@@ -6,11 +6,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use regex::Regex;
 
 pub(super) struct Cors {
-    /// What an origin has to match, one of them.
+    /// An origin is allowed when one of these matches it.
     pub(super) allowed_origins: Vec<Regex>,
 }
 
-/// What an allowed origin is told beside its name.
+/// The CORS response headers for an allowed origin, besides its name.
 const ALLOWED: [(HeaderName, HeaderValue); 4] = [
     (
         header::ACCESS_CONTROL_ALLOW_METHODS,
@@ -31,7 +31,7 @@ impl Filter for Cors {
     async fn handle(&self, request: Request, next: &Rest) -> Response {
         let Some(origin) = self.allowed(request.headers()) else { return next.call(request).await };
         let mut response = match *request.method() {
-            // A question before the request; it needs no credentials, and gets nothing.
+            // A preflight request needs no credentials and returns no data.
             Method::OPTIONS => {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::NO_CONTENT;

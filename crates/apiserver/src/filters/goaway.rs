@@ -1,5 +1,5 @@
-//! Spreads the clients of HTTP/2 among servers, by closing a connection now and then: behind a load balancer they would
-//! stay for ever with the server that was there first.
+//! Closes HTTP/2 connections at random, so that clients spread over the servers behind a load balancer: they would keep
+//! their first connection for ever.
 
 use super::{Filter, Rest};
 use crate::{request::Request, response::Response, serving::ConnectionHandle};
@@ -7,7 +7,7 @@ use http::Version;
 use rand::Rng;
 
 pub(super) struct ProbabilisticGoaway {
-    /// In how many of all requests.
+    /// The probability that a request closes its connection, 0 to 1.
     pub(super) chance: f64,
 }
 

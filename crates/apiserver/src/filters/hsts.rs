@@ -1,4 +1,4 @@
-//! Tells browsers to come by TLS only (<https://www.rfc-editor.org/rfc/rfc6797>).
+//! Sets `Strict-Transport-Security`: browsers then use TLS only (<https://www.rfc-editor.org/rfc/rfc6797>).
 
 use super::{Filter, Rest};
 use crate::{request::Request, response::Response};

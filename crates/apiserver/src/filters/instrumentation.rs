@@ -16,7 +16,7 @@ pub(super) struct Instrumentation {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Counts a request for as long as it lives, however it ends.
+/// Counts a request as in flight until it is dropped, however the request ends.
 struct InFlight(IntGauge);
 
 impl InFlight {

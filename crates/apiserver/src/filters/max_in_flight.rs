@@ -1,5 +1,5 @@
-//! Bounds how many requests are served at once; over the bound the answer is 429. Long-running requests do not count,
-//! and neither do those of `system:masters`.
+//! Bounds the number of requests in flight; requests above the bound get 429. Long-running requests and those of
+//! `system:masters` do not count.
 
 use super::{Filter, Rest, authorization::user_of, request_info::info_of};
 use crate::{
@@ -16,7 +16,7 @@ pub(super) struct MaxInFlight {
 }
 
 impl MaxInFlight {
-    /// Limits of so many reads and writes; zero is no limit.
+    /// The limits of reads and writes in flight; zero means no limit.
     pub(super) fn new(reads: usize, writes: usize) -> MaxInFlight {
         let semaphore = |limit: usize| (limit > 0).then(|| Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         MaxInFlight { reads: semaphore(reads), writes: semaphore(writes) }
@@ -39,7 +39,7 @@ impl Filter for MaxInFlight {
     }
 }
 
-/// The reference answers in plain text here, unlike everywhere else: there may be no time to encode anything.
+/// The 429 response: plain text, unlike other failures, as kube-apiserver sends it.
 pub(super) fn too_many_requests(retry_after: u64) -> Response {
     let mut response = text(429, "Too many requests, please try again later.\n");
     let headers = response.headers_mut();

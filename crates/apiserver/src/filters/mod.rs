@@ -1,5 +1,5 @@
-//! The filter chain: what every request passes, from the outside in. [`chain`] is the list; the order is Kubernetes'
-//! (`DefaultBuildHandlerChain`).
+//! The filter chain that every request passes, from the outermost filter in. [`chain`] is the list; the order is
+//! Kubernetes' (`DefaultBuildHandlerChain`).
 
 mod audit;
 mod audit_id;
@@ -31,12 +31,12 @@ pub use authentication::PeerCertificates;
 pub(crate) use priority_and_fairness::WatchTicket;
 pub(crate) use timeout::RequestDeadline;
 
-/// A handler of requests that cannot fail: failures are responses. Clones are the same one.
+/// A request handler. It cannot fail: failures are responses. Clones share one handler.
 #[derive(Clone)]
 pub struct Handler(Arc<dyn Fn(Request) -> BoxFuture<'static, Response> + Send + Sync>);
 
 impl Handler {
-    /// A handler that is a function.
+    /// A handler that calls a function.
     pub fn new<F>(handle: impl Fn(Request) -> F + Send + Sync + 'static) -> Handler
     where
         F: Future<Output = Response> + Send + 'static,
@@ -50,39 +50,39 @@ impl Handler {
     }
 }
 
-/// What the chain is made of.
+/// The configuration of the filter chain.
 #[derive(Clone)]
 pub struct ChainConfig {
-    /// Counters.
+    /// The metrics that filters record.
     pub metrics: Arc<Metrics>,
-    /// Who is told of requests, if anybody.
+    /// Writes the audit events; `None` without an audit policy.
     pub auditor: Option<Arc<Auditor>>,
-    /// Who asks.
+    /// Authenticates every request.
     pub authenticator: Arc<dyn Authenticator>,
-    /// The headers by which a front proxy tells users, beside the standard ones.
+    /// The headers in which a front proxy sends the user, besides the standard ones.
     pub request_headers: RequestHeaders,
-    /// What browsers are told, and when connections are closed.
+    /// Headers for browsers, and the closing of connections.
     pub transport: TransportFilters,
-    /// What they may do.
+    /// The authorizer that every request is checked with.
     pub authorizer: Arc<dyn Authorizer>,
-    /// How long a request may take that is not long-running.
+    /// The timeout of a request that is not long-running.
     pub request_timeout: Duration,
-    /// Who decides which requests are served, wait or are refused; `None` leaves it to the two limits below.
+    /// Decides which requests are served, queued or refused; with `None`, the two limits below apply.
     pub flow_control: Option<Arc<FlowControl>>,
-    /// How many reads may be in flight, without flow control.
+    /// The limit of reads in flight, without flow control.
     pub max_requests_in_flight: usize,
-    /// How many writes may be in flight, without flow control.
+    /// The limit of writes in flight, without flow control.
     pub max_mutating_requests_in_flight: usize,
 }
 
-/// Filters that most servers do without.
+/// Optional filters for browsers and connections.
 #[derive(Debug, Clone, Default)]
 pub struct TransportFilters {
     /// The value of `Strict-Transport-Security`.
     pub strict_transport_security: Option<HeaderValue>,
-    /// What the origins match whose pages may read answers.
+    /// Patterns of the origins whose pages may read responses.
     pub cors_allowed_origins: Vec<Regex>,
-    /// In how many of all requests an HTTP/2 connection is closed.
+    /// The probability that a request closes its HTTP/2 connection, 0 to 1.
     pub goaway_chance: f64,
 }
 
@@ -131,7 +131,7 @@ pub fn chain(config: ChainConfig, handler: Handler) -> Handler {
     })
 }
 
-/// One filter: looks at a request and answers it, or hands it on.
+/// One filter: it answers a request or passes it on.
 trait Filter: Send + Sync + Sized + 'static {
     fn handle(&self, request: Request, next: &Rest) -> impl Future<Output = Response> + Send;
 
@@ -141,8 +141,8 @@ trait Filter: Send + Sync + Sized + 'static {
     }
 }
 
-/// The rest of the chain. Each filter's future is a box of its own: one future of all would be larger than all of them,
-/// and be moved more than once.
+/// The rest of the chain. Each filter's future is boxed: one combined future would be larger than all of them, and
+/// would be moved several times.
 type Rest = Arc<dyn Next>;
 
 trait Next: Send + Sync {
@@ -166,7 +166,7 @@ impl Next for Handler {
     }
 }
 
-/// A filter that most servers do without.
+/// Adds an optional filter.
 fn before(filter: Option<impl Filter>, next: Rest) -> Rest {
     match filter {
         Some(filter) => filter.before(next),

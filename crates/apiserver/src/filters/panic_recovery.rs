@@ -1,4 +1,4 @@
-//! A panic in a handler is a defect of the server; its client gets a 500, and everybody else is served on.
+//! Answers a request whose handler panicked with 500; other requests are not affected.
 
 use super::{Filter, Rest};
 use crate::{

@@ -1,8 +1,9 @@
-//! Lets flow control decide when a request is served
+//! Admits requests by API priority and fairness
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
 //!
-//! A request has its seat until its answer is made, and sent if it is made while it is sent; a watch until it has delivered
-//! the state it begins with; both for a moment at most if the client does not read. Streams to nodes and pods are not limited: they cost the server next to nothing, and last.
+//! A request holds its seat until its response is made, and for a streamed response until it is sent; a watch holds it
+//! until its initial events are delivered. A client that does not read delays either by a bounded time only. Streams to
+//! nodes and pods are not limited: they are long-lived and cost the server little.
 
 use super::{
     Filter, Rest,
@@ -22,20 +23,20 @@ use tokio::time::Instant;
 
 pub(super) struct PriorityAndFairness {
     pub(super) flow_control: Arc<FlowControl>,
-    /// How long requests may take that are not long-running.
+    /// The timeout of requests that are not long-running.
     pub(super) request_timeout: Duration,
 }
 
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// Nobody waits longer, whatever time the request has.
+/// The longest queue wait, whatever the request's timeout.
 const MAX_WAIT: Duration = Duration::from_secs(60);
-/// A request may wait for this part of the time that it has.
+/// A request may wait in the queue for one part in this many of its remaining time.
 const WAIT_PART: u32 = 4;
 
-/// How long a seat is kept while an answer is sent, and while a watch delivers the state it begins with. What a client
-/// does not read costs the server next to nothing, and must not cost others their turn.
+/// How long a seat is held while a response or the initial events of a watch are sent. A client that does not read
+/// costs the server little, and must not keep the seat from other requests.
 const MAX_SENDING: Duration = Duration::from_secs(1);
 
 impl Filter for PriorityAndFairness {
@@ -56,7 +57,7 @@ impl Filter for PriorityAndFairness {
             Some(client) => tokio::select! {
                 biased;
                 admission = admit => admission,
-                // It leaves its queue to those whose clients are still there. Nobody reads the answer.
+                // The request leaves its queue: its client is gone, and nothing reads this response.
                 () = client.gone() => return too_many_requests(1),
             },
         };
@@ -88,22 +89,22 @@ impl Filter for PriorityAndFairness {
     }
 }
 
-/// What a watch has of flow control: a seat until it has begun, and a place among those that writes are told to, for as
-/// long as this lives. Among the extensions of the request.
+/// A watch's part in flow control: its seat until initialization, and its registration as a watcher that writes are
+/// charged for, until this is dropped. An extension of the request.
 pub(crate) struct WatchTicket {
     seat: Mutex<Option<HeldSeat>>,
     _registered: Option<RegisteredWatch>,
 }
 
 impl WatchTicket {
-    /// The watch has begun.
+    /// Releases the seat: the watch is initialized.
     pub(crate) fn initialized(&self) {
         let seat = self.seat.lock().take();
         drop(seat);
     }
 }
 
-/// Names by their identities what a request was classified as: names would tell clients how they are thought of.
+/// Adds the UIDs of the flow schema and the priority level. Their names would disclose the classification to clients.
 fn with_headers(mut response: Response, flow: &Flow) -> Response {
     for (name, uid) in [(FLOW_SCHEMA_UID, flow.schema_uid()), (PRIORITY_LEVEL_UID, flow.level_uid())] {
         if let Ok(uid) = HeaderValue::from_str(uid) {
@@ -113,13 +114,13 @@ fn with_headers(mut response: Response, flow: &Flow) -> Response {
     response
 }
 
-/// A request as flow control sees it, also after the request itself was handed on.
+/// The attributes of a request for flow control; they outlive the request.
 struct Attributes {
     info: Arc<RequestInfo>,
     query: Arc<Query>,
     user: Arc<UserInfo>,
     uri: Uri,
-    /// The path, where it differs from that of the address.
+    /// The decoded path, where it differs from the path in the URI.
     decoded: Option<String>,
 }
 

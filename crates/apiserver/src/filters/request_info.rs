@@ -1,4 +1,4 @@
-//! Reads what a request is about, for all filters and handlers behind.
+//! Parses the `RequestInfo` and the query for all later filters and handlers.
 
 use super::{Filter, Rest};
 use crate::{query::Query, request::Request, request_info::RequestInfo, response::Response};
@@ -18,12 +18,12 @@ impl Filter for ReadRequestInfo {
     }
 }
 
-/// The request info that this filter left on a request.
+/// The `RequestInfo` that this filter stored in the request's extensions.
 pub(crate) fn info_of(request: &Request) -> Arc<RequestInfo> {
     request.extensions().get().cloned().unwrap_or_default()
 }
 
-/// The query that this filter left on a request.
+/// The query that this filter stored in the request's extensions.
 pub(crate) fn query_of(request: &Request) -> Arc<Query> {
     request.extensions().get().cloned().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Ends requests that take too long, the sending of their answers included. Watches and streams are excepted: their
-//! handlers watch the clock.
+//! Ends requests at their timeout, which includes sending the response. Watches and streams are exempt: their handlers
+//! have their own time limits.
 //!
-//! A write that was begun is finished, also when its time is over or its client gone: it may have taken things for an
-//! object that is not stored yet, such as an address, and has to keep them or give them back.
+//! A write that was started is finished, also after its timeout and when its client is gone: it may have allocated
+//! something for an object that is not stored yet, such as an IP address, and has to keep it or release it.
 
 use super::{
     Filter, Rest, audit,
@@ -23,21 +23,21 @@ use tokio::{sync::watch, time::Instant};
 
 pub(super) struct RequestTimeout {
     pub(super) limit: Duration,
-    /// Is told of requests that get no further.
+    /// Receives the events of requests that time out.
     pub(super) auditor: Option<Arc<Auditor>>,
 }
 
-/// When a request has to be answered; on every request that is not long-running.
+/// The time by which a request has to be answered; an extension of every request that is not long-running.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestDeadline {
-    /// When it came.
+    /// When the request was received.
     pub(super) received: Instant,
-    /// How long it may take from then on.
+    /// The timeout, counted from then.
     pub(super) limit: Duration,
 }
 
 impl RequestDeadline {
-    /// The moment.
+    /// The deadline.
     pub(crate) fn at(self) -> Instant {
         self.received + self.limit
     }
@@ -87,24 +87,24 @@ impl Filter for RequestTimeout {
     }
 }
 
-/// Whether anybody waits for the answer to a write: who only waits for its turn need not go on when nobody does.
+/// Reports whether the client of a write still waits: a queued write whose client is gone need not continue.
 #[derive(Clone)]
 pub(super) struct Client(watch::Receiver<()>);
 
 impl Client {
-    /// Waits until nobody waits any more.
+    /// Completes when the client is gone.
     pub(super) async fn gone(mut self) {
-        // Nothing is ever sent: the channel ends when the future of the answer is dropped.
+        // Nothing is ever sent: the channel closes when the future of the response is dropped.
         while self.0.changed().await.is_ok() {}
     }
 }
 
-/// Answers a request that nobody misses when its client is gone.
+/// Answers a read; it is cancelled when its client is gone.
 fn read(next: Rest, request: Request) -> impl Future<Output = Response> + Send {
     offload::scope(async move { next.call(request).await })
 }
 
-/// Answers a request on a task of its own, which goes on when nobody waits for the answer.
+/// Answers a write on a task of its own, which continues when its client is gone.
 async fn finish(next: Rest, mut request: Request) -> Response {
     let (_waits, client) = watch::channel(());
     request.extensions_mut().insert(Client(client));

@@ -1,4 +1,4 @@
-//! Counters of what authorizers say of requests.
+//! Records authorization decisions.
 
 use pintle_auth::authz::{Decision, Verdict};
 use prometheus::{
@@ -6,8 +6,7 @@ use prometheus::{
 };
 use std::time::Duration;
 
-/// How often requests were allowed or not, and how long that took. Every request is counted, so the series are looked up
-/// once.
+/// Counts and durations of authorization decisions. The series are looked up once, since every request records one.
 pub(super) struct AuthorizationMetrics {
     allowed: Series,
     denied: Series,

@@ -1,9 +1,9 @@
-//! Counters of impersonation.
+//! Records impersonation.
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, exponential_buckets};
 use std::time::Duration;
 
-/// How often users wanted to act as others, and what the authorizer was asked for that.
+/// Counts and durations of impersonation attempts, and of the authorization checks they make.
 pub struct ImpersonationMetrics {
     attempts: Counted,
     authorizations: Counted,
@@ -30,12 +30,12 @@ impl ImpersonationMetrics {
         })
     }
 
-    /// Notes an attempt and by which mode it was allowed; of one that was not, the mode is "".
+    /// Records an attempt and the mode that allowed it; the mode of a denied attempt is "".
     pub(crate) fn attempted(&self, mode: &str, is_allowed: bool, duration: Duration) {
         self.attempts.note(mode, is_allowed, duration);
     }
 
-    /// Notes what an authorizer was asked in a mode.
+    /// Records one authorization check of a mode.
     pub(crate) fn authorized(&self, mode: &str, is_allowed: bool, duration: Duration) {
         self.authorizations.note(mode, is_allowed, duration);
     }

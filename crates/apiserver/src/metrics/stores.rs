@@ -1,4 +1,4 @@
-//! What the stores and their caches count, under the names of the watch cache.
+//! Exports the metrics of stores and watch caches.
 
 use crate::registry::Stores;
 use pintle_cacher::CacherMetrics;
@@ -11,26 +11,26 @@ use std::{
     },
 };
 
-/// The bytes that data takes in each engine, as last seen.
+/// The size of the stored data in each engine, in bytes, as last measured.
 #[derive(Debug, Default)]
 pub struct StorageSizes(parking_lot::Mutex<BTreeMap<usize, u64>>);
 
 impl StorageSizes {
-    /// Notes the size of one engine, the default one being the first.
+    /// Sets the size of an engine's data; engine 0 is the default one.
     pub fn set(&self, engine: usize, bytes: u64) {
         self.0.lock().insert(engine, bytes);
     }
 }
 
-/// One counter of the caches and where it is read.
+/// One counter of the watch caches and the field it is read from.
 struct CacheCounter {
     exported: IntCounterVec,
     read: fn(&CacherMetrics) -> &AtomicU64,
-    /// The values of the labels behind `group` and `resource`.
+    /// The values of the labels after `group` and `resource`.
     more: &'static [&'static str],
 }
 
-/// The counters, brought up to date when they are asked for.
+/// The exported metrics; they are updated at each scrape.
 pub(super) struct StoreMetrics {
     counters: Vec<CacheCounter>,
     resource_version: IntGaugeVec,
@@ -116,7 +116,7 @@ impl StoreMetrics {
         })
     }
 
-    /// Brings the counters up to date.
+    /// Updates the metrics.
     pub(super) fn collect(&self, stores: &[Arc<Stores>], sizes: &StorageSizes, count_objects: bool) {
         for (at, bytes) in sizes.0.lock().iter() {
             self.size.with_label_values(&[format!("etcd-{at}").as_str()]).set(signed(*bytes));

@@ -114,7 +114,7 @@ async fn with_one_thread_it_runs_there() {
     weigh(LIGHT + 1).await;
 }
 
-/// Panics when it is dropped, unless a panic is on its way already.
+/// Panics when it is dropped, unless the thread is panicking already.
 struct PanicsAtEnd;
 
 impl Drop for PanicsAtEnd {

@@ -18,13 +18,13 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 
-/// How long a thread has nothing to do before it is idle.
+/// How long a thread waits for work before it runs the [`when_idle`] action.
 const IDLE_AFTER: Duration = Duration::from_millis(50);
 
 type Task = Box<dyn FnOnce() + Send>;
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What a thread does once it has nothing to do.
+/// The action of a thread that becomes idle.
 static WHEN_IDLE: OnceLock<fn()> = OnceLock::new();
 
 static THREADS: LazyLock<Vec<Thread>> = LazyLock::new(|| {
@@ -32,16 +32,16 @@ static THREADS: LazyLock<Vec<Thread>> = LazyLock::new(|| {
     (0..count).filter_map(Thread::start).collect()
 });
 
-/// Says what each thread does when it has had work and has none for a moment: such as returning free memory, which
-/// allocators keep for the thread that allocated it. Only the first call counts.
+/// Sets the action that each thread runs when it has been idle for a moment after work, such as returning free memory
+/// that the allocator keeps per thread. Only the first call has an effect.
 pub fn when_idle(act: fn()) {
-    // A second one has the same to say.
+    // A later call is ignored.
     let _ = WHEN_IDLE.set(act);
 }
 
 struct Thread {
     tasks: Sender<Task>,
-    /// The requests that it polls now or later.
+    /// The number of requests assigned to the thread.
     requests: AtomicUsize,
 }
 
@@ -76,16 +76,17 @@ fn serve(tasks: &Receiver<Task>) {
     }
 }
 
-/// A panic ends the task and not the thread: also one of a destructor, when nobody waits for the work any more.
+/// Runs a task. A panic ends the task and not the thread, also a panic in the destructor of abandoned work.
 fn carry_out(task: Task) {
-    // The hook has told of it, and whoever waits for the work learns of it by its answer.
+    // The panic hook has logged it, and the waiting request gets it as its result.
     let _ = catch_unwind(AssertUnwindSafe(task));
 }
 
-/// Polls work on the thread with the fewest requests until it is done. Dropped, it drops the work there.
+/// Polls work on the thread with the fewest requests until it is ready. Dropping this future drops the work on that
+/// thread.
 ///
 /// # Panics
-/// When the work does.
+/// When the work panics.
 pub(super) async fn run<T: Send + 'static>(work: Work<T>) -> T {
     let Some(thread) = THREADS.iter().min_by_key(|thread| thread.requests.load(Ordering::Relaxed)) else {
         return work.await;
@@ -109,9 +110,9 @@ pub(super) async fn run<T: Send + 'static>(work: Work<T>) -> T {
 /// A request's work on its thread.
 struct Request<T: Send + 'static> {
     thread: &'static Thread,
-    /// Where its timers and tasks are.
+    /// The runtime of its timers and tasks.
     runtime: Handle,
-    /// Nothing while the thread has it.
+    /// `None` while the thread polls it.
     work: Option<Work<T>>,
 }
 
@@ -122,7 +123,7 @@ enum Polled<T> {
 }
 
 impl Thread {
-    /// Polls work once.
+    /// Polls the work once.
     async fn poll<T: Send + 'static>(&self, mut work: Work<T>, runtime: Handle, waker: Waker) -> Polled<T> {
         let (answer, polled) = oneshot::channel();
         let of_answer = runtime.clone();
@@ -135,7 +136,7 @@ impl Thread {
                 }
                 Poll::Pending => Polled::Waits(work),
             });
-            // When nobody waits for it any more, it is dropped here.
+            // If the receiver is gone, the work is dropped here.
             let _ = answer.send(catch_unwind(step).unwrap_or_else(Polled::Panicked));
         }));
         let mut answer = Answer { thread: self, runtime: of_answer, polled };
@@ -151,7 +152,7 @@ impl Thread {
     }
 
     fn give(&self, task: Task) {
-        // The threads end with the process.
+        // The threads run as long as the process.
         let _ = self.tasks.send(task);
     }
 }
@@ -182,7 +183,7 @@ impl<T: Send + 'static> Drop for Answer<'_, T> {
     }
 }
 
-/// Rung when the work can go on; it remembers that until somebody listens.
+/// Wakes the request's future; a wake-up before it waits is not lost.
 struct Bell(Notify);
 
 impl Wake for Bell {

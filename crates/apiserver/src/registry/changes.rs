@@ -1,12 +1,12 @@
-//! Tells that objects of a resource have changed.
+//! Reports that objects of a resource have changed.
 
 use super::Store;
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 use tokio::sync::watch::{self, Receiver};
 
-/// A number that grows whenever an object of one of these stores has changed, until `stopping` turns true. It may grow
-/// without a change, but never stays when there was one: who reads the objects after each growth has seen them all.
+/// A counter that increases after every change of an object in these stores, until `stopping` becomes true. It may
+/// increase without a change; a reader that reads the objects after each increase misses no change.
 pub fn changes(stores: Vec<Arc<Store>>, stopping: &Receiver<bool>, supervisor: &Supervisor) -> Receiver<u64> {
     let (sender, receiver) = watch::channel(0);
     for store in stores {

@@ -1,9 +1,9 @@
-//! From stored bytes to what the cache keeps, and from trees to stored bytes.
+//! Decodes stored bytes for the cache, and encodes trees for storage.
 //!
-//! The registry's JSON is the object as clients get it, without `metadata.resourceVersion`, which is known only once the write
-//! is done. [`splice_revision`] puts it in behind `metadata.uid`, where Go's field order wants it: a copy of the bytes, but
-//! no decoding. The result is *final JSON*: what a GET answers. In which form that JSON is stored is the business of
-//! [`super::StorageCodec`].
+//! The registry's JSON is the object as clients get it, without `metadata.resourceVersion`, which is known only after
+//! the write. [`splice_revision`] inserts it after `metadata.uid`, its place in Go's field order: the bytes are copied,
+//! not decoded. The result is *final JSON*, the body of a GET. [`super::StorageCodec`] converts the registry's JSON to
+//! and from its stored form.
 
 use super::revision::{remove_revision, splice_revision};
 use bytes::Bytes;
@@ -17,12 +17,12 @@ use pintle_schema::{Schema, SchemaRef};
 use pintle_storage::{Key, Revision};
 use std::{collections::VecDeque, sync::Arc};
 
-/// The schema of one resource's objects, owned.
+/// The schema of one resource's objects.
 #[derive(Clone)]
 pub enum TypeSchema {
     /// A type of the built-in schema.
     Builtin(SchemaRef<'static>),
-    /// The root of a custom resource's schema, made when it is first needed.
+    /// The root of a custom resource's schema, built on first use.
     Custom(Arc<LazySchema>),
 }
 
@@ -32,7 +32,7 @@ impl TypeSchema {
         Schema::builtin().by_type_name(type_name).map(TypeSchema::Builtin)
     }
 
-    /// The schema that a declaration names; `None` when there is none.
+    /// The schema of a resource declaration; `None` when the built-in schema does not have its type.
     pub fn of(resource: &Resource) -> Option<TypeSchema> {
         match &resource.custom_schema {
             Some(schema) => Some(TypeSchema::Custom(schema.clone())),
@@ -40,13 +40,13 @@ impl TypeSchema {
         }
     }
 
-    /// Whether it is a custom resource's. Its objects are written sorted by key, as Go writes maps, and lists carry whole
-    /// objects.
+    /// Whether it is a custom resource's schema. Such objects are encoded sorted by key, as Go writes maps, and list
+    /// items keep their type metadata.
     pub fn is_custom(&self) -> bool {
         matches!(self, TypeSchema::Custom(_))
     }
 
-    /// The node that objects are read by.
+    /// The root node, which objects are decoded by.
     pub fn get(&self) -> SchemaRef<'_> {
         match self {
             TypeSchema::Builtin(schema) => *schema,
@@ -55,21 +55,21 @@ impl TypeSchema {
     }
 }
 
-/// Turns one resource's stored bytes into objects and back.
+/// Decodes one resource's stored bytes and encodes its objects.
 pub struct ObjectCodec {
     schema: TypeSchema,
     prefix: Arc<str>,
     namespaced: bool,
     fields: Vec<SelectableField>,
-    /// Texts that most objects share: namespaces, label keys and values, field values.
+    /// Strings that most objects share: namespaces, label keys and values, field values.
     interned: parking_lot::Mutex<Interner>,
-    /// What selectors need of objects that this process has just written.
+    /// The selectable values of objects that this process has just written.
     written: Announced,
-    /// The same of those that were just read from another form than the registry's.
+    /// The selectable values of objects that were just converted from another stored form.
     read: Announced,
 }
 
-/// What selectors need of some objects, by their bytes.
+/// The selectable values of some objects, keyed by the address of their bytes.
 #[derive(Default)]
 struct Announced(parking_lot::Mutex<VecDeque<(Bytes, Selectable)>>);
 
@@ -77,7 +77,7 @@ impl Announced {
     fn announce(&self, bytes: &Bytes, selectable: Selectable, capacity: usize) {
         let mut announced = self.0.lock();
         if announced.len() >= capacity {
-            // Left by a write that failed, or a read that was for nothing.
+            // The oldest entry belongs to a failed write or an unused read.
             announced.pop_front();
         }
         announced.push_back((bytes.clone(), selectable));
@@ -85,24 +85,24 @@ impl Announced {
 
     fn take(&self, bytes: &Bytes) -> Option<Selectable> {
         let mut announced = self.0.lock();
-        // The entry keeps the bytes alive, so that no others can be at their address.
+        // The entry keeps the bytes alive, so that no other bytes can have their address.
         let same = |kept: &Bytes| kept.as_ptr() == bytes.as_ptr() && kept.len() == bytes.len();
         let at = announced.iter().position(|(kept, _)| same(kept))?;
         announced.remove(at).map(|(_, selectable)| selectable)
     }
 }
 
-/// What selectors need of an object.
+/// The labels and selectable fields of an object.
 struct Selectable {
     labels: Labels,
     fields: Box<[Arc<str>]>,
 }
 
-/// How many writes may be between encoding and the cache, and how large an object is kept for that long: what is over
-/// is decoded again.
+/// How many writes are kept between encoding and the cache, and up to which size in bytes; other objects are decoded
+/// again.
 const WRITES_KEPT: usize = 64;
 const WRITTEN_BYTES_KEPT: usize = 64 * 1024;
-/// How many reads may be between: a page of the list that fills the cache.
+/// How many reads are kept: one page of the list that fills the cache.
 const READS_KEPT: usize = 500;
 
 impl ObjectCodec {
@@ -119,29 +119,30 @@ impl ObjectCodec {
         }
     }
 
-    /// The bytes to store: final JSON without a resourceVersion, ended by a newline as Go's encoder does.
+    /// The bytes to store: final JSON without a resourceVersion, with a newline at the end as Go's encoder writes it.
     pub fn encode(&self, object: &Value) -> Bytes {
         let mut json = json::encode(object, self.schema.get());
         json.push(b'\n');
         Bytes::from(json)
     }
 
-    /// Says that these bytes, made of this tree, are about to be stored. An engine in this process hands the same bytes
-    /// to the cache, which then need not be decoded.
+    /// Keeps the selectable values of bytes that are about to be stored. An engine in this process hands the same bytes
+    /// to the cache, which then need not decode them.
     pub fn announce(&self, bytes: &Bytes, object: &Value) {
         if bytes.len() <= WRITTEN_BYTES_KEPT {
             self.written.announce(bytes, self.selectable(object), WRITES_KEPT);
         }
     }
 
-    /// Says that these bytes, made of this tree, were read from another form. Whoever decodes them next need not.
+    /// Keeps the selectable values of bytes that were converted from another form, so that the next decode need not
+    /// parse them.
     pub fn announce_read(&self, bytes: &Bytes, object: &Value) {
         if bytes.len() <= WRITTEN_BYTES_KEPT {
             self.read.announce(bytes, self.selectable(object), READS_KEPT);
         }
     }
 
-    /// What was announced of these very bytes.
+    /// Takes the values that were announced for these bytes, compared by address.
     fn take_announced(&self, bytes: &Bytes) -> Option<Selectable> {
         self.written.take(bytes).or_else(|| self.read.take(bytes))
     }
@@ -164,7 +165,7 @@ impl ObjectCodec {
     /// The tree of an object's JSON.
     ///
     /// # Errors
-    /// When the bytes are no JSON object.
+    /// When the bytes are not a JSON object.
     pub fn decode_tree(&self, bytes: &[u8]) -> Result<Value, CodecError> {
         json::decode(bytes, self.schema.get()).map(|decoded| decoded.value)
     }
@@ -182,7 +183,7 @@ impl ObjectDecoder for ObjectCodec {
         let Selectable { labels, fields } = match self.take_announced(value) {
             Some(selectable) => selectable,
             None => {
-                // A custom resource's may be of another version than the schema.
+                // A custom resource may be stored in another version than the schema's.
                 let tree = match self.schema.is_custom() {
                     true => json::decode_any(value),
                     false => self.decode_tree(value),
@@ -206,8 +207,7 @@ impl ObjectDecoder for ObjectCodec {
     }
 }
 
-/// Shares equal texts. Forgets all of them when there are too many, so that values that never repeat cost a bounded
-/// amount of memory.
+/// Deduplicates strings. It is cleared when full, so that values that never repeat cost bounded memory.
 #[derive(Default)]
 struct Interner(std::collections::HashSet<Arc<str>>);
 

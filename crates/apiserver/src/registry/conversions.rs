@@ -1,8 +1,8 @@
-//! Conversions that a synchronous computation asks for, and that may have to wait for a webhook.
+//! Collects the conversions that a synchronous computation needs, and that may have to wait for a webhook.
 //!
-//! The computation never waits: what is not known yet, it does without and notes. Then the conversions are awaited outside
-//! of it, and the computation is repeated with their answers. It is a function of its input, so that it asks for the same
-//! conversions again, and each is made once.
+//! The computation never waits: it records a missing conversion and continues without it. The conversions are then
+//! awaited outside, and the computation is repeated with their results. It is a pure function of its input, so that it
+//! requests the same conversions again, and each is made once.
 
 use super::{TypeSchema, versions::convert_one};
 use futures_util::FutureExt;
@@ -27,8 +27,8 @@ enum State {
 }
 
 impl Conversions {
-    /// The object in the version of a declaration. `None` when that fails, and when the answer is not there yet: then the
-    /// computation has to be repeated after [`Conversions::settle`].
+    /// The object in the version of a declaration. `None` when the conversion failed or has no result yet; in the
+    /// second case the computation has to be repeated after [`Conversions::settle`].
     pub(super) fn convert(
         &self,
         converter: &Arc<dyn Converter>,
@@ -61,7 +61,7 @@ impl Conversions {
         }
     }
 
-    /// Awaits the answers that are not there yet. Says whether there were any.
+    /// Awaits the outstanding conversions. Returns whether there were any.
     pub(super) async fn settle(&self) -> bool {
         let pending = std::mem::take(&mut *self.0.lock());
         let mut settled = Vec::with_capacity(pending.len());

@@ -1,4 +1,4 @@
-//! Creating an object.
+//! Creates objects.
 
 use super::{Store, Written};
 use crate::{errors, warning::Warnings};
@@ -12,14 +12,14 @@ use pintle_machinery::{
 use pintle_registry::{BoxFuture, FinishFn, RequestContext};
 use pintle_storage::{Key, WriteError};
 
-/// What else may refuse a write, after the object has passed validation: validating admission.
+/// Validating admission: runs after the object has passed the strategy's validation.
 pub trait Validation: Send + Sync {
-    /// Whether the object may be stored (on delete: may go, with `object` null).
+    /// Decides whether the object may be stored; for a delete, `object` is null.
     fn validate<'a>(&'a self, object: &'a Value, old: Option<&'a Value>)
     -> BoxFuture<'a, Result<(), Status>>;
 }
 
-/// Refuses nothing: for writes from inside the server.
+/// Admits everything: for writes from inside the server.
 #[derive(Debug, Clone, Copy)]
 pub struct AcceptAll;
 
@@ -30,7 +30,7 @@ impl Validation for AcceptAll {
 }
 
 impl Store {
-    /// Stores a new object, as the strategy and `validate` allow.
+    /// Stores a new object that passes the strategy's validation and `validate`.
     ///
     /// # Errors
     /// The `Status` for the client: 409 when the name is taken, 422 when validation fails, …
@@ -82,7 +82,7 @@ impl Store {
                 None => self.written(object, &stored, None).await,
             };
         }
-        // Only a write asks, and nothing but a number counts.
+        // Only a real write rejects a resourceVersion, and only one that is a number.
         if has_version {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
@@ -95,7 +95,7 @@ impl Store {
         }
     }
 
-    /// 409; a client that waits for the old object to end is told that it is ending.
+    /// The 409; its message reports when the existing object is being deleted.
     async fn already_exists(&self, key: &Key, name: &str) -> Status {
         let mut status = Status::already_exists(&self.group_resource, name);
         let stored = self.storage.get(key).await.ok().and_then(|answer| answer.kv);
@@ -107,7 +107,7 @@ impl Store {
         status
     }
 
-    /// Brings a new object into shape and checks it: what every create does, also the one an update turns into.
+    /// Prepares and validates a new object: for creates, and for updates that create.
     pub(super) fn before_create(
         &self,
         context: &RequestContext<'_>,
@@ -122,7 +122,7 @@ impl Store {
         object.remove_at("metadata.selfLink");
         let mut errors = strategy.validate(context, object);
         if errors.is_empty() {
-            // What holds for every kind, also for one that takes its own names lightly.
+            // These rules hold for every kind, whatever the strategy's name rules.
             let namespaced = self.resource.is_namespaced();
             errors =
                 validate_object_meta_accessor(object, namespaced, validate_path_segment_name, &metadata());
@@ -136,12 +136,12 @@ impl Store {
     }
 }
 
-/// The path of metadata in messages.
+/// The `metadata` field path in messages.
 pub(super) fn metadata() -> FieldPath {
     FieldPath::new("metadata")
 }
 
-/// What the server alone decides about a new object.
+/// Sets the metadata that the server alone decides.
 pub(super) fn fill_system_metadata(object: &mut Value, now: Timestamp) {
     object.set("metadata.creationTimestamp", meta::format_time(now));
     object.set("metadata.uid", uuid::Uuid::new_v4().to_string());

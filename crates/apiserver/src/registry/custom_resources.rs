@@ -1,4 +1,4 @@
-//! Resources that come and go at run time.
+//! Custom resources: resources that are added and removed at run time.
 
 use super::{StorageFactory, Store, StoreConfig, TypeSchema, VersionedResource};
 use imbl::OrdMap;
@@ -10,7 +10,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// A custom resource that is served: all of its versions, and its store.
+/// A served custom resource: all of its versions, and its store.
 pub struct CustomResource {
     versions: Vec<Arc<VersionedResource>>,
     all_versions: Vec<Arc<VersionedResource>>,
@@ -19,12 +19,12 @@ pub struct CustomResource {
 }
 
 impl CustomResource {
-    /// Starts the store of a custom resource. `versions` are its declarations, that of the storage version among them,
-    /// which [`Resource::storage`] names; `is_served` tells which of them have paths. `terminating` is what the strategies
-    /// ask before they create anything.
+    /// Starts the store of a custom resource. `versions` are its declarations; that of the storage version, which
+    /// [`Resource::storage`] names, is among them. `is_served` selects the versions with paths. The strategies check
+    /// `terminating` before a create.
     ///
     /// # Errors
-    /// When the storage version is not among them, or there is no way between versions.
+    /// When the storage version is not among them, or there is no converter between versions.
     pub fn start(
         versions: Vec<Resource>,
         is_served: impl Fn(&Resource) -> bool,
@@ -54,12 +54,12 @@ impl CustomResource {
         Ok(CustomResource { versions, all_versions, store, terminating })
     }
 
-    /// The versions that have paths.
+    /// The served versions.
     pub fn versions(&self) -> &[Arc<VersionedResource>] {
         &self.versions
     }
 
-    /// The versions that objects, and what is noted in them, may be of.
+    /// All versions in which objects, and managed fields in them, may be stored.
     pub fn all_versions(&self) -> &[Arc<VersionedResource>] {
         &self.all_versions
     }
@@ -69,12 +69,12 @@ impl CustomResource {
         &self.store.group_resource().group
     }
 
-    /// Whether the definition is being deleted.
+    /// Whether the `CustomResourceDefinition` is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.terminating.load(Ordering::Acquire)
     }
 
-    /// Whether that is news.
+    /// Sets whether the definition is being deleted; returns whether that is a change.
     pub(super) fn set_terminating(&self, is_terminating: bool) -> bool {
         self.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
     }
@@ -85,8 +85,8 @@ impl CustomResource {
     }
 }
 
-/// The custom resources of a server: an immutable map, sorted by group. A resource more or less costs the same however
-/// many there are.
+/// The custom resources of a server: an immutable map sorted by group, in which an insert or a removal is cheap at any
+/// size.
 #[derive(Clone, Default)]
 pub(super) struct CustomResources(OrdMap<GroupResource, Arc<CustomResource>>);
 
@@ -116,7 +116,7 @@ impl CustomResources {
         self.0.values()
     }
 
-    /// Those of one group, by name.
+    /// The custom resources of one group, by name.
     pub(super) fn of_group(&self, group: &str) -> impl Iterator<Item = &Arc<CustomResource>> {
         let first = GroupResource::new(group, "");
         let in_group =

@@ -1,4 +1,4 @@
-//! Deleting an object: at once, gracefully, or when its finalizers are done.
+//! Deletes objects: at once, gracefully, or after their finalizers.
 //! <https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/>
 
 use super::{
@@ -17,16 +17,16 @@ use pintle_storage::WriteError;
 
 /// The outcome of a delete.
 pub struct Deleted {
-    /// The object as it was last, or as it is while it ends.
+    /// The last state of the object, or its state while it terminates.
     pub object: Value,
-    /// Whether it is gone.
+    /// Whether the object is removed from storage.
     pub gone: bool,
-    /// Whether the client gets the object; a `Status` otherwise.
+    /// Whether the response is the object; otherwise it is a `Status`.
     pub returns_object: bool,
 }
 
 impl Deleted {
-    /// The `Status` that tells of the deletion of this resource's object.
+    /// The success `Status` of a delete of this resource's object.
     pub fn status(&self, resource: &GroupResource) -> Status {
         Status::success(Some(StatusDetails {
             name: self.object.name().to_owned(),
@@ -58,7 +58,7 @@ impl Store {
         loop {
             let found = match self.try_delete(context, options, validate, &current, &mut ending).await {
                 Ok((deleted, written)) if written || current.confirmed => return Ok(deleted),
-                // Nothing was to be done by a guess, which another server may have made wrong.
+                // The cached object needed no write, but another server may have changed the stored one.
                 Ok((deleted, _)) => {
                     let found = self.read_current(context.namespace, context.name).await?;
                     if found.as_ref().is_some_and(|found| found.revision == current.revision) {
@@ -72,18 +72,18 @@ impl Store {
             };
             current = match found {
                 Some(found) => found,
-                // Without a grace period the next update of the object by anybody deletes it, too. Then this request has been
-                // carried out.
+                // Without a grace period, a concurrent update of the object may remove it first. The request has
+                // succeeded then.
                 None => return ending.map(|ended| self.deleted(ended, true, false)).ok_or_else(missing),
             };
         }
     }
 
-    /// Deletes an object that cannot be read, without a look at preconditions, finalizers or admission, of which it can
-    /// tell nothing.
+    /// Deletes an object that cannot be read, without checking preconditions, finalizers or admission, which need the
+    /// object.
     ///
     /// # Errors
-    /// 422 for an object that can be read, or is not there.
+    /// 422 for an object that can be read or does not exist.
     pub async fn delete_unreadable(&self, namespace: &str, name: &str) -> Result<(), Status> {
         let key = self.object_key(namespace, name)?;
         let mut found = self.storage.get(&key).await.map_err(errors::storage)?.kv;
@@ -112,8 +112,8 @@ impl Store {
         Deleted { object, gone, returns_object }
     }
 
-    /// The outcome, and whether anything was written for it. `ending` is the object as this request has stored it, ready to
-    /// be deleted, if it has.
+    /// The outcome, and whether anything was written. `ending` is the terminating object as this request has stored it,
+    /// ready to be removed, if it has.
     async fn try_delete(
         &self,
         context: &RequestContext<'_>,
@@ -160,7 +160,7 @@ impl Store {
         if !context.dry_run {
             match self.storage.delete(&key, revision).await {
                 Ok(deleted) => {
-                    // A Status tells nothing of it, but who gets the object gets it as watchers do.
+                    // The response object has the revision of the deletion, as watch events have it.
                     object.set("metadata.resourceVersion", deleted.to_string());
                     self.resource.strategy.after_delete(context, &object).await;
                 }
@@ -170,8 +170,8 @@ impl Store {
         Ok((self.deleted(object, true, false), !context.dry_run))
     }
 
-    /// Preconditions of a delete, which the reference checks in another place than those of an update, and in other
-    /// words.
+    /// Checks the preconditions of a delete, which kube-apiserver checks elsewhere than those of an update, with other
+    /// messages.
     fn check_delete_preconditions(&self, options: &DeleteOptions, old: &Value) -> Result<(), Status> {
         let differs = |wanted: &Option<String>, own: &str| wanted.clone().filter(|wanted| wanted != own);
         let why = if let Some(uid) = differs(&options.precondition_uid, old.uid()) {
@@ -194,7 +194,7 @@ impl Store {
         Err(Status::conflict(&kind, old.name(), &why))
     }
 
-    /// Sets when a kind that ends gracefully will be gone.
+    /// Starts or shortens the graceful deletion of a kind that supports it.
     fn begin_graceful_deletion(
         &self,
         context: &RequestContext<'_>,
@@ -210,13 +210,13 @@ impl Store {
             if left == 0 {
                 return Grace::No;
             }
-            // What is negative counts as one second.
+            // A negative grace period counts as one second.
             let wanted = options.grace_period_seconds.map(|wanted| if wanted < 0 { 1 } else { wanted });
             let Some(wanted) = wanted.filter(|wanted| *wanted < left) else {
                 return Grace::Pending;
             };
             let earlier = SignedDuration::from_secs(wanted.saturating_sub(left));
-            // Times before the year 0 have no text, and of a period as long as that nothing is known but that it ends.
+            // Times before the year 0 have no text form; a period that long only has to have ended.
             let ends = ends.saturating_add(earlier).unwrap_or(ends).max(Timestamp::UNIX_EPOCH);
             object.set("metadata.deletionTimestamp", meta::format_time(ends));
             object.set("metadata.deletionGracePeriodSeconds", wanted);
@@ -229,7 +229,7 @@ impl Store {
         Grace::Begun(seconds)
     }
 
-    /// Puts in the finalizers that make the garbage collector do what the client asked for.
+    /// Sets the finalizers by which the garbage collector carries out the propagation policy.
     fn set_garbage_collection_finalizers(&self, object: &mut Value, options: &DeleteOptions) {
         let has = |name: &str| object.finalizers().contains(&name);
         let (orphan, foreground) = match (options.orphan_dependents, options.propagation_policy) {
@@ -262,14 +262,14 @@ impl Store {
     }
 }
 
-/// How far graceful deletion is.
+/// The state of graceful deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grace {
-    /// The kind is deleted at once, or the object's time is over.
+    /// The kind is deleted immediately, or its grace period is over.
     No,
-    /// It begins, or is shortened, with so many seconds.
+    /// Graceful deletion starts, or is shortened, with a grace period of this many seconds.
     Begun(i64),
-    /// It has begun before, and nothing changes.
+    /// Graceful deletion has started before and does not change.
     Pending,
 }
 
@@ -287,7 +287,7 @@ fn mark_as_deleting(object: &mut Value, now: Timestamp) {
 fn bump_generation(object: &mut Value) {
     match object.generation() {
         0 => {}
-        // A client may have set any, and a negative one could not be updated any more, not even to let it go.
+        // A client may have set any value, and an object with a negative one could not be updated any more.
         generation => object.set_generation(generation.saturating_add(1)),
     }
 }

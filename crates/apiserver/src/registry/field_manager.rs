@@ -1,4 +1,4 @@
-//! The field manager of a stored resource: who writes, and how entries of other versions are understood.
+//! Runs the field manager for a stored resource, with managed fields of all of its versions.
 
 use super::{Conversions, Stores, VersionedResource};
 use jiff::Timestamp;
@@ -10,29 +10,29 @@ use pintle_registry::SubresourceKind;
 use pintle_schema::SchemaRef;
 use std::sync::{Arc, OnceLock};
 
-/// One write, as the bookkeeping of fields sees it.
+/// One write, as the field manager sees it.
 pub struct ManagedWrite<'a> {
-    /// All resources, for the other versions of the kind.
+    /// All resources, for other versions of the kind.
     pub stores: &'a Stores,
     /// The resource in the version of the request.
     pub resource: &'a VersionedResource,
-    /// The name of the writer.
+    /// The name of the field manager.
     pub manager: &'a str,
-    /// The subresource written through, or "".
+    /// The subresource that is written, or "".
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
-    /// All versions of the resource, once somebody has asked for them.
+    /// All versions of the resource, looked up on first use.
     pub versions: OnceLock<Vec<Arc<VersionedResource>>>,
-    /// What entries of other versions speak of.
+    /// The conversions that managed fields of other versions need.
     pub conversions: Conversions,
 }
 
 impl ManagedWrite<'_> {
-    /// Brings `managedFields` of `new` up to date, as it is about to be written over `old`; both in the storage version.
+    /// Updates `managedFields` of `new`, which is about to be written over `old`; both are in the storage version.
     pub async fn update(&self, old: Option<&Value>, new: &mut Value) {
         if self.resource.resource.converter.is_some() {
-            // What an attempt without an answer makes of the object is no good for another one.
+            // An attempt that lacked conversions must not leave its changes in the object of the next one.
             let updated = self.attempt(|manager| {
                 let mut updated = new.clone();
                 manager.update(old, &mut updated);
@@ -61,7 +61,7 @@ impl ManagedWrite<'_> {
         self.attempt(|manager| manager.apply(old, config, force)).await
     }
 
-    /// Runs the field manager until it has all conversions that it asks for.
+    /// Runs the field manager until it has all conversions that it needs.
     async fn attempt<R>(&self, run: impl Fn(&FieldManager<'_>) -> R) -> R {
         loop {
             let result = self.with_manager(&run);
@@ -71,7 +71,7 @@ impl ManagedWrite<'_> {
         }
     }
 
-    /// Runs the field manager of the request's version.
+    /// Runs the field manager in the request's version.
     fn with_manager<R>(&self, run: impl FnOnce(&FieldManager<'_>) -> R) -> R {
         let kind = self.resource.resource.group_version_kind();
         let api_version = kind.group_version().to_string();
@@ -87,7 +87,7 @@ impl ManagedWrite<'_> {
         })
     }
 
-    /// What a way of writing leaves as it is, says its strategy.
+    /// The fields that the strategy resets on this kind of write.
     fn reset_fields(&self) -> &'static [&'static str] {
         let resource = &self.resource.resource;
         match self.subresource {
@@ -101,13 +101,13 @@ impl ManagedWrite<'_> {
 }
 
 impl ManagedWrite<'_> {
-    /// Whether a group and version is one of the kind.
+    /// Whether the kind has this group and version.
     pub fn is_served(&self, version: &str) -> bool {
         self.in_version(version).is_some()
     }
 
-    /// The resource in another version of its kind. The core group and the others do not know of each other: an entry of
-    /// `v1` is of no version of an event that is written through `events.k8s.io`.
+    /// The resource in another version of its kind. The core group and other groups do not share versions: `v1` is not
+    /// a version of an event that is written through `events.k8s.io`.
     fn in_version(&self, version: &str) -> Option<&VersionedResource> {
         let is_core = |version: &str| !version.contains('/');
         let own = self.resource.resource.resource.group_version().to_string();

@@ -1,7 +1,7 @@
 //! The registry: the only writer to storage.
 //!
-//! A [`Store`] serves one stored resource for all its versions; a [`Stores`] is all of them, and what strategies,
-//! admission and controllers see of one another's objects.
+//! A [`Store`] serves one stored resource for all its versions. [`Stores`] has all of them, and is how strategies,
+//! admission and controllers access other resources' objects.
 
 mod changes;
 mod codec;

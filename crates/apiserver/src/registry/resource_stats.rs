@@ -1,14 +1,14 @@
-//! How many objects there are and how large, for those who guess what a request will cost.
+//! Reports the number and size of objects, for the work estimates of flow control.
 
 use super::Stores;
 use pintle_flowcontrol::{ResourceStats, ResourceStatsSource};
 use pintle_machinery::GroupResource;
 use std::sync::Arc;
 
-/// What the caches know of the objects of all servers of a chain.
+/// Statistics of the objects of all servers of a chain, from their watch caches.
 pub struct StoredResourceStats(pub Vec<Arc<Stores>>);
 
-/// So many objects are looked at to guess the size of all.
+/// The number of objects that the average size is estimated from.
 const SAMPLE: usize = 16;
 
 impl ResourceStatsSource for StoredResourceStats {

@@ -1,21 +1,22 @@
-//! The resourceVersion in an object's JSON: put in, taken out, without decoding.
+//! Inserts and removes the resourceVersion in an object's JSON without decoding.
 //!
-//! Built-in kinds are written in Go's field order, where it stands behind `metadata.uid`; custom resources, which Go has as
-//! maps, sorted by key. The two are told apart by how they begin: a kind comes first only in the former.
+//! Built-in kinds are encoded in Go's field order, where it follows `metadata.uid`; custom resources, which are maps in
+//! Go, are sorted by key. Only the former begin with the kind, which tells the two apart.
 
 use bytes::{Bytes, BytesMut};
 use pintle_storage::Revision;
 
 const METADATA: &[u8] = b"\"metadata\":{";
 const RESOURCE_VERSION: &[u8] = b"\"resourceVersion\":\"";
-/// What may stand before the resourceVersion. These are texts, all of them.
+/// The members that may precede the resourceVersion. All of them are strings.
 const BEFORE: [&[u8]; 5] =
     [b"\"name\":\"", b"\"generateName\":\"", b"\"namespace\":\"", b"\"selfLink\":\"", b"\"uid\":\""];
 
-/// How JSON in Go's field order begins. Sorted by key, the apiVersion comes before the kind.
+/// The first bytes of JSON in Go's field order. Sorted by key, the apiVersion precedes the kind.
 const DECLARED: &[u8] = b"{\"kind\":";
 
-/// Where in an object's JSON the resourceVersion stands or would stand, and whether it is the first of the metadata.
+/// The position of the resourceVersion in an object's JSON, present or not, and whether it is the first member of the
+/// metadata.
 fn revision_position(json: &[u8]) -> Option<(usize, bool)> {
     match json.starts_with(DECLARED) {
         true => declared_position(json),
@@ -23,8 +24,8 @@ fn revision_position(json: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Before the metadata come only the kind and the apiVersion, whose quotes would be escaped: the first `"metadata":{` is
-/// the object's own.
+/// Only kind and apiVersion precede the metadata, and quotes in them would be escaped: the first `"metadata":{` is the
+/// object's own.
 fn declared_position(json: &[u8]) -> Option<(usize, bool)> {
     let mut at = memchr::memmem::find(json, METADATA)? + METADATA.len();
     let mut first = true;
@@ -38,7 +39,7 @@ fn declared_position(json: &[u8]) -> Option<(usize, bool)> {
     Some((at, first))
 }
 
-/// Anything may come before the metadata, and within them.
+/// Any members may precede the metadata, and the resourceVersion in it.
 fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
     let mut members = Members { json, at: 1, first: true };
     let metadata = loop {
@@ -61,7 +62,7 @@ fn sorted_position(json: &[u8]) -> Option<(usize, bool)> {
     Some((members.at, members.first))
 }
 
-/// The `apiVersion` of JSON sorted by key, as it is between the quotes.
+/// The value of `apiVersion` in JSON sorted by key, without its quotes.
 pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
     let mut members = Members { json, at: 1, first: true };
     loop {
@@ -73,16 +74,16 @@ pub(super) fn api_version_of(json: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Walks the members of an object that was encoded without blanks.
+/// Iterates over the members of an object that was encoded without whitespace.
 struct Members<'a> {
     json: &'a [u8],
-    /// Behind the last member that was skipped.
+    /// The position after the last skipped member.
     at: usize,
     first: bool,
 }
 
 impl<'a> Members<'a> {
-    /// The key of the next member, and where its value begins; `None` at the end.
+    /// The key of the next member, and the position of its value; `None` at the end.
     fn next_member(&self) -> Option<(&'a [u8], usize)> {
         let rest = self.json.get(self.at..)?;
         let (rest, comma) = if self.first { (rest, 0) } else { (rest.strip_prefix(b",")?, 1) };
@@ -99,7 +100,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Behind the value that the JSON begins with.
+/// The end of the value that the JSON begins with.
 fn value_end(json: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -130,7 +131,7 @@ fn value_end(json: &[u8]) -> Option<usize> {
     }
 }
 
-/// Behind the quote that ends a text.
+/// The position after the closing quote of a string.
 fn text_end(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -142,7 +143,7 @@ fn text_end(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The final JSON of a stored object; `None` when it has no metadata.
+/// The final JSON of a stored object; `None` when the object has no metadata.
 pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
     let (at, first) = revision_position(json)?;
     let (head, tail) = json.split_at_checked(at)?;
@@ -163,7 +164,7 @@ pub fn splice_revision(json: &[u8], revision: Revision) -> Option<Bytes> {
     Some(out.freeze())
 }
 
-/// Final JSON without its resourceVersion.
+/// Final JSON without its resourceVersion; `None` when the object has no metadata.
 pub fn remove_revision(json: &[u8]) -> Option<Bytes> {
     let (at, first) = revision_position(json)?;
     let (head, tail) = json.split_at_checked(at)?;
@@ -196,7 +197,7 @@ mod tests {
                 r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","generation":1}"#,
                 r#"{"name":"a\\","generateName":"b","namespace":"c","selfLink":"d","uid":"e","resourceVersion":"42","generation":1}"#,
             ),
-            // Without a uid of its own, as kube-apiserver writes range allocations.
+            // Without a UID of its own, as kube-apiserver writes range allocations.
             (
                 r#"{"name":"a","ownerReferences":[{"uid":"x"}]}"#,
                 r#"{"name":"a","resourceVersion":"42","ownerReferences":[{"uid":"x"}]}"#,
@@ -214,7 +215,7 @@ mod tests {
             assert_eq!(splice_revision(stored.as_bytes(), Revision(42)).unwrap(), final_json);
             assert_eq!(remove_revision(final_json.as_bytes()).unwrap(), stored);
             assert_eq!(remove_revision(stored.as_bytes()).unwrap(), stored);
-            // As earlier versions of this server stored it.
+            // Earlier versions of this server stored an empty resourceVersion.
             assert_eq!(splice_revision(object(bare, "").as_bytes(), Revision(42)).unwrap(), final_json);
         }
         assert_eq!(splice_revision(b"{}", Revision(1)), None);

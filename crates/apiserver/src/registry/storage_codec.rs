@@ -1,15 +1,15 @@
-//! The forms in which objects are stored: Kubernetes' own.
+//! Converts the registry's JSON to and from the stored forms, which are Kubernetes' own.
 //!
 //! ```text
-//!   the registry's value                          what is stored
+//!   the registry's value                          the stored value
 //!   {"kind":"Pod","apiVersion":"v1",…}\n  ──────► k8s\0 and a runtime.Unknown message   protobuf
 //!                                         ──────► the same bytes                        JSON
 //!                                         ──────► kind: Pod …                           YAML
 //! ```
 //!
-//! Whatever is written, all three are read, in every version of the kind that upstream's scheme knows: an object says
-//! itself what it is. What is read is the registry's value: JSON in the storage version, with the defaults that an older
-//! server did not know. It is *stale* when writing it again would store other bytes.
+//! All three forms are read, whatever form is written, in every version of the kind that upstream's scheme knows: a
+//! stored object has its type metadata. The decoded value is the registry's: JSON in the storage version, with the
+//! defaults that an older server did not know. It is *stale* when writing it again would store other bytes.
 
 use super::{ObjectCodec, TypeSchema, versions::Versions};
 use bytes::Bytes;
@@ -31,7 +31,7 @@ pub enum StorageMediaType {
     Json,
     /// `application/yaml`
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`. Custom resources, which have no such form, stay JSON.
+    /// `application/vnd.kubernetes.protobuf`. Custom resources have no such form and stay JSON.
     Protobuf,
 }
 
@@ -58,34 +58,34 @@ impl FromStr for StorageMediaType {
     }
 }
 
-/// What tells an object from others, and since when there is one.
+/// The members of metadata that identify an object.
 const IDENTITY: [&str; 3] = ["name", "uid", "creationTimestamp"];
 
-/// How many encoded objects wait for their write.
+/// How many encoded objects are kept for their writes.
 const PREPARED_KEPT: usize = 64;
 
 /// Reads and writes the stored forms of one resource.
 pub struct StorageCodec {
     media_type: StorageMediaType,
     resource: Arc<Resource>,
-    /// What the registry's values say they are.
+    /// The apiVersion of the registry's values.
     api_version: String,
     schema: TypeSchema,
-    /// What the stored ones say.
+    /// The apiVersion of stored values.
     stored_api_version: String,
     stored_schema: TypeSchema,
     codec: Arc<ObjectCodec>,
-    /// How JSON begins that this server alone can have written.
+    /// The first bytes of JSON that only this server can have written.
     own: Option<Vec<u8>>,
-    /// The versions that a custom resource's objects may be stored in, if there are several.
+    /// The versions in which a custom resource's objects may be stored, if there are several.
     versions: Option<Arc<Versions>>,
-    /// Stored forms made from trees, so that the value need not be decoded to make them.
+    /// Stored forms made from trees, by the value's address, so that the value need not be decoded for its write.
     prepared: parking_lot::Mutex<VecDeque<(Bytes, Bytes)>>,
 }
 
 impl StorageCodec {
-    /// The codec of a resource. `exclusive` says that nobody else writes to the engine: then JSON in the storage version is
-    /// believed to be the registry's own.
+    /// The codec of a resource. `exclusive` states that no other server writes to the engine: JSON in the storage
+    /// version is then taken for the registry's own without decoding.
     pub(super) fn new(
         media_type: StorageMediaType,
         exclusive: bool,
@@ -106,7 +106,7 @@ impl StorageCodec {
             Some(stored) if !same => TypeSchema::Builtin(stored),
             _ => schema.clone(),
         };
-        // What a custom resource's schema says may have changed since an object was written.
+        // The schema of a custom resource may have changed since an object was written.
         let own = (exclusive && same && media_type == StorageMediaType::Json && !schema.is_custom())
             .then(|| format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", kind.kind).into_bytes());
         StorageCodec {
@@ -123,7 +123,7 @@ impl StorageCodec {
         }
     }
 
-    /// Makes the stored form of a value from its tree, for the write that is about to come.
+    /// Encodes the stored form of a value from its tree, for the write that follows.
     pub fn prepare(&self, value: &Bytes, object: &Value) {
         if self.stores_values_as_they_are() || self.schema.is_custom() {
             return;
@@ -133,7 +133,7 @@ impl StorageCodec {
         }
     }
 
-    /// The same with the stored form made already.
+    /// Keeps the stored form of a value for the write that follows.
     pub(super) fn prepare_bytes(&self, value: &Bytes, stored: Bytes) {
         let mut prepared = self.prepared.lock();
         if prepared.len() >= PREPARED_KEPT {
@@ -144,7 +144,7 @@ impl StorageCodec {
 
     fn take_prepared(&self, value: &Bytes) -> Option<Bytes> {
         let mut prepared = self.prepared.lock();
-        // The entry keeps the bytes alive, so that no others can be at their address.
+        // The entry keeps the bytes alive, so that no other bytes can have their address.
         let same = |kept: &Bytes| kept.as_ptr() == value.as_ptr() && kept.len() == value.len();
         let at = prepared.iter().position(|(kept, _)| same(kept))?;
         prepared.remove(at).map(|(_, stored)| stored)
@@ -165,8 +165,7 @@ impl StorageCodec {
     }
 
     fn encode_tree(&self, object: &Value) -> Result<Bytes, String> {
-        // Kube-apiserver's own records have no identity but their key; what they are given here to be treated like other
-        // objects stays here.
+        // Kube-apiserver stores its internal records without name, UID or creation time; they are added on read only.
         let is_served = !self.resource.verbs.is_empty();
         let anonymous = (!is_served).then(|| {
             let mut object = object.clone();
@@ -223,7 +222,7 @@ impl StorageCodec {
             };
             (StorageMediaType::Protobuf, object)
         } else {
-            // What is no JSON may be YAML, as everything may.
+            // Bytes that do not start an object are parsed as YAML.
             let is_json = stored.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
             let converted;
             let (form, body) = match is_json {
@@ -251,8 +250,8 @@ impl StorageCodec {
         Ok(self.shown(stored, form, object))
     }
 
-    /// As [`StorageCodec::decode`], for a custom resource: JSON, by the schema as it is now of the version that it is stored
-    /// in, and in that version.
+    /// As [`StorageCodec::decode`], for a custom resource: JSON, decoded by the current schema of its stored version,
+    /// and kept in that version.
     fn decode_custom(&self, stored: &Bytes) -> Result<Transformed, String> {
         let type_meta = json::type_meta(stored)
             .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
@@ -289,7 +288,7 @@ impl StorageCodec {
     fn shown(&self, stored: &Bytes, form: StorageMediaType, mut object: Value) -> Transformed {
         object.set("kind", self.resource.kind.as_str());
         object.set("apiVersion", self.api_version.as_str());
-        // What the server alone knows is not stored; a resourceVersion that is, is another object's.
+        // The resourceVersion comes from the engine; a stored one belongs to another object.
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
         }
@@ -306,7 +305,7 @@ impl StorageCodec {
         Transformed { value, stale: again.is_none_or(|again| again != *stored) }
     }
 
-    /// The schema by which an object of this version is read, and how it gets into the storage version.
+    /// The schema of a stored object's version, and its conversion to the storage version.
     fn version(&self, api_version: &str, kind: &str) -> Result<(TypeSchema, Option<&StoredVersion>), String> {
         if kind == self.resource.kind && api_version == self.api_version {
             return Ok((self.schema.clone(), None));

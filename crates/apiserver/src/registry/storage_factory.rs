@@ -1,4 +1,4 @@
-//! Where and how each resource is stored: its engine, its media type, its encryption.
+//! Configures the storage of each resource: its engine, its media type, its encryption.
 
 use super::{
     ObjectCodec, TypeSchema,
@@ -11,9 +11,9 @@ use pintle_registry::Resource;
 use pintle_storage::{Storage, TransformedStorage, ValueTransformer};
 use std::{collections::HashMap, sync::Arc};
 
-/// Tells which resources are encrypted.
+/// Selects the encryption of each resource.
 pub trait ResourceTransformers: Send + Sync {
-    /// What encrypts the resource's values, if anything does. Asked once for each resource.
+    /// The transformer of the resource's values; `None` stores them in the clear. Called once per resource.
     fn transformer_for(&self, resource: &GroupResource) -> Option<Arc<dyn ValueTransformer>>;
 }
 
@@ -22,12 +22,11 @@ pub trait ResourceTransformers: Send + Sync {
 pub struct Engine {
     /// The engine.
     pub storage: Arc<dyn Storage>,
-    /// Whether nobody else writes to it. What begins like this server's own JSON is then taken for that.
+    /// Whether no other server writes to it. Values that begin like this server's own JSON are then not decoded.
     pub exclusive: bool,
 }
 
-/// Answers for every resource with what is configured for it. Resources are named as they are stored: events by the core
-/// group's name.
+/// The storage configuration of every resource. Resources go by the group they are stored in: events by the core group.
 pub struct StorageFactory {
     prefix: String,
     engine: Engine,
@@ -41,7 +40,7 @@ pub struct StorageFactory {
 }
 
 impl StorageFactory {
-    /// Everything in one engine, below a prefix such as `/registry`.
+    /// Stores all resources in one engine, below a prefix such as `/registry`.
     pub fn new(engine: Engine, prefix: impl Into<String>) -> StorageFactory {
         StorageFactory {
             prefix: prefix.into(),
@@ -56,33 +55,33 @@ impl StorageFactory {
         }
     }
 
-    /// The media type of what is written from now on; `None` is JSON, of which an engine of the server's own needs no
-    /// copy, and protobuf in one that others share, as they write it.
+    /// The media type of new writes. The default, `None`, is JSON, of which an exclusive engine needs no copy, and
+    /// protobuf in a shared engine, as the other servers write it.
     pub fn media_type(mut self, media_type: Option<StorageMediaType>) -> StorageFactory {
         self.media_type = media_type;
         self
     }
 
-    /// Lets objects be deleted that cannot be read (feature gate `AllowUnsafeMalformedObjectDeletion`). Errors then say
-    /// which objects those are.
+    /// Allows the delete of unreadable objects (feature gate `AllowUnsafeMalformedObjectDeletion`). Error messages then
+    /// identify those objects.
     pub fn unsafe_deletes(mut self, unsafe_deletes: bool) -> StorageFactory {
         self.unsafe_deletes = unsafe_deletes;
         self
     }
 
-    /// Another engine for one resource, or with `*` for a group's resources.
+    /// Stores one resource in another engine; the resource `*` stands for all resources of the group.
     pub fn resource_engine(mut self, resource: GroupResource, engine: Engine) -> StorageFactory {
         self.engines.insert(resource, engine);
         self
     }
 
-    /// Where reads are answered from: whether there is a watch cache, as far as clients can tell.
+    /// The source of reads: the watch cache or the store, as far as clients can tell.
     pub fn read_source(mut self, read_source: ReadSource) -> StorageFactory {
         self.read_source = read_source;
         self
     }
 
-    /// Another answer to that for one resource.
+    /// Overrides the source of reads for one resource.
     pub fn resource_read_source(
         mut self,
         resource: GroupResource,
@@ -92,7 +91,7 @@ impl StorageFactory {
         self
     }
 
-    /// Encrypts.
+    /// Sets the encryption of values at rest.
     pub fn encryption(mut self, encryption: Arc<dyn ResourceTransformers>) -> StorageFactory {
         self.encryption = Some(encryption);
         self
@@ -103,12 +102,12 @@ impl StorageFactory {
         &self.prefix
     }
 
-    /// What the event logs of all resources share.
+    /// The memory budget that the event logs of all resources share.
     pub(super) fn log_budget(&self) -> &LogBudget {
         &self.log_budget
     }
 
-    /// Whether objects can be deleted that cannot be read.
+    /// Whether unreadable objects can be deleted.
     pub(super) fn has_unsafe_deletes(&self) -> bool {
         self.unsafe_deletes
     }
@@ -118,10 +117,10 @@ impl StorageFactory {
         !self.engine.exclusive
     }
 
-    /// The storage of a resource that has no store, since its values are no whole objects. It speaks JSON.
+    /// The storage of a resource that has no store since its values are not whole objects. Values are JSON.
     ///
     /// # Errors
-    /// When the declaration names a type that the schema does not have.
+    /// When the schema does not have the declaration's type.
     pub fn plain_storage(&self, resource: Resource) -> Result<Arc<dyn Storage>, String> {
         let schema = TypeSchema::builtin(&resource.type_name)
             .ok_or_else(|| format!("no schema for {}", resource.type_name))?;
@@ -130,12 +129,12 @@ impl StorageFactory {
         Ok(self.storage(&Arc::new(resource), &schema, &codec, None).0)
     }
 
-    /// Where reads of a resource are answered from.
+    /// The source of a resource's reads.
     pub(super) fn read_source_of(&self, resource: &Resource) -> ReadSource {
         *configured(&self.read_sources, &stored_as(resource)).unwrap_or(&self.read_source)
     }
 
-    /// The storage of a resource, which speaks the registry's JSON, and what stands between that and the stored bytes.
+    /// The storage of a resource, with the registry's JSON as values, and the codec to the stored bytes.
     pub(super) fn storage(
         &self,
         resource: &Arc<Resource>,
@@ -151,7 +150,7 @@ impl StorageFactory {
             false => StorageMediaType::Protobuf,
         };
         let media_type = self.media_type.unwrap_or(default);
-        // As kube-apiserver, which reads it so: what no client is served is stored in the clear, whatever the rules say.
+        // As in kube-apiserver: resources that are not served are stored in the clear, whatever the encryption rules.
         let encryption = self.encryption.as_ref().filter(|_| !resource.verbs.is_empty());
         let encryption = encryption.and_then(|encryption| encryption.transformer_for(&stored));
         let codec = Arc::new(StorageCodec::new(
@@ -168,12 +167,12 @@ impl StorageFactory {
     }
 }
 
-/// The name of a resource as it is stored.
+/// The group and name under which a resource is stored.
 fn stored_as(resource: &Resource) -> GroupResource {
     GroupResource::new(resource.storage.kind.group.clone(), resource.resource.resource.clone())
 }
 
-/// What is configured for the resource, or else for its group.
+/// The setting of a resource, or else of its group.
 fn configured<'a, T>(all: &'a HashMap<GroupResource, T>, resource: &GroupResource) -> Option<&'a T> {
     all.get(resource).or_else(|| all.get(&GroupResource::new(resource.group.clone(), "*")))
 }

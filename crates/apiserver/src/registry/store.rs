@@ -1,4 +1,4 @@
-//! One stored resource.
+//! The generic registry store: reads and writes one stored resource.
 
 use super::{
     StorageFactory,
@@ -22,18 +22,18 @@ use pintle_storage::{Key, ReadError, Revision, Storage};
 use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 
-/// What a store is made of.
+/// The configuration of a store.
 pub struct StoreConfig {
     /// The declaration, in the storage version.
     pub resource: Arc<Resource>,
-    /// Those of all versions of a custom resource, this one among them. None for other resources.
+    /// The declarations of all versions of a custom resource, this one among them; empty for other resources.
     pub versions: Vec<Arc<Resource>>,
-    /// Where and how it is stored.
+    /// The storage configuration.
     pub storage: Arc<StorageFactory>,
 }
 
-/// Reads and writes the objects of one resource, in the storage version: the generic registry store. What is
-/// particular to the kind it asks the strategy.
+/// Reads and writes the objects of one resource, in the storage version. The strategy has the rules that are particular
+/// to the kind.
 pub struct Store {
     pub(super) resource: Arc<Resource>,
     pub(super) group_resource: GroupResource,
@@ -47,23 +47,23 @@ pub struct Store {
     pub(super) cacher: Arc<Cacher>,
     prefix: Arc<str>,
     type_meta: Bytes,
-    /// Where there are several versions of a custom resource, that of this store among them, and the stored one.
+    /// The versions of a custom resource with several, and the stored one.
     versions: Option<Arc<Versions>>,
     stored: Arc<Resource>,
     stored_schema: TypeSchema,
 }
 
-/// An object on its way to the engine.
+/// An object that is encoded for the engine.
 pub(super) struct Encoded {
-    /// The registry's bytes for it, of which the stored ones are made.
+    /// The registry's bytes, from which the stored bytes are made.
     pub(super) bytes: Bytes,
-    /// The object as it will be read, where that is not as it is written.
+    /// The object as reads will return it, where that differs from the written tree.
     shown: Option<Value>,
-    /// What is stored, where that is not what is read.
+    /// The stored bytes, where they differ from `bytes`.
     stored: Option<Bytes>,
 }
 
-/// An object that was written, or would have been if the request were no dry run.
+/// An object that was written, or would have been written in a dry run.
 pub struct Written {
     /// The tree, without resourceVersion in a dry run.
     pub object: Value,
@@ -72,10 +72,10 @@ pub struct Written {
 }
 
 impl Store {
-    /// A store and its cacher, which starts to fill at once.
+    /// Starts a store and its cacher, which fills at once.
     ///
     /// # Errors
-    /// When the declaration names a type that the schema does not have.
+    /// When the schema does not have the declaration's type.
     pub fn start(config: StoreConfig, supervisor: &Supervisor) -> Result<Arc<Store>, String> {
         let StoreConfig { resource, versions, storage } = config;
         let schema = TypeSchema::of(&resource).ok_or_else(|| {
@@ -92,7 +92,7 @@ impl Store {
         let mut cacher = CacherConfig::new(group_resource.to_string(), prefix.clone(), codec.clone());
         cacher.read_source = read_source;
         cacher.log_budget = log_budget;
-        // A revision from before a custom resource was served as it is says nothing of its objects.
+        // Watches cannot resume at a revision from before a custom resource was served in its present form.
         cacher.resume_from_storage = !schema.is_custom();
         cacher.triggers = resource
             .selectable_fields
@@ -128,8 +128,8 @@ impl Store {
         }))
     }
 
-    /// The same store as another version of a custom resource sees it: with the rules and the schema of that version.
-    /// Objects are converted on their way in and out. `None` when nobody says how.
+    /// The same store in another version of a custom resource, with the rules and schema of that version. Objects are
+    /// converted on reads and writes. `None` when there is no converter or schema.
     pub fn in_version(&self, resource: Arc<Resource>) -> Option<Arc<Store>> {
         Some(Arc::new(Store {
             group_kind: resource.group_version_kind().group_kind(),
@@ -150,8 +150,8 @@ impl Store {
         }))
     }
 
-    /// Ends the watches of a store that another one has replaced, or whose resource is gone. Requests that are under way
-    /// end as they would; the cache goes with the last of them.
+    /// Ends the watches of a store that was replaced, or whose resource is gone. Requests in flight finish; the cache
+    /// is dropped with the last of them.
     pub fn retire(&self) {
         self.cacher.end_watches();
     }
@@ -176,13 +176,13 @@ impl Store {
         &self.cacher
     }
 
-    /// The engine, behind what makes the stored form of values.
+    /// The engine behind the codec of stored forms.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
 
-    /// The start of every object's JSON that lists leave out of their items: up to and with the comma behind the
-    /// apiVersion. Items of custom resources lack nothing but the brace, which every item gets.
+    /// The first bytes of every object's JSON that list items omit: up to and including the comma after the apiVersion.
+    /// Items of custom resources omit only the brace, which the list writes for every item.
     pub fn type_meta(&self) -> &Bytes {
         &self.type_meta
     }
@@ -195,10 +195,10 @@ impl Store {
         }
     }
 
-    /// The key of an object that a client names.
+    /// The storage key of an object that a client names.
     ///
     /// # Errors
-    /// 400 for a name that no object can have, since it would lead to another key.
+    /// 400 for a name that is not a valid path segment, since it would lead to another key.
     pub fn object_key(&self, namespace: &str, name: &str) -> Result<Key, Status> {
         let problems = validate_path_segment_name(name, false);
         if !problems.is_empty() {
@@ -211,7 +211,7 @@ impl Store {
         Ok(self.key(namespace, name))
     }
 
-    /// The prefix of the keys of a namespace; "" is all of them.
+    /// The key prefix of a namespace; "" stands for all namespaces.
     pub fn key_prefix(&self, namespace: &str) -> String {
         match self.resource.is_namespaced() && !namespace.is_empty() {
             true => [&self.prefix, namespace, "/"].concat(),
@@ -219,19 +219,19 @@ impl Store {
         }
     }
 
-    /// Fills in what a client or an older server left out.
+    /// Sets defaults that a client or an older server left out.
     pub fn set_defaults(&self, object: &mut Value) {
-        // What a custom resource's schema has to say, its strategy says.
+        // A custom resource's strategy applies the defaults of its schema.
         if !self.schema.is_custom() {
             default_by_schema(object, self.schema.get());
         }
         self.resource.strategy.set_defaults(object);
     }
 
-    /// The object of a key, as fresh as asked.
+    /// Reads the object of a key, at the given freshness.
     ///
     /// # Errors
-    /// 500 when there is one that cannot be read, besides the failures of the cache.
+    /// 500 when the stored object cannot be read, and the errors of the cache.
     pub async fn find(&self, key: &Key, freshness: Freshness) -> Result<Option<Arc<CachedObject>>, Status> {
         let snapshot = self.cacher.snapshot_of(key, freshness).await.map_err(errors::cacher)?;
         match (snapshot.get(key), snapshot.unreadable(key)) {
@@ -240,7 +240,7 @@ impl Store {
         }
     }
 
-    /// Whoever acts on there being no more objects than those of a list must not do so while some cannot be read.
+    /// Checks that a list is complete, for callers that act on the absence of objects.
     ///
     /// # Errors
     /// 500 when an object with the prefix cannot be read.
@@ -271,7 +271,7 @@ impl Store {
         }
     }
 
-    /// The tree of a cached or stored object in the version of this store, defaulted.
+    /// The defaulted tree of a cached or stored object, in the version of this store.
     pub(super) async fn tree(&self, json: &[u8]) -> Result<Value, Status> {
         match &self.versions {
             Some(versions) => versions.read(json, &self.resource, &self.schema).await,
@@ -279,10 +279,10 @@ impl Store {
         }
     }
 
-    /// The tree of a cached object in the version of this store, as clients see it.
+    /// The tree of a cached object as clients see it, in the version of this store.
     ///
     /// # Errors
-    /// 500 when it cannot be read or converted.
+    /// 500 when the object cannot be decoded or converted.
     pub async fn version_tree(&self, json: &[u8]) -> Result<Value, Status> {
         match &self.versions {
             Some(_) => self.tree(json).await,
@@ -290,10 +290,10 @@ impl Store {
         }
     }
 
-    /// The tree of a cached object in the version that it is cached in, defaulted.
+    /// The defaulted tree of a cached object, in its cached version.
     pub(super) fn stored_tree(&self, json: &[u8]) -> Result<Value, Status> {
         if self.schema.is_custom() {
-            // The defaults have come in when it was read from storage.
+            // Defaults were set when the object was read from storage.
             return json::decode_any(json).map_err(errors::internal);
         }
         let mut tree = self.codec.decode_tree(json).map_err(errors::internal)?;
@@ -301,16 +301,17 @@ impl Store {
         Ok(tree)
     }
 
-    /// Takes out of a new tree what is not kept of it, once it is known who owns what: kinds that are stored as messages
-    /// keep no empty lists. That holds whatever the media type of stored objects is, so that clients need not know.
+    /// Removes the values of a new tree that storage does not keep, after managed fields are computed: kinds that can
+    /// be stored as protobuf keep no empty lists. This holds for every storage media type, so that clients see no
+    /// difference.
     pub(super) fn drop_unkept(&self, object: &mut Value) {
         if matches!(self.resource.storage.encoding, StorageEncoding::Configured) && !self.schema.is_custom() {
             protobuf::drop_empty(object, self.schema.get());
         }
     }
 
-    /// The bytes to store for a tree. Who reads a custom resource finds defaults of the storage version also where they are
-    /// not stored: in what was written through another version, and in a status that nobody has written yet.
+    /// Encodes a tree for storage. Reads of a custom resource have the defaults of the storage version also where they
+    /// are not stored: in objects written through another version, and in a status that was never written.
     pub(super) async fn encode(&self, object: &mut Value) -> Result<Encoded, Status> {
         if let Some(metadata) = object.at_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
@@ -335,8 +336,8 @@ impl Store {
         Ok(Encoded { bytes, shown: Some(shown), stored: Some(stored) })
     }
 
-    /// The bytes of a tree that can be read back: what the server adds (managed fields, defaults, a conversion) may have made
-    /// it deeper than what was sent.
+    /// Encodes a tree if it can be decoded again: the server's additions (managed fields, defaults, a conversion) may
+    /// have made it deeper than the sent object.
     fn encode_readable(&self, object: &Value) -> Result<Bytes, Status> {
         if tree::depth(object) > MAX_DEPTH {
             return Err(Status::bad_request("the object exceeded max depth"));
@@ -344,7 +345,7 @@ impl Store {
         Ok(self.codec.encode(object))
     }
 
-    /// Says that these bytes, made of this tree, are about to be written.
+    /// Prepares codec and cache for the write of these bytes, which were made from this tree.
     pub(super) fn announce(&self, encoded: &Encoded, object: &Value) {
         self.codec.announce(&encoded.bytes, encoded.shown.as_ref().unwrap_or(object));
         match &encoded.stored {
@@ -353,7 +354,7 @@ impl Store {
         }
     }
 
-    /// What a write made of the tree.
+    /// The result of a write.
     pub(super) async fn written(
         &self,
         mut object: Value,
@@ -365,7 +366,7 @@ impl Store {
         }
         if let Some(versions) = self.versions.as_ref().filter(|_| !Arc::ptr_eq(&self.resource, &self.stored))
         {
-            // What the storage version does not have is lost, and the client is to see that.
+            // Fields that the storage version does not have are lost, and the response shows that.
             object = versions.convert(object, &self.resource, &self.schema).await?;
             if let Some(revision) = revision {
                 object.set("metadata.resourceVersion", revision.to_string());
@@ -384,8 +385,8 @@ impl Store {
         Ok(Written { object, json })
     }
 
-    /// What a refusal calls the kind of an object: a custom resource's body may say that it is of another one, and
-    /// is refused for that.
+    /// The kind of an object in error messages: a custom resource's body may claim another kind, for which it is
+    /// rejected.
     pub(super) fn kind_of(&self, object: &Value) -> GroupKind {
         match self.schema.is_custom() {
             true => GroupKind::new(self.group_kind.group.as_str(), object.str_at("kind")),
@@ -393,7 +394,7 @@ impl Store {
         }
     }
 
-    /// Whether the object is in the namespace that the request is about.
+    /// Checks that the object is in the request's namespace, and sets an absent one.
     pub(super) fn check_namespace(&self, object: &mut Value, namespace: &str) -> Result<(), Status> {
         let own = object.str_at("metadata.namespace");
         if !self.resource.is_namespaced() {

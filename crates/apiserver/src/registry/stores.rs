@@ -1,4 +1,4 @@
-//! All stores of a server, and what code inside the server sees of them.
+//! All stores of a server, and their access for code inside the server.
 
 use super::{
     AcceptAll, Conversions, CustomResource, ManagedWrite, Preconditions, StorageFactory, Store, StoreConfig,
@@ -34,24 +34,25 @@ pub struct VersionedResource {
     pub resource: Arc<Resource>,
     /// The schema of this version's objects.
     pub schema: TypeSchema,
-    /// Tells the versions of one store apart; 0 is the storage version.
+    /// The index of the version within its store; 0 is the storage version.
     pub slot: u32,
-    /// Where its objects are; `None` for resources that are not stored.
+    /// The store of its objects; `None` for resources that are not stored.
     pub store: Option<Arc<Store>>,
 }
 
 impl VersionedResource {
-    /// Whether requests and the registry speak of the same kind in the same version.
+    /// Whether this is the registry's version, so that objects need no built-in conversion.
     pub fn is_storage_version(&self) -> bool {
         self.resource.conversion.is_none()
     }
 
-    /// Whether the cache holds all objects in this version. Those of a custom resource with several may be of any.
+    /// Whether the cache holds all objects in this version. Objects of a custom resource with several versions may be
+    /// in any.
     pub fn is_cached_version(&self) -> bool {
         self.resource.converter.is_none() && self.resource.conversion.is_none()
     }
 
-    /// An object of the storage version in this one.
+    /// Converts an object from the storage version to this one.
     pub fn from_storage(&self, object: Value) -> Value {
         match self.resource.conversion {
             Some(conversion) => (conversion.from_storage)(object),
@@ -59,7 +60,7 @@ impl VersionedResource {
         }
     }
 
-    /// An object of this version in the storage version.
+    /// Converts an object from this version to the storage version.
     pub fn to_storage(&self, object: Value) -> Value {
         match self.resource.conversion {
             Some(conversion) => (conversion.to_storage)(object),
@@ -68,28 +69,28 @@ impl VersionedResource {
     }
 }
 
-/// All resources of a server: those it was started with, and custom resources, which come and go.
+/// All resources of a server: built-in ones, and custom resources, which are added and removed at run time.
 pub struct Stores {
     resources: Vec<Arc<VersionedResource>>,
     internal: Vec<Arc<Store>>,
     by_path: HashMap<GroupVersionResource, Arc<VersionedResource>>,
     by_resource: HashMap<GroupResource, Arc<Store>>,
     custom: ArcSwap<CustomResources>,
-    /// Held by who changes the custom resources.
+    /// Held while the custom resources are changed.
     changing: parking_lot::Mutex<()>,
-    /// Counts their changes.
+    /// The number of changes of the custom resources.
     custom_changes: AtomicU64,
-    /// The stores of the server beside this one, whose objects admission asks for.
+    /// The stores of the server beside this one, for lookups by admission.
     beside: Option<Arc<Stores>>,
     decoded: DecodedObjects,
 }
 
 impl Stores {
-    /// Starts a store for every stored resource. Versions and cohabiting resources with one storage path share one.
-    /// `internal` resources are stored and have no path: only code inside the server sees them.
+    /// Starts a store for every stored resource. Versions and cohabiting resources with one storage path share a store.
+    /// `internal` resources are stored and not served: only code inside the server accesses them.
     ///
     /// # Errors
-    /// When a declaration names a type that the schema does not have, or nobody declares a path's storage kind.
+    /// When the schema does not have a declaration's type, or no resource declares the storage kind of a path.
     pub fn start(
         resources: Vec<Resource>,
         internal: Vec<Resource>,
@@ -99,7 +100,8 @@ impl Stores {
         Stores::start_beside(None, resources, internal, storage, supervisor)
     }
 
-    /// The same for a server that is not alone: what it has no store of itself, code inside it finds in `beside`.
+    /// As [`Stores::start`], for a server of a chain: code inside it finds the stores that it does not have in
+    /// `beside`.
     ///
     /// # Errors
     /// As [`Stores::start`].
@@ -174,12 +176,12 @@ impl Stores {
         Ok(Arc::new(stores))
     }
 
-    /// The resources that the server was started with, in the order they were declared.
+    /// The resources that the server was started with, in the order of their declaration.
     pub fn resources(&self) -> &[Arc<VersionedResource>] {
         &self.resources
     }
 
-    /// The resource at a path.
+    /// The served resource of a group, version and name.
     pub fn find(&self, resource: &GroupVersionResource) -> Option<Arc<VersionedResource>> {
         self.by_path.get(resource).cloned().or_else(|| self.custom.load().find(resource))
     }
@@ -211,7 +213,7 @@ impl Stores {
         self.beside.as_ref()?.find_store(resource)
     }
 
-    /// Each store once.
+    /// All stores, each once.
     pub fn all(&self) -> Vec<Arc<Store>> {
         let served = self.resources.iter().filter(|resource| resource.is_storage_version());
         let mut all: Vec<_> = served.filter_map(|resource| resource.store.clone()).collect();
@@ -220,14 +222,13 @@ impl Stores {
         all
     }
 
-    /// Serves a custom resource from now on, in place of the one that was served under its name; the watches of that one
-    /// end.
+    /// Serves a custom resource from now on, in place of the one with the same name, whose watches end.
     pub fn serve_custom(&self, custom: CustomResource) {
         let resource = custom.store().group_resource().clone();
         self.change_custom(|all| all.set(resource, Arc::new(custom)));
     }
 
-    /// Serves a custom resource no more; its watches end.
+    /// Stops serving a custom resource; its watches end.
     pub fn remove_custom(&self, resource: &GroupResource) {
         self.change_custom(|all| all.remove(resource));
     }
@@ -246,17 +247,17 @@ impl Stores {
         }
     }
 
-    /// A custom resource.
+    /// The custom resource of this group and name.
     pub fn custom(&self, resource: &GroupResource) -> Option<Arc<CustomResource>> {
         self.custom.load().get(resource).cloned()
     }
 
-    /// All custom resources by group and name.
+    /// All custom resources, by group and name.
     pub fn all_custom(&self) -> Vec<Arc<CustomResource>> {
         self.custom.load().all().cloned().collect()
     }
 
-    /// Says of a custom resource whether its definition is being deleted: then nothing is created any more.
+    /// Sets whether a custom resource's definition is being deleted; creates are rejected then.
     pub fn set_terminating(&self, resource: &GroupResource, is_terminating: bool) {
         let custom = self.custom(resource);
         if custom.is_some_and(|custom| custom.set_terminating(is_terminating)) {
@@ -264,12 +265,12 @@ impl Stores {
         }
     }
 
-    /// The custom resources of a group by name.
+    /// The custom resources of a group, by name.
     pub fn custom_of_group(&self, group: &str) -> Vec<Arc<CustomResource>> {
         self.custom.load().of_group(group).cloned().collect()
     }
 
-    /// A number that is another one after each change of the custom resources.
+    /// A number that differs after each change of the custom resources.
     pub fn custom_changes(&self) -> u64 {
         self.custom_changes.load(Ordering::Acquire)
     }
@@ -277,7 +278,7 @@ impl Stores {
     /// Waits until every cache has listed its resource once.
     ///
     /// # Errors
-    /// When the server stops meanwhile.
+    /// When the server stops first.
     pub async fn wait_ready(&self) -> Result<(), Status> {
         for store in self.all() {
             store.cacher().wait_ready().await.map_err(errors::cacher)?;
@@ -290,7 +291,7 @@ impl Stores {
         self.all().iter().all(|store| store.cacher().is_ready())
     }
 
-    /// The bookkeeping of a write from inside the server, if it names a field manager.
+    /// Updates the managed fields of a write from inside the server, if it names a field manager.
     async fn manage(&self, store: &Store, options: &WriteOptions, old: Option<&Value>, new: &mut Value) {
         if options.field_manager.is_empty() {
             return;
@@ -308,7 +309,7 @@ impl Stores {
         write.update(old, new).await;
     }
 
-    /// Ends all caches and watches.
+    /// Stops all caches and ends all watches.
     pub fn stop(&self) {
         self.all().iter().for_each(|store| store.cacher().stop());
     }
@@ -320,7 +321,7 @@ static SERVER_USER: LazyLock<UserInfo> = LazyLock::new(|| UserInfo {
     ..UserInfo::default()
 });
 
-/// The parts of a context for a write from inside the server.
+/// The parts of a request context for a write from inside the server.
 struct Inner<'a> {
     options: &'a WriteOptions,
     namespace: &'a str,
@@ -388,7 +389,7 @@ impl Registry for Stores {
             let prefix = store.key_prefix(namespace);
             let read = store.cacher().list(&prefix, Freshness::Consistent).await;
             let snapshot = read.map_err(errors::cacher)?;
-            // Code inside the server concludes from what is not there.
+            // Code inside the server acts on the absence of objects.
             store.require_readable(&snapshot, &prefix)?;
             let mut objects = Vec::new();
             for object in snapshot.range(&prefix, None) {
@@ -482,10 +483,10 @@ impl Transform for Change<'_> {
 }
 
 impl Store {
-    /// The rules for a write of the object ("") or through a subresource of it.
+    /// The strategy for a write of the object ("") or through a subresource of it.
     ///
     /// # Errors
-    /// 404 when there is no such subresource that writes the object.
+    /// 404 when no such subresource writes the object.
     pub fn strategy(&self, subresource: &str) -> Result<&dyn Strategy, Status> {
         if subresource.is_empty() {
             return Ok(&*self.resource().strategy);
@@ -493,20 +494,20 @@ impl Store {
         match self.resource().subresource(subresource).map(|subresource| &subresource.kind) {
             Some(SubresourceKind::Part { strategy, .. }) => Ok(&**strategy),
             Some(SubresourceKind::Scale(_)) => Ok(&*self.resource().strategy),
-            // What a creater does to the object is its own rule (binding sets what no update may change).
+            // A creater has its own rules (a binding sets fields that no update may change).
             Some(SubresourceKind::Create { .. }) => Ok(&DefaultStrategy),
             _ => Err(Status::no_such_resource()),
         }
     }
 }
 
-/// Decoded forms of objects that admission asks for again and again: namespaces, service accounts, classes. Each is kept
-/// as long as it is the cached one and there is room: what was not asked for longest goes first.
+/// An LRU cache of decoded objects that admission reads often: namespaces, service accounts, classes. An entry is valid
+/// while its object is the cached one.
 struct DecodedObjects(parking_lot::Mutex<KeptObjects>);
 
 struct KeptObjects {
     by_key: LruCache<pintle_storage::Key, Decoded>,
-    /// Of their JSON.
+    /// The total size of their JSON.
     bytes: usize,
 }
 
@@ -521,8 +522,7 @@ impl Default for DecodedObjects {
 }
 
 impl DecodedObjects {
-    /// How many bytes of JSON the kept objects have together: some ten thousand namespaces. Trees take several times as
-    /// much.
+    /// The capacity in bytes of JSON: some ten thousand namespaces. The trees take several times as much memory.
     const CAPACITY: usize = 8 << 20;
 
     fn get(&self, store: &Store, cached: &Arc<CachedObject>) -> Option<Arc<Value>> {
@@ -531,7 +531,7 @@ impl DecodedObjects {
         {
             return Some(value.clone());
         }
-        // Not under the lock: it takes as long as the object is large.
+        // Not under the lock: decoding takes time in proportion to the object's size.
         let value = Arc::new(store.stored_tree(cached.json()).ok()?);
         self.0.lock().insert(cached, value.clone());
         Some(value)
@@ -590,7 +590,7 @@ mod tests {
         Arc::new(CachedObject::new(Key::new(format!("/{name:06}")), Revision(revision), decoded))
     }
 
-    /// Whoever makes many large namespaces, and has admission look at each, fills no memory.
+    /// Many large namespaces that admission reads take bounded memory.
     #[test]
     fn decoded_objects_are_kept_up_to_their_bytes() {
         let decoded = DecodedObjects::default();
@@ -599,18 +599,18 @@ mod tests {
         let size = DecodedObjects::CAPACITY / 10;
         for name in 0..100 {
             kept.insert(&cached(name, 1, size), value.clone());
-            // The first is asked for all the time.
+            // The first object is read all the time.
             assert!(kept.by_key.get(&Key::new("/000000")).is_some());
         }
         let names: Vec<_> = kept.by_key.iter().map(|(key, _)| key.as_str().to_owned()).collect();
         assert_eq!((names.len(), kept.bytes), (10, 10 * size));
         assert!(names.contains(&"/000000".to_owned()) && names.contains(&"/000099".to_owned()), "{names:?}");
-        // Another revision takes the place of the one before it.
+        // Another revision replaces the one before it.
         for revision in 2..100 {
             kept.insert(&cached(99, revision, size), value.clone());
         }
         assert_eq!((kept.by_key.len(), kept.bytes), (10, 10 * size));
-        // What is too large for all of it is not kept.
+        // An object larger than the capacity is not cached.
         kept.insert(&cached(100, 1, DecodedObjects::CAPACITY + 1), value);
         assert_eq!((kept.by_key.len(), kept.bytes), (0, 0));
     }

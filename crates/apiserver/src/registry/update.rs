@@ -1,7 +1,8 @@
-//! Changing an object: guaranteed update.
+//! Updates objects: guaranteed update.
 //!
-//! The cached object is the first guess of what is stored. When the store says otherwise, the change is made again on
-//! what it has; a refusal that rests on a guess is never told to the client before the store has confirmed the guess.
+//! The first attempt takes the cached object for the stored one. On a conflict, the change is made again on the object
+//! that the store has. A refusal that is based on the cached object is returned only after the store has confirmed that
+//! object.
 
 use super::{
     Store, Written,
@@ -20,12 +21,12 @@ use pintle_machinery::{
 use pintle_registry::{BoxFuture, RequestContext, Strategy};
 use pintle_storage::{KeyValue, ReadError, Revision, TransformError, ValueState, WriteError};
 
-/// Makes the new object of the old one. Called again when another writer came first.
+/// Computes the new object from the old one. Called again after a conflict with another writer.
 pub trait Transform: Send {
-    /// The new object; `None` is the object before its creation by PUT.
+    /// The new object; `old` is `None` for a PUT that creates the object.
     fn apply<'a>(&'a mut self, old: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// Whether validating admission accepts the new object.
+    /// Runs validating admission on the new object.
     fn validate<'a>(
         &'a mut self,
         _new: &'a Value,
@@ -35,47 +36,47 @@ pub trait Transform: Send {
     }
 }
 
-/// What the stored object must be for a write to happen.
+/// Conditions on the stored object for a write.
 #[derive(Debug, Clone, Default)]
 pub struct Preconditions {
-    /// Its uid.
+    /// The required UID.
     pub uid: Option<String>,
-    /// Its resourceVersion.
+    /// The required resourceVersion.
     pub resource_version: Option<String>,
 }
 
 /// The outcome of an update.
 pub struct Updated {
-    /// The object as it is now.
+    /// The object after the update.
     pub written: Written,
-    /// Whether the update created it.
+    /// Whether the update created the object.
     pub created: bool,
 }
 
-/// How an update treats an object that is not there, and a PUT without resourceVersion.
+/// How an update treats a missing object, and a PUT without resourceVersion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert {
-    /// As the strategy says.
+    /// As the strategy decides.
     Strategy,
-    /// It must be there.
+    /// The object must exist.
     Never,
-    /// It is created, whatever the strategy says.
+    /// The object is created, whatever the strategy decides.
     Always,
 }
 
-/// What is stored now, or believed to be.
+/// The stored object, or the cached guess of it.
 pub(super) struct Current {
     pub(super) object: Value,
     pub(super) stored: Bytes,
     pub(super) revision: Revision,
-    /// Whether it was read from the store itself.
+    /// Whether the object was read from the store itself.
     pub(super) confirmed: bool,
-    /// Whether what is stored is not what would be stored now. Known only when confirmed.
+    /// Whether writing the object again would store other bytes. Known only when confirmed.
     pub(super) stale: bool,
 }
 
 impl Store {
-    /// Changes the object of `context.name` with `transform` under a strategy (the resource's own, or that of a part).
+    /// Updates the object of `context.name` with `transform` under a strategy (the resource's own, or a subresource's).
     ///
     /// # Errors
     /// The `Status` for the client.
@@ -90,7 +91,7 @@ impl Store {
     ) -> Result<Updated, Status> {
         let mut current = self.guess(context.namespace, context.name).await?;
         if context.dry_run && current.as_ref().is_some_and(|current| !current.confirmed) {
-            // There is no write that would find out that the guess is wrong.
+            // A dry run makes no write that would detect a wrong guess.
             current = self.read_current(context.namespace, context.name).await?;
         }
         loop {
@@ -183,12 +184,12 @@ impl Store {
                 Err(error) => Err(self.write_failure(error, context.name)),
             };
         }
-        // What is stale is written all the same: it ends up as it would be stored now.
+        // A stale object is written even without a change, in its present stored form.
         if stored.bytes == current.stored && !current.stale {
             if current.confirmed || context.dry_run {
                 return Ok(updated(self.written(new, &stored, Some(current.revision)).await?));
             }
-            // The guess may be old, and then the change is none only by accident.
+            // The guess may be outdated, and the change empty only by accident.
             let kv = self
                 .storage
                 .get(&self.key(context.namespace, context.name))
@@ -309,7 +310,8 @@ impl Store {
         Ok(())
     }
 
-    /// `resource` is what the refusal calls the object: by its resource on update, by its kind on delete.
+    /// Checks preconditions. `resource` names the object in the refusal: by its resource on update, by its kind on
+    /// delete.
     pub(super) fn check_preconditions(
         &self,
         wanted: &Preconditions,
@@ -335,7 +337,7 @@ impl Store {
         Ok(())
     }
 
-    /// 409 in the words of the reference's storage layer, whose code for this is 4.
+    /// The 409 of kube-apiserver's storage layer, which has code 4 there.
     fn invalid_object(&self, object: &Value, resource: &GroupResource, why: &str) -> Status {
         let key = self.key(object.namespace(), object.name());
         let why = format!(
@@ -345,7 +347,7 @@ impl Store {
         Status::conflict(resource, object.name(), &why)
     }
 
-    /// What the cache believes to be stored; when it has nothing, what is stored.
+    /// The cached object as a guess of the stored one; without a cached object, the stored one.
     pub(super) async fn guess(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let key = self.object_key(namespace, name)?;
         let (cached, _) =
@@ -368,13 +370,13 @@ impl Store {
         }
     }
 
-    /// What is stored.
+    /// Reads the stored object.
     pub(super) async fn read_current(&self, namespace: &str, name: &str) -> Result<Option<Current>, Status> {
         let answer = self.storage.get(&self.key(namespace, name)).await.map_err(errors::storage)?;
         self.current_of(answer.kv).await
     }
 
-    /// What the store has for a key, if it has anything.
+    /// Decodes the store's value of a key; `None` when there is none.
     pub(super) async fn current_of(&self, kv: Option<KeyValue>) -> Result<Option<Current>, Status> {
         let Some(kv) = kv else { return Ok(None) };
         weigh(kv.value.len()).await;
@@ -400,11 +402,11 @@ impl Store {
     }
 }
 
-/// Why one attempt to write did not succeed.
+/// The reason why an attempt to write failed.
 pub(super) enum Failure {
-    /// The stored object is another one than thought.
+    /// The stored object differs from the expected one.
     Conflict(Option<KeyValue>),
-    /// The request is refused, if what it was judged by is what is stored.
+    /// The request is refused, provided that it was checked against the stored object.
     Final(Status),
 }
 
@@ -414,7 +416,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// What a writer is told whose object is not the newest.
+/// The message of the 409 for an outdated object.
 pub const OPTIMISTIC_LOCK: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
@@ -432,7 +434,7 @@ fn keep(new: &mut Value, old: &Value, path: &str) {
     }
 }
 
-/// Whether an update takes the last thing away that kept a terminating object.
+/// Whether an update removes the last reason to keep a terminating object.
 fn should_delete_during_update(strategy: &dyn Strategy, new: &Value, old: &Value) -> bool {
     let grace = old.i64_at("metadata.deletionGracePeriodSeconds").unwrap_or_default();
     old.is_terminating() && grace == 0 && new.finalizers().is_empty() && strategy.may_be_removed(new)

@@ -1,11 +1,11 @@
-//! The versions of a custom resource.
+//! Converts between the versions of a custom resource.
 //!
-//! Versions of built-in kinds are converted at the edge, by functions, and the registry speaks the storage version alone.
-//! A version of a custom resource has a schema, defaults and rules of its own, and the way to another one may lead through
-//! a webhook: there the registry speaks the version of the request, and the store converts.
+//! Built-in kinds are converted by functions in the endpoints, and the registry uses the storage version alone. A
+//! version of a custom resource has its own schema, defaults and rules, and a conversion may call a webhook: there the
+//! registry uses the version of the request, and the store converts.
 //!
-//! An object is cached as it is stored: in the version that it was written in when that was the storage version. Bringing
-//! it to the storage version of today on the way would lose what only its own version has.
+//! An object is cached as it is stored: in the version that was the storage version when it was written. A conversion
+//! to the present storage version on the way would lose the fields that only its own version has.
 
 use super::{TypeSchema, revision::api_version_of};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use pintle_machinery::{Status, Value, ValueExt, codec::json};
 use pintle_registry::{Converter, Resource};
 use std::sync::Arc;
 
-/// All versions that objects may be stored in, and the way between them.
+/// All versions in which objects may be stored, and the converter between them.
 pub(super) struct Versions {
     converter: Arc<dyn Converter>,
     all: Vec<Version>,
@@ -26,7 +26,7 @@ struct Version {
 }
 
 impl Versions {
-    /// `None` for a resource with one version.
+    /// The versions of a resource; `None` for a resource with one version.
     pub(super) fn new(resource: &Resource, all: &[Arc<Resource>]) -> Option<Versions> {
         let converter = resource.converter.clone()?;
         let all = all.iter().filter_map(|resource| {
@@ -43,10 +43,10 @@ impl Versions {
         self.all.iter().find(|version| version.api_version == api_version)
     }
 
-    /// An object as it is stored, read by the schema of the version that it is stored in.
+    /// Decodes a stored object by the schema of its stored version.
     ///
     /// # Errors
-    /// When there is no such version any more, or the object is none.
+    /// When that version no longer exists, or the bytes are not such an object.
     pub(super) fn read_stored(&self, stored: &[u8], api_version: &str) -> Result<Value, String> {
         let version = self
             .find(api_version)
@@ -60,7 +60,7 @@ impl Versions {
         Ok(object)
     }
 
-    /// The object of some JSON in the version of a declaration.
+    /// Decodes JSON and converts the object to the version of a declaration.
     pub(super) async fn read(
         &self,
         json: &[u8],
@@ -74,7 +74,7 @@ impl Versions {
         convert_one(&*self.converter, object, to, schema).await
     }
 
-    /// An object in the version of another declaration.
+    /// Converts an object to the version of another declaration.
     pub(super) async fn convert(
         &self,
         object: Value,
@@ -88,14 +88,14 @@ impl Versions {
     }
 }
 
-/// Whether the JSON of an object says that it is of the version of a declaration.
+/// Whether an object's JSON has the apiVersion of a declaration.
 pub(crate) fn is_of_version(json: &[u8], resource: &Resource) -> bool {
     let id = &resource.resource;
     let version = api_version_of(json).and_then(|own| own.strip_prefix(id.group.as_bytes()));
     version.and_then(|own| own.strip_prefix(b"/")) == Some(id.version.as_bytes())
 }
 
-/// Final JSON of a version.
+/// Encodes the final JSON of an object in a version.
 pub(super) fn encode(object: &Value, schema: &TypeSchema) -> Bytes {
     let mut json = json::encode(object, schema.get());
     json.push(b'\n');
@@ -113,7 +113,7 @@ pub(super) async fn convert_one(
     converted.ok_or_else(|| Status::internal_error("a conversion without an answer"))
 }
 
-/// Converts objects that are of other versions, and brings them into the shape that the schema of the version wants.
+/// Converts objects from other versions, and normalizes them by the schema of the target version.
 ///
 /// # Errors
 /// Those of the converter.

@@ -1,4 +1,4 @@
-//! One connection: how long it may be open, and when it is enough.
+//! Tracks one connection: its idle time, its abandoned requests, and its end.
 //!
 //! ```text
 //! open ──(requests)──> open ──(idle | stop | go away)──> draining ──(last answer sent)──> closed
@@ -15,21 +15,21 @@ use std::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-/// How long a connection without requests stays open: as long as Go's clients keep theirs.
+/// How long a connection without requests stays open: the idle timeout of Go's clients.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a connection without requests that is to be closed may take to send the rest of its answers.
+/// How long a draining connection without requests may take to send the rest of its responses.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many requests a client may give up in each second, in the long run. Clients do so when they lose interest, as
-/// informers that end; whoever does it for its own sake does nothing else.
+/// The sustained rate of requests that a client may reset, per second. Clients reset streams that they lose interest
+/// in, such as the watches of an ending informer; an attacker does nothing else.
 const RESETS_PER_SECOND: f64 = 50.0;
 
-/// The connection that a request came by: lets who handles the request have it closed. Kept in the request's extensions;
-/// clones are the same connection.
+/// The connection of a request: request handlers close it through this handle. An extension of the request; clones are
+/// the same connection.
 #[derive(Clone)]
 pub struct ConnectionHandle(Arc<State>);
 
 struct State {
-    /// Requests whose answers are not sent yet, bodies included.
+    /// Requests whose responses, bodies included, are not sent yet.
     active: AtomicUsize,
     idle_since: Mutex<Instant>,
     resets: Mutex<Resets>,
@@ -39,14 +39,14 @@ struct State {
     is_severed: AtomicBool,
 }
 
-/// A bucket that leaks.
+/// A leaky bucket of reset requests.
 struct Resets {
     level: f64,
     at: Instant,
 }
 
 impl ConnectionHandle {
-    /// A connection on which so many requests at once may be given up.
+    /// A connection on which `reset_limit` requests may be reset in a burst.
     pub(super) fn new(reset_limit: u32) -> ConnectionHandle {
         ConnectionHandle(Arc::new(State {
             active: AtomicUsize::new(0),
@@ -59,40 +59,40 @@ impl ConnectionHandle {
         }))
     }
 
-    /// Closes the connection when the answers to its requests are sent; tells the client so at once, which opens another
-    /// one for what it asks next.
+    /// Closes the connection after the responses to its requests are sent. HTTP/2 clients get GOAWAY at once and open
+    /// another connection for further requests.
     pub fn go_away(&self) {
         if !self.0.goes_away.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
         }
     }
 
-    /// Closes the connection now.
+    /// Closes the connection immediately.
     pub(super) fn sever(&self) {
         if !self.0.is_severed.swap(true, Ordering::Relaxed) {
             self.0.wake.notify_one();
         }
     }
 
-    /// Since when it has had no requests; `None` while it has one.
+    /// When the last request ended; `None` while there is one.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         (self.0.active.load(Ordering::Acquire) == 0).then(|| *self.0.idle_since.lock())
     }
 
-    /// Waits until the connection is to be closed now.
+    /// Waits until the connection is severed.
     pub(super) async fn severed(&self) {
         while !self.0.is_severed.load(Ordering::Relaxed) {
             self.0.wake.notified().await;
         }
     }
 
-    /// Counts a request until it is answered.
+    /// Counts a request as active until its response is sent.
     pub(super) fn begin(&self) -> ActiveRequest {
         self.0.active.fetch_add(1, Ordering::Relaxed);
         ActiveRequest { connection: self.clone(), is_answered: false }
     }
 
-    /// Waits until the connection is to end, and says how. Cancel safe: what was said stays said.
+    /// Waits until the connection has to end, and returns how. Cancel safe.
     pub(super) async fn end(&self) -> End {
         let state = &self.0;
         loop {
@@ -113,7 +113,7 @@ impl ConnectionHandle {
         }
     }
 
-    /// Waits until a connection that ends is to be closed now: it is severed, or has not sent in time what it has.
+    /// Waits until a draining connection has to be closed: it is severed, or has not sent its responses in time.
     pub(super) async fn drained(&self) {
         let state = &self.0;
         let began = Instant::now();
@@ -141,23 +141,23 @@ impl ConnectionHandle {
     }
 }
 
-/// How a connection is to end.
+/// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// When its requests are answered.
+    /// After its requests are answered.
     GoAway,
-    /// At once.
+    /// Immediately.
     Now,
 }
 
-/// A request that is not answered yet. Dropped before there is an answer, it was given up by the client.
+/// A request without a response. Dropped before [`ActiveRequest::answered`], it was reset by the client.
 pub(super) struct ActiveRequest {
     connection: ConnectionHandle,
     is_answered: bool,
 }
 
 impl ActiveRequest {
-    /// There is an answer, whose body may take long to be sent.
+    /// Marks the request as answered; its response body may still be sent for a long time.
     pub(super) fn answered(mut self) -> ActiveRequest {
         self.is_answered = true;
         self
@@ -214,7 +214,7 @@ mod tests {
         for _ in 0..10 {
             drop(connection.begin());
         }
-        // What clients do now and then is forgotten.
+        // Occasional resets drain from the bucket.
         for _ in 0..100 {
             tokio::time::advance(Duration::from_millis(20)).await;
             drop(connection.begin());

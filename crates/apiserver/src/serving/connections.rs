@@ -1,14 +1,14 @@
-//! All open connections.
+//! Bounds the number of open connections.
 //!
-//! There are no more than a maximum, which leaves file descriptors and memory for the rest of the server. A new connection
-//! takes the place of those without requests that have been idle for the longest time, handshakes included. It is refused
-//! when every other connection has a request.
+//! The bound leaves file descriptors and memory for the rest of the server. At the bound, a new connection evicts the
+//! connections that have been idle for the longest time, handshakes included. It is refused when every other connection
+//! has a request.
 
 use super::ConnectionHandle;
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
-/// How many idle connections give way at once: they are looked for among all.
+/// The number of connections that one eviction closes: each eviction scans all connections.
 const EVICTED_AT_ONCE: usize = 64;
 
 pub(super) struct Connections {
@@ -23,12 +23,12 @@ struct Open {
 }
 
 impl Connections {
-    /// Room for so many connections.
+    /// A bound of `max` connections.
     pub(super) fn new(max: usize) -> Arc<Connections> {
         Arc::new(Connections { max: max.max(1), open: Mutex::default() })
     }
 
-    /// A place for a new connection; `None` when there is none.
+    /// Admits a new connection; `None` at the bound when no connection is idle.
     pub(super) fn admit(self: &Arc<Connections>, connection: ConnectionHandle) -> Option<Place> {
         if self.open.lock().by_id.len() >= self.max && self.evict() == 0 {
             return None;
@@ -40,7 +40,7 @@ impl Connections {
         Some(Place { id, connections: self.clone() })
     }
 
-    /// Closes the connections that have been idle for the longest time, and tells how many.
+    /// Closes the connections that have been idle for the longest time, and returns their number.
     pub(super) fn evict(&self) -> usize {
         let mut open = self.open.lock();
         let idle = open.by_id.iter().filter_map(|(id, connection)| Some((connection.idle_since()?, *id)));
@@ -59,7 +59,7 @@ impl Connections {
     }
 }
 
-/// A connection's place, which is free again when this is dropped.
+/// One admitted connection; dropping it frees the place.
 pub(super) struct Place {
     id: u64,
     connections: Arc<Connections>,
@@ -87,7 +87,7 @@ mod tests {
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         let [first, second, third, fourth, fifth] = &handles;
-        // The oldest has a request, and the next had one just now.
+        // The oldest has a request, and the next has just had one.
         let _first = first.begin();
         drop(second.begin().answered());
         let place = connections.admit(fourth.clone());

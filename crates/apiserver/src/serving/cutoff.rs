@@ -23,10 +23,10 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// How long a client may accept nothing of a response.
+/// How long a client may accept no bytes of a response.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time until which a response body has to be sent; a response extension. Without it only [`STALL_TIMEOUT`] holds.
+/// The deadline for sending a response body; a response extension. Without it only [`STALL_TIMEOUT`] holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SendDeadline(pub(crate) Instant);
 
@@ -42,7 +42,7 @@ impl fmt::Display for CutOff {
 
 impl std::error::Error for CutOff {}
 
-/// Watches the sending of the responses of one HTTP/1 connection or one HTTP/2 stream. Clones are the same one.
+/// Tracks the sending of responses on one HTTP/1 connection or one HTTP/2 stream. Clones are the same cutoff.
 #[derive(Clone)]
 pub(crate) struct Cutoff(Arc<State>);
 
@@ -56,11 +56,11 @@ struct State {
 #[derive(Default)]
 struct Progress {
     deadline: Option<Instant>,
-    /// When the last bytes were handed to the connection that it still has.
+    /// When the connection was last handed bytes that are not sent yet.
     stalled_since: Option<Instant>,
-    /// How many charges of the budget belong to bytes that are not sent yet.
+    /// The number of budget charges for bytes that are not sent yet.
     unsent: usize,
-    /// The task that polls the body, when it waits for `unsent` to become 0.
+    /// The task that polls the body, while it waits for `unsent` to become 0.
     body: Option<Waker>,
     is_cut: bool,
     /// Whether [`guard`] has ended.
@@ -78,18 +78,18 @@ impl Progress {
 }
 
 impl Cutoff {
-    /// A cutoff of a connection, or of one of its streams.
+    /// The cutoff of a connection, or of one of its streams.
     pub(super) fn new(connection: ConnectionHandle) -> Cutoff {
         let progress = Mutex::new(Progress::default());
         Cutoff(Arc::new(State { connection, progress, task: AtomicWaker::new() }))
     }
 
-    /// Begins to send a response.
+    /// Starts the tracking of a response.
     pub(super) fn begin(&self, deadline: Option<SendDeadline>) {
         self.0.progress.lock().deadline = deadline.map(|deadline| deadline.0);
     }
 
-    /// The response's body is polled no more.
+    /// Ends the tracking: the response's body is not polled any more.
     pub(super) fn end(&self) {
         let mut progress = self.0.progress.lock();
         progress.deadline = None;
@@ -99,7 +99,7 @@ impl Cutoff {
         }
     }
 
-    /// The body was asked for its next frame: what it gave before was accepted, but for what is charged.
+    /// Records that the connection requests the next frame: it has accepted earlier frames, except for charged bytes.
     ///
     /// # Errors
     /// When the response is cut off.
@@ -112,7 +112,7 @@ impl Cutoff {
         if progress.is_cut || is_late() { Err(CutOff) } else { Ok(()) }
     }
 
-    /// Bytes are handed to the connection.
+    /// Records that bytes are handed to the connection.
     pub(crate) fn handed_over(&self) {
         self.0.progress.lock().stalled_since = Some(Instant::now());
     }
@@ -127,12 +127,12 @@ impl Cutoff {
         Poll::Pending
     }
 
-    /// Bytes were charged.
+    /// Records a charge of unsent bytes.
     pub(crate) fn charged(&self) {
         self.0.progress.lock().unsent += 1;
     }
 
-    /// Charged bytes were sent, or given up.
+    /// Records that charged bytes were sent or dropped.
     pub(crate) fn released(&self) {
         let mut progress = self.0.progress.lock();
         progress.unsent = progress.unsent.saturating_sub(1);
@@ -146,12 +146,12 @@ impl Cutoff {
         }
     }
 
-    /// Since when the client has accepted nothing, if there is something to accept.
+    /// Since when the client has accepted no bytes; `None` when there are none to accept.
     pub(crate) fn stalled_since(&self) -> Option<Instant> {
         self.0.progress.lock().stalled_since
     }
 
-    /// Cuts the response off now: the stream, or the whole connection when the stream is handed over to it already.
+    /// Cuts the response off: the stream, or the whole connection when the stream's task has ended already.
     pub(crate) fn cut(&self) {
         let mut progress = self.0.progress.lock();
         progress.is_cut = true;
@@ -178,14 +178,14 @@ impl Cutoff {
     }
 }
 
-/// When a response is cut off, as things are.
+/// When a response is cut off, at its present progress.
 enum Limit {
     Now,
     At(Instant),
     Never,
 }
 
-/// Polls a future that sends responses until it is ready; `None` when they are cut off before.
+/// Polls a future that sends responses until it is ready; `None` when the cutoff applies first.
 pub(super) async fn guard<F: Future>(cutoff: &Cutoff, mut future: Pin<&mut F>) -> Option<F::Output> {
     let mut sleep = pin!(None);
     poll_fn(|context| {
@@ -203,7 +203,7 @@ pub(super) async fn guard<F: Future>(cutoff: &Cutoff, mut future: Pin<&mut F>) -
             match sleep.as_mut().as_pin_mut() {
                 None => sleep.set(Some(sleep_until(limit))),
                 Some(sleep) if sleep.deadline() > limit || sleep.is_elapsed() => sleep.reset(limit),
-                // It wakes no later than needed.
+                // The timer fires no later than the limit.
                 Some(_) => {}
             }
             if let Some(sleep) = sleep.as_mut().as_pin_mut() {
@@ -218,12 +218,12 @@ tokio::task_local! {
     static STREAM: Cutoff;
 }
 
-/// The cutoff of the HTTP/2 stream whose task this is, if it is one.
+/// The cutoff of the current task's HTTP/2 stream; `None` for other tasks.
 pub(super) fn of_this_stream() -> Option<Cutoff> {
     STREAM.try_with(Cutoff::clone).ok()
 }
 
-/// Runs each HTTP/2 stream as a task that can be cut off.
+/// Runs each HTTP/2 stream as a task that the cutoff can drop.
 #[derive(Clone)]
 pub(super) struct StreamExecutor {
     pub(super) connection: ConnectionHandle,
@@ -245,7 +245,7 @@ where
     }
 }
 
-/// Notes that a stream's task has ended, however it did.
+/// Records, when it is dropped, that a stream's task has ended.
 struct Over(Cutoff);
 
 impl Drop for Over {
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use std::future::pending;
 
-    /// How long a future that never ends is polled.
+    /// How long a future that never completes is polled.
     async fn guarded(cutoff: &Cutoff) -> Option<Duration> {
         let begun = Instant::now();
         let mut future = pin!(pending::<()>());

@@ -1,11 +1,11 @@
-//! Sockets: TLS, HTTP/1.1 and HTTP/2, and an end without broken answers.
+//! Serves sockets: TLS, HTTP/1.1 and HTTP/2, and a graceful shutdown.
 //!
-//! When [`serve`] is told to stop it takes no new connections, lets open requests finish (watches are ended by their
-//! handlers, which hear of the stop too), and returns when the last connection is closed or the grace period is over.
+//! When `stop` becomes true, [`serve`] accepts no new connections, lets requests in flight finish (watch handlers end
+//! on the same signal), and returns when the last connection is closed or the grace period is over.
 //!
-//! **Nobody holds the server up**: handshakes, headers, idle connections and responses have their time; headers, unsent
-//! responses, connections and the requests of a connection have their bounds; and a client that gives up one request after
-//! the other loses the connection.
+//! **No client can hold the server up**: handshakes, heads, idle connections and responses have time limits; headers,
+//! unsent responses, connections and the requests of a connection are bounded; and a client that resets one request
+//! after another loses its connection.
 
 mod connection;
 mod connections;
@@ -48,43 +48,43 @@ pub use connection::ConnectionHandle;
 pub(crate) use cutoff::{Cutoff, SendDeadline};
 pub use unread::LentBody;
 
-/// How a socket is served.
+/// The configuration of a served socket.
 pub struct ServingConfig {
-    /// Keys and trusted client authorities; each connection gets those of the moment.
+    /// Certificates and trusted client authorities; each new connection gets the current ones.
     pub tls: Arc<tls::ServingTls>,
-    /// How many requests a client may have open on one HTTP/2 connection; zero is the default of 100.
+    /// The maximum of concurrent streams on one HTTP/2 connection; zero is the default of 100.
     pub http2_max_streams_per_connection: u32,
-    /// How long open requests may take after the stop.
+    /// How long requests in flight may take after the stop.
     pub grace_period: Duration,
-    /// What the bodies of all requests in flight may take.
+    /// The memory budget of request bodies in flight.
     pub body_budget: BodyBudget,
-    /// What all answers may take that are not sent yet.
+    /// The memory budget of unsent responses.
     pub response_budget: ResponseBudget,
-    /// How many connections there may be.
+    /// The maximum of open connections.
     pub max_connections: usize,
 }
 
-/// A client has so long to finish the TLS handshake.
+/// The time limit of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// As Kubernetes has it: what clients of HTTP/2 begin with.
+/// The maximum of concurrent HTTP/2 streams; Kubernetes' default.
 const MAX_CONCURRENT_STREAMS: u32 = 100;
-/// How many times its streams a client may give up at once. Go's server closes connections at this.
+/// The burst of resets that a client may send, per allowed stream. Go's server closes connections at this number.
 const RESETS_PER_STREAM: u32 = 4;
-/// How many streams the server may reset for the client's errors. The connection is closed beyond.
+/// How many streams the server may reset for the client's errors before it closes the connection.
 const MAX_LOCAL_RESETS: usize = 1024;
-/// How long no connection is accepted after that failed.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Windows that let a list flow without waiting for the client at every frame.
+/// Flow-control windows, in bytes: large enough that a list does not wait for the client at every frame.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// How large headers may be, as Kubernetes has it; above it is 431.
+/// The size limit of headers, in bytes: Kubernetes' own. Larger headers get 431.
 const MAX_HEADERS: usize = 1 << 20;
 const MAX_SEND_BUFFER: usize = 256 << 10;
 
-/// Serves a socket until `stop` turns true.
+/// Serves a socket until `stop` becomes true.
 ///
 /// # Errors
-/// When the socket fails for good.
+/// When the socket fails permanently.
 pub async fn serve(
     listener: TcpListener,
     config: ServingConfig,
@@ -105,7 +105,8 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, remote)) => (stream, RemoteAddress(remote)),
                 Err(error) => {
-                    // A client that went away, or no file descriptor is left: then idle connections give theirs.
+                    // The client disconnected, or no file descriptor is left; in the second case idle connections are
+                    // closed.
                     let evicted = if is_out_of_descriptors(&error) { connections.evict() } else { 0 };
                     tracing::warn!(%error, evicted, "accept failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -136,19 +137,19 @@ pub async fn serve(
     Ok(())
 }
 
-/// Waits until the server is told to stop, or nobody is left to tell it.
+/// Waits until the server is stopped, or the sender of the signal is dropped.
 pub async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The result borrows the channel; who waits needs only the fact.
+    // The result borrows the channel and is not needed.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-/// Whether the process, or the system, has no file descriptor for another connection.
+/// Whether the process or the system has no file descriptor left.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// What all connections of a socket have in common.
+/// The state that all connections of a socket share.
 #[derive(Clone)]
 struct Server {
     config: Arc<ServingConfig>,
@@ -180,7 +181,7 @@ impl Server {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let refused = Refused::default();
         let stream = RequestHeads::new(stream, is_http2, refused.clone(), self.config.body_budget.clone());
-        // That of HTTP/1; streams of HTTP/2 have their own.
+        // The cutoff of HTTP/1; HTTP/2 streams have their own.
         let cutoff = Cutoff::new(handle.clone());
         let (handler, tracked, stopping) = (self.handler.clone(), handle.clone(), self.draining.clone());
         let (config, connection_cutoff) = (self.config.clone(), cutoff.clone());
@@ -236,13 +237,13 @@ impl Server {
         Err("it is closed without further notice".to_owned())
     }
 
-    /// What connections speak.
+    /// The connection builder, with its limits.
     fn builder(&self, handle: &ConnectionHandle) -> auto::Builder<StreamExecutor> {
         let mut builder = auto::Builder::new(StreamExecutor { connection: handle.clone() });
         builder
             .http1()
             .timer(TokioTimer::new())
-            // Heads come whole, and in time; how long none may come, the connection's own limit says.
+            // `RequestHeads` passes whole heads and limits their time; `IDLE_TIMEOUT` limits the time without one.
             .header_read_timeout(None)
             .max_headers(http1::MAX_HEADERS)
             .max_buf_size(MAX_HEADERS + 4096);
@@ -254,7 +255,7 @@ impl Server {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(MAX_SEND_BUFFER)
             .max_header_list_size(MAX_HEADERS as u32)
-            // A client may give up at once all that it may ask for at once.
+            // A client may reset all of its concurrent streams at once.
             .max_pending_accept_reset_streams(self.max_streams as usize)
             .max_local_error_reset_streams(MAX_LOCAL_RESETS)
             .keep_alive_interval(Duration::from_secs(30))
@@ -270,8 +271,7 @@ fn ended<E: std::fmt::Display>(result: Option<Result<(), E>>) -> Result<(), Stri
     }
 }
 
-/// The response, or a refusal when there is no memory for what the client may take its time to read. What a write has
-/// done is told in any case.
+/// The response, or 429 when the budget has no room for its body. The response to a write is sent in any case.
 fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget) -> Response {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     match response.body() {
@@ -282,13 +282,13 @@ fn if_there_is_room(response: Response, method: &Method, budget: &ResponseBudget
     }
 }
 
-/// Whether a request's headers are no longer than they may be: what the HTTP library read in one piece it takes even so.
+/// Whether a request's headers are within the size limit, which hyper does not enforce on a head that it reads at once.
 fn is_within_limits<B>(request: &hyper::Request<B>) -> bool {
     let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     headers.sum::<usize>() <= MAX_HEADERS + 4096
 }
 
-/// What is answered in front of all filters, as Go's server does.
+/// Requests that are answered before all filters, as in Go's server.
 fn check<B>(request: &hyper::Request<B>, refused: &Refused) -> Result<(), Box<Response>> {
     if request.version() < Version::HTTP_2
         && let Some(refusal) = refused.next()
@@ -298,14 +298,14 @@ fn check<B>(request: &hyper::Request<B>, refused: &Refused) -> Result<(), Box<Re
     if !is_within_limits(request) {
         return Err(Box::new(Refusal::HeadersTooLarge.response()));
     }
-    // What the server as a whole can do: nothing that it tells of.
+    // `OPTIONS *` gets an empty response.
     if *request.method() == Method::OPTIONS && request.uri().path() == "*" {
         return Err(Box::new(Response::new(Body::empty())));
     }
     Ok(())
 }
 
-/// The answer to a HEAD: all of the answer but its body, which HTTP/2 takes for a broken stream.
+/// The response to a HEAD, without the body, which HTTP/2 clients treat as a stream error.
 fn without_body(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {

@@ -1,7 +1,8 @@
-//! A response body on its way to the connection.
+//! Sends a response body to the connection.
 //!
-//! It hands over pieces of bounded size, each with its charge of the [`ResponseBudget`], and tells the [`Cutoff`] of its
-//! stream how far it is. A large body ends only when its last piece was sent, so that the cutoff holds until then.
+//! The body is handed over in pieces of bounded size, each charged to the [`ResponseBudget`], and its progress is
+//! reported to the [`Cutoff`] of its stream. A large body ends only after its last piece was sent, so that the cutoff
+//! holds until then.
 
 use super::{
     connection::ActiveRequest,
@@ -19,21 +20,21 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// The connection gets no larger pieces than twice this, in bytes.
+/// Half the maximum size of a piece, in bytes.
 const PIECE_BYTES: usize = 128 << 10;
-/// A body of more bytes ends when it was sent.
+/// A body of more bytes ends only after its last piece was sent.
 const LARGE_BYTES: usize = 64 << 10;
 /// Pieces of fewer bytes are not charged.
 const CHARGED_BYTES: usize = 4 << 10;
-/// The same for frames that responses share: what they cost, they cost once.
+/// The charging threshold, in bytes, for frames that responses share: their memory exists once.
 const CHARGED_SHARED_BYTES: usize = 64 << 10;
 
 pub(super) struct SentBody {
     body: Body,
-    /// What was not handed over yet of the last frame.
+    /// The rest of the last frame, not handed over yet.
     rest: Bytes,
     handed_over: usize,
-    /// Whether `body` has ended, after which it is not to be polled.
+    /// Whether `body` has ended and must not be polled again.
     has_ended: bool,
     charged_bytes: usize,
     budget: ResponseBudget,
@@ -42,7 +43,7 @@ pub(super) struct SentBody {
 }
 
 impl SentBody {
-    /// Takes over the body of a response.
+    /// Wraps the body of a response.
     pub(super) fn of(
         response: Response,
         budget: &ResponseBudget,
@@ -65,7 +66,7 @@ impl SentBody {
         if let Body::Full(Some(_)) = &body.body
             && let Body::Full(Some(bytes)) = std::mem::replace(&mut body.body, Body::empty())
         {
-            // It exists, and is the answer to something that was done. There was room for it, or it is a write's.
+            // The body exists already: the budget had room for it, or it is the response to a write.
             body.rest = match bytes.len() > CHARGED_BYTES {
                 true => body.budget.charge_anyway(bytes, &body.cutoff),
                 false => bytes,

@@ -1,8 +1,8 @@
-//! What connections are secured with: certificates by name, versions, cipher suites
+//! Configures TLS: certificates by server name, versions, cipher suites
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 //!
-//! A client's certificate is asked for and taken as it comes, if only the client has its key: whose certificates are believed
-//! is the authenticator's business, whose refusal is an answer that says so.
+//! The handshake requests a client certificate and accepts any whose private key the client proves to have. The
+//! authenticator decides which certificates it trusts, and its refusal is an HTTP response that says so.
 
 use arc_swap::ArcSwap;
 use rustls::{
@@ -21,26 +21,26 @@ use rustls::{
 use std::{collections::HashMap, fmt, sync::Arc};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-/// Why connections cannot be secured so.
+/// The reason why a TLS configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A certificate and a key do not fit together, or cannot be read.
+    /// A certificate and a key that do not match, or that cannot be parsed.
     #[error("{name}: {why}")]
     Pair {
-        /// What the pair is called.
+        /// The name of the pair.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Something of the settings cannot be had.
+    /// A setting is invalid or unsupported.
     #[error("{0}")]
     Settings(String),
 }
 
 /// A certificate with its chain, and its key.
 pub struct CertificatePair {
-    /// What it is called in messages; no part of it is secret.
+    /// The name of the pair in messages; it contains no secret.
     pub name: String,
     /// The chain, leaf first, as PEM.
     pub certificate: Vec<u8>,
@@ -63,23 +63,23 @@ impl CertificatePair {
             return Err(failed("there is no certificate in it".to_owned()));
         }
         let key = PrivateKeyDer::from_pem_slice(&self.key);
-        // What is wrong with a key is not told in words that might quote it.
+        // The parser's error might quote the key.
         let key = key.map_err(|_| failed("the private key cannot be read".to_owned()))?;
         let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| failed(error.to_string()))?;
         Ok(Arc::new(key))
     }
 }
 
-/// What does not change while the server runs.
+/// The settings that are fixed while the server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// The least version.
+    /// The minimum version.
     pub min_version: TlsVersion,
-    /// Cipher suites for TLS 1.2 by Go's names; none given are all.
+    /// Cipher suites of TLS 1.2, by Go's names; an empty list enables all.
     pub cipher_suites: Vec<String>,
-    /// Key exchanges by Go's numbers; none given are all.
+    /// Key exchanges, by Go's numbers; an empty list enables all.
     pub curve_preferences: Vec<u16>,
-    /// Whether HTTP/2 is spoken.
+    /// Whether HTTP/2 is enabled.
     pub http2: bool,
 }
 
@@ -94,20 +94,20 @@ impl Default for TlsSettings {
     }
 }
 
-/// A version of TLS.
+/// A TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.2, and also what stands for the older ones: they are not spoken.
+    /// TLS 1.2, and the names of older versions, which are not supported.
     Tls12,
-    /// 1.3
+    /// TLS 1.3.
     Tls13,
 }
 
 impl TlsVersion {
-    /// By Go's name; blank is the default.
+    /// Parses Go's name of a version; the empty name is the default.
     ///
     /// # Errors
-    /// When there is no such version.
+    /// When the name is unknown.
     pub fn parse(name: &str) -> Result<TlsVersion, String> {
         match name {
             "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::Tls12),
@@ -117,17 +117,18 @@ impl TlsVersion {
     }
 }
 
-/// What connections are secured with at a moment.
+/// The certificates of new connections.
 pub struct TlsContent<'a> {
-    /// The certificate for whoever asks for none of the others.
+    /// The certificate for server names that no other certificate matches.
     pub certificate: &'a CertificatePair,
-    /// Certificates for names, with the names; those of the certificate when none are given. Earlier ones count more.
+    /// Certificates for server names; without names, those in the certificate are used. Earlier entries take
+    /// precedence.
     pub sni: &'a [(CertificatePair, Vec<String>)],
-    /// Whose certificates clients are told to show.
+    /// The certificate authorities that the handshake names to clients.
     pub client_authorities: &'a [CertificateDer<'static>],
 }
 
-/// The securing of connections, which changes with its certificates.
+/// The TLS configuration of a socket, whose certificates can be replaced.
 pub struct ServingTls {
     provider: Arc<CryptoProvider>,
     versions: Vec<&'static SupportedProtocolVersion>,
@@ -136,15 +137,15 @@ pub struct ServingTls {
 }
 
 impl ServingTls {
-    /// With these settings and certificates.
+    /// A configuration with these settings and certificates.
     ///
     /// # Errors
-    /// When the settings name what is not there, or a certificate cannot be used.
+    /// When a setting is not supported, or a certificate cannot be used.
     pub fn new(settings: &TlsSettings, content: &TlsContent<'_>) -> Result<ServingTls, TlsError> {
         let mut provider = rustls::crypto::ring::default_provider();
         if !settings.cipher_suites.is_empty() {
             let wanted = cipher_suites(&settings.cipher_suites).map_err(TlsError::Settings)?;
-            // Suites of TLS 1.3 cannot be chosen, as with Go.
+            // The suites of TLS 1.3 are not configurable, as in Go.
             provider.cipher_suites.retain(|suite| match suite {
                 SupportedCipherSuite::Tls13(_) => true,
                 SupportedCipherSuite::Tls12(_) => wanted.contains(&suite.suite()),
@@ -173,10 +174,10 @@ impl ServingTls {
         Ok(ServingTls { provider, versions, http2: settings.http2, current })
     }
 
-    /// Puts other certificates in force, for connections that are opened from now on.
+    /// Replaces the certificates for new connections.
     ///
     /// # Errors
-    /// When one cannot be used; the old ones stay in force then.
+    /// When a certificate cannot be used; the old ones stay in force.
     pub fn replace(&self, content: &TlsContent<'_>) -> Result<(), TlsError> {
         let next = config(&self.provider, &self.versions, self.http2, content)?;
         self.current.store(Arc::new(next));
@@ -213,7 +214,7 @@ fn config(
     Ok(config)
 }
 
-/// Takes any certificate whose key the client has.
+/// Accepts any client certificate whose private key the client proves to have.
 #[derive(Debug)]
 struct AnyCertificate {
     hints: Vec<DistinguishedName>,
@@ -261,12 +262,12 @@ impl ClientCertVerifier for AnyCertificate {
     }
 }
 
-/// The certificates by the names that clients ask for.
+/// Selects the certificate by server name.
 #[derive(Debug)]
 struct Certificates {
     default: Arc<CertifiedKey>,
     by_name: HashMap<String, Arc<CertifiedKey>>,
-    /// Those with names, for whoever asks for a name that they have and are not listed under.
+    /// Certificates with names, for server names that they are valid for but not listed under.
     named: Vec<Arc<CertifiedKey>>,
 }
 
@@ -320,7 +321,7 @@ fn is_for(key: &CertifiedKey, name: &str) -> bool {
     ServerName::try_from(name).is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok())
 }
 
-/// The names that a certificate is for. Addresses are none: clients do not ask for them.
+/// The DNS names of a certificate. IP addresses are left out: clients do not send them as server names.
 fn names_of(key: &CertifiedKey) -> Vec<String> {
     let Some(leaf) = key.cert.first() else { return Vec::new() };
     let Ok((_, certificate)) = X509Certificate::from_der(leaf) else { return Vec::new() };
@@ -346,7 +347,7 @@ type Suite = rustls::CipherSuite;
 const HTTP2_REQUIRED: [Suite; 2] =
     [Suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256];
 
-/// Go's names of what can be had.
+/// The supported suites, by Go's names.
 const SUITES: [(&str, Suite); 11] = [
     ("TLS_AES_128_GCM_SHA256", Suite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", Suite::TLS13_AES_256_GCM_SHA384),
@@ -361,7 +362,7 @@ const SUITES: [(&str, Suite); 11] = [
     ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", Suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// Go's names of what it has and this server has not: without forward secrecy, or with broken or fragile ciphers.
+/// Go's suites that this server does not support: without forward secrecy, or with broken or fragile ciphers.
 const REFUSED: [&str; 15] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",

@@ -1,8 +1,8 @@
-//! Bodies that a request's handler did not want to the end.
+//! Discards the rest of request bodies that their handlers did not read to the end.
 //!
-//! A client that is still sending sees a broken connection, and not the answer, when the server closes it. So what comes
-//! is thrown away before the answer goes out, as Go's server does, within bounds: who sends more, or stops sending, loses
-//! the connection.
+//! A client that is still sending when the server closes the connection sees a reset and not the response. Therefore
+//! the rest of the body is discarded before the response is sent, as Go's server does, within bounds: a client that
+//! sends more, or stops sending, loses its connection.
 
 use super::stopped;
 use crate::{
@@ -21,23 +21,23 @@ use tokio::{
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 
-/// How much of a body is thrown away.
+/// How many bytes of a body are discarded.
 const MAX_DROPPED_BYTES: usize = 4 * MAX_REQUEST_BYTES;
-/// How long that may take.
+/// The time limit for discarding.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// How long the next piece may take.
+/// The time limit for the next frame.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a body may still take when the server is told to stop.
+/// How long a body may still take after the server is stopped.
 const MAX_TIME_AFTER_STOP: Duration = Duration::from_secs(5);
 
-/// A body from the network, lent to a handler. What it has not read when it is dropped is thrown away.
+/// A body from the network, lent to a handler. When it is dropped, its unread rest is discarded.
 pub struct LentBody {
     incoming: Option<Incoming>,
     budget: BodyBudget,
-    /// When it has to be read.
+    /// The deadline for reading the body.
     deadline: Option<Instant>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     stopping: watch::Receiver<bool>,
     is_stopping: bool,
     is_wanted: bool,
@@ -50,22 +50,22 @@ struct Rest {
 }
 
 impl LentBody {
-    /// How many bytes there are at least.
+    /// A lower bound of the remaining bytes.
     pub(crate) fn min_size(&self) -> u64 {
         self.incoming.as_ref().map_or(0, |incoming| incoming.size_hint().lower())
     }
 
-    /// What it may take of the memory that bodies share.
+    /// A charge of the memory budget that bodies share.
     pub(crate) fn charge(&self) -> Charge {
         self.budget.charge()
     }
 
-    /// The body has to be read until then.
+    /// Sets a deadline for reading the body; the earliest one holds.
     pub(crate) fn read_by(&mut self, deadline: Instant) {
         self.deadline = Some(self.deadline.map_or(deadline, |own| own.min(deadline)));
     }
 
-    /// The next piece; `None` at the end.
+    /// The next frame; `None` at the end.
     pub(crate) async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, Unfinished> {
         self.is_wanted = true;
         let Some(incoming) = self.incoming.as_mut() else { return Ok(None) };
@@ -91,13 +91,13 @@ impl Drop for LentBody {
     fn drop(&mut self) {
         let unread = self.incoming.take().filter(|incoming| !incoming.is_end_stream());
         if let (Some(incoming), Some(rest)) = (unread, self.rest.take()) {
-            // Nobody may be there any more who cares.
+            // The receiver may be gone.
             drop(rest.send(Rest { incoming, is_wanted: self.is_wanted }));
         }
     }
 }
 
-/// Answers a request, and reads what the handler did not want of its body.
+/// Answers a request, and discards the unread rest of its body.
 pub(super) async fn answer(
     handler: Handler,
     request: Request<Incoming>,
@@ -119,10 +119,10 @@ pub(super) async fn answer(
     let mut request = request.map(|incoming| RequestBody::Incoming(lend(incoming)));
     prepare(&mut request);
     let response = handler.call(request).await;
-    // Where the handler has left the body to somebody who is still at it, there is nothing here.
+    // A handler that has passed the body to a running task leaves no rest here.
     let mut left = left;
     if let Ok(rest) = left.try_recv()
-        // A client that has to be asked for its body is not asked.
+        // A client that waits for `100 Continue` does not get it.
         && (rest.is_wanted || !expects)
     {
         discard(rest.incoming).await;

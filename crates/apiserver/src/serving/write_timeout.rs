@@ -1,7 +1,7 @@
-//! A socket whose peer has to accept bytes.
+//! Limits the time that a socket write may make no progress.
 //!
-//! A peer that opens no TCP window keeps everything that is to be written to it. It gets an error instead once a write
-//! has made no progress for [`WRITE_TIMEOUT`].
+//! A peer that opens no TCP window keeps all pending writes in memory. The write fails once it has made no progress for
+//! [`WRITE_TIMEOUT`].
 
 use std::{
     io,
@@ -19,7 +19,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct WriteTimeout<S> {
     inner: S,
-    /// Runs while a write waits.
+    /// The timer of a pending write.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,4 +1,4 @@
-//! The JSON of an answer, in whatever form it is.
+//! Converts a response body to JSON for audit events.
 
 use http::{HeaderMap, header};
 use pintle_machinery::{
@@ -8,7 +8,7 @@ use pintle_machinery::{
 use pintle_schema::Schema;
 use std::borrow::Cow;
 
-/// The JSON of an object that is an answer's body; `None` for what is no object.
+/// The JSON of the object in a response body; `None` when the body is not an object.
 pub(super) fn json_of<'a>(headers: &HeaderMap, body: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok())?;
     match content_type.split(';').next().unwrap_or_default().trim() {

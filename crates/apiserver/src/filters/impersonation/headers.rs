@@ -1,4 +1,4 @@
-//! The headers that say as whom a request is to be made.
+//! Reads the impersonation headers.
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
@@ -10,7 +10,7 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// Who the headers ask for, as they say it. They are gone afterwards.
+/// Removes the impersonation headers and returns the user that they name.
 pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> {
     let is_ours = |name: &str| matches!(name, USER | UID | GROUP) || name.starts_with(EXTRA_PREFIX);
     let names: Vec<_> = headers.keys().filter(|name| is_ours(name.as_str())).cloned().collect();
@@ -42,12 +42,12 @@ pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<UserInfo>, Status> 
     }
 }
 
-/// A value that is no text is not taken for none at all.
+/// The text of a header; bytes that are not UTF-8 are replaced, so that the value is not taken for absent.
 fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// A key with `%` and two digits for what a header's name cannot hold. One that is malformed stays as it is.
+/// Decodes percent escapes in the key of an extra field. A key with a malformed escape stays as it is.
 fn unescape(key: &str) -> String {
     let is_whole = key
         .split('%')
@@ -59,7 +59,7 @@ fn unescape(key: &str) -> String {
     }
 }
 
-/// The user as Go writes one.
+/// The user in the format of Go's `%#v`.
 fn in_go(user: &UserInfo) -> String {
     let list = |texts: &[String]| {
         let texts: Vec<_> = texts.iter().map(|text| quote(text)).collect();

@@ -1,10 +1,10 @@
-//! Lets a user act as another, if they may
+//! Replaces the request's user with an impersonated one, if the authorizer allows it
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/>).
 //!
-//! There are several ways in which one may act as another, its [`modes`]; the one that a user was last allowed is tried
-//! first. When none is allowed, the first that was tried says why.
+//! There are several impersonation [`modes`]. The mode that succeeded last for a user is tried first. When no mode is
+//! allowed, the refusal of the first that was tried is returned.
 //!
-//! No filter behind this one sees the headers, whatever it makes of a request.
+//! The headers are removed in every case: no later filter sees them.
 
 mod headers;
 mod mode_cache;
@@ -38,7 +38,7 @@ impl Impersonation {
         Impersonation { authorizer, metrics, last_modes: ModeCache::default() }
     }
 
-    /// Who the request is made as from now on, and by which mode.
+    /// The impersonated user, and the mode that allowed it.
     async fn user(&self, request: &Request, wanted: &UserInfo) -> Result<(UserInfo, Mode), Status> {
         let (info, query, requestor) = (info_of(request), query_of(request), user_of(request));
         let selectors = selectors(&info, &query);
@@ -60,7 +60,7 @@ impl Impersonation {
                 None => {}
             }
         }
-        // There is always a mode that applies.
+        // The legacy mode applies to every request.
         Err(refusal.unwrap_or_else(|| Status::internal_error("all impersonation modes failed")))
     }
 }

@@ -1,4 +1,4 @@
-//! Which mode users were last allowed.
+//! Caches the impersonation mode that each user was last allowed.
 
 use super::modes::Mode;
 use parking_lot::Mutex;
@@ -7,8 +7,8 @@ use std::{
     hash::{BuildHasher, RandomState},
 };
 
-/// Remembers the users who impersonated last. Only their hashes are kept: that two users have the same one does no more
-/// than change which mode is tried first.
+/// An LRU cache of modes by user. It stores hashes of user names only: a collision merely changes the mode that is
+/// tried first.
 #[derive(Default)]
 pub(super) struct ModeCache {
     hasher: RandomState,
@@ -18,12 +18,12 @@ pub(super) struct ModeCache {
 #[derive(Default)]
 struct Users {
     modes: HashMap<u64, (Mode, u64)>,
-    /// By when they were last looked at.
+    /// Users by the time of their last use.
     uses: BTreeMap<u64, u64>,
     clock: u64,
 }
 
-/// How many are remembered.
+/// The number of users in the cache.
 const CAPACITY: usize = 10_000;
 
 impl ModeCache {

@@ -1,9 +1,9 @@
-//! The ways in which one user may act as another, and what each of them asks the authorizer
+//! The impersonation modes, and the authorization checks that each of them makes
 //! (<https://kep.k8s.io/5284>).
 //!
-//! The constrained modes ask whether the user may do what the request is about while impersonating
-//! (`impersonate-on:MODE:VERB`), and then whether they may impersonate each thing that they name (`impersonate:MODE`). The
-//! mode of old asks only for the latter (`impersonate`), and allows what follows to be anything.
+//! A constrained mode checks whether the user may make this request while impersonating (`impersonate-on:MODE:VERB`),
+//! then whether the user may impersonate each named user, group, UID and extra field (`impersonate:MODE`). The legacy
+//! mode makes only the second check (`impersonate`), and allows every request afterwards.
 
 use crate::{filters::authorization::forbidden, metrics::Metrics};
 use pintle_auth::authz::{Attributes, Authorizer};
@@ -15,28 +15,28 @@ use pintle_machinery::{
 };
 use std::{collections::BTreeMap, time::Instant};
 
-/// One of the ways, in the order in which they are tried.
+/// An impersonation mode, in the order in which they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// A service account as the node that its pod is on.
+    /// A service account impersonates the node that its pod runs on.
     AssociatedNode,
-    /// As any node.
+    /// Impersonates any node.
     ArbitraryNode,
-    /// As a service account.
+    /// Impersonates a service account.
     ServiceAccount,
-    /// As anybody else.
+    /// Impersonates any other user.
     UserInfo,
-    /// As whoever, without constraint.
+    /// Impersonates any user, without constraint.
     Legacy,
 }
 
-/// From how many groups or extra values on all of them are asked for at once, before each of them is.
+/// From this many groups or extra values on, one check for all of them is tried before a check for each.
 const MANY: usize = 4;
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const NODE_PREFIX: &str = "system:node:";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const NODES: &str = "system:nodes";
-/// What the token of a pod says of the node that the pod is on.
+/// The extra key in which a pod's token names its node.
 const NODE_NAME_KEY: &str = "authentication.kubernetes.io/node-name";
 const ASSOCIATED_NODE_KEYS: &str = "authentication.kubernetes.io/associated-node-keys";
 
@@ -44,7 +44,7 @@ impl Mode {
     pub(super) const ALL: [Mode; 5] =
         [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
 
-    /// Its name.
+    /// The mode's name, as metrics have it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Mode::AssociatedNode => "associated-node",
@@ -55,7 +55,7 @@ impl Mode {
         }
     }
 
-    /// The verb that lets users act so, for those who are told of it; "" where there is no other way of doing so.
+    /// The verb that allowed the impersonation, for audit events and the request's user; "" in the legacy mode.
     pub(super) fn constraint(self) -> &'static str {
         match self {
             Mode::Legacy => "",
@@ -63,7 +63,7 @@ impl Mode {
         }
     }
 
-    /// The verb of who names somebody.
+    /// The verb of the checks on the impersonated identity.
     fn verb(self) -> &'static str {
         match self {
             Mode::AssociatedNode => "impersonate:associated-node",
@@ -74,7 +74,7 @@ impl Mode {
         }
     }
 
-    /// Whether it is a way for this user to act as that one.
+    /// Whether the mode applies to this pair of users.
     fn applies(self, wanted: &UserInfo, requestor: &UserInfo) -> bool {
         let only_name = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_of(&wanted.name);
@@ -89,17 +89,17 @@ impl Mode {
     }
 }
 
-/// A request of somebody to act as somebody else.
+/// One impersonation request.
 pub(super) struct Attempt<'a> {
     pub(super) authorizer: &'a dyn Authorizer,
     pub(super) metrics: &'a Metrics,
     pub(super) wanted: &'a UserInfo,
-    /// What the request is about, and who really asks.
+    /// The attributes of the request, with the original user.
     pub(super) asked: Attributes<'a>,
 }
 
 impl Attempt<'_> {
-    /// Who the user becomes by a mode, or why they do not; `None` when that mode is not one for the two of them.
+    /// The impersonated user in a mode, or the refusal; `None` when the mode does not apply to the two users.
     pub(super) async fn make(&self, mode: Mode) -> Option<Result<UserInfo, Status>> {
         if !mode.applies(self.wanted, self.asked.user) {
             return None;
@@ -107,7 +107,7 @@ impl Attempt<'_> {
         let altered;
         let requestor = match mode {
             Mode::AssociatedNode => {
-                // That the node is the account's own has been seen; which one it is must not matter to the authorizer.
+                // The node is known to be the account's own: the authorizer must not see which node it is.
                 let keys = self.asked.user.extra.keys().cloned().collect();
                 let extra = BTreeMap::from([(ASSOCIATED_NODE_KEYS.to_owned(), keys)]);
                 altered = UserInfo { extra, ..self.asked.user.clone() };
@@ -141,13 +141,13 @@ impl Attempt<'_> {
         Ok(user)
     }
 
-    /// Names and groups are of the core group in the mode of old.
+    /// Attributes in the mode's API group: users and groups are in the core group in the legacy mode.
     fn named<'b>(mode: Mode, about: &Attributes<'b>) -> Attributes<'b> {
         let group = if mode == Mode::Legacy { "" } else { AUTHENTICATION };
         Attributes { group, ..*about }
     }
 
-    /// Whether the name may be taken; the groups that come with it.
+    /// Checks the user name, and returns the groups of the impersonated user.
     async fn name(&self, mode: Mode, about: &Attributes<'_>) -> Result<Vec<String>, Status> {
         let wanted = self.wanted;
         let mut attributes =
@@ -215,7 +215,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Asks the authorizer one thing.
+    /// Makes one authorization check.
     async fn check(&self, mode: Mode, attributes: &Attributes<'_>) -> Result<(), Status> {
         let start = Instant::now();
         let verdict = self.authorizer.authorize(attributes).await;
@@ -239,7 +239,7 @@ fn ensure_group(user: &mut UserInfo, group: &str) {
     }
 }
 
-/// What is wrong with extra fields, for the constrained modes.
+/// The first invalid extra field, for the constrained modes.
 fn wrong_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
     let path = FieldPath::new("extra").child("key");
     extra.iter().find_map(|(key, values)| {
@@ -260,12 +260,12 @@ fn wrong_extra(extra: &BTreeMap<String, Vec<String>>) -> Option<String> {
     })
 }
 
-/// The node whose user this is.
+/// The node name in a node's user name.
 fn node_of(user: &str) -> Option<&str> {
     user.strip_prefix(NODE_PREFIX).filter(|name| name_is_dns_subdomain(name, false).is_empty())
 }
 
-/// Namespace and name of the service account whose user this is.
+/// Namespace and name in a service account's user name.
 fn service_account_of(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     let is_valid =
@@ -273,7 +273,7 @@ fn service_account_of(user: &str) -> Option<(&str, &str)> {
     is_valid.then_some((namespace, name))
 }
 
-/// Whether a user is a service account whose pod is on this node.
+/// Whether a user is a service account whose pod runs on this node.
 fn is_on(user: &UserInfo, node: &str) -> bool {
     let own = user.extra.get(NODE_NAME_KEY).map(Vec::as_slice);
     service_account_of(&user.name).is_some() && matches!(own, Some([own]) if own == node)

@@ -1,13 +1,13 @@
-//! Where a body of chunks ends ([RFC 9112, section 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)), and what
-//! Go's reader finds wrong with it.
+//! Finds the end of a chunked body ([RFC 9112, section 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)), and
+//! rejects the malformed bodies that Go's reader rejects.
 
-/// How long the line before a chunk may be.
+/// The length limit of the line before a chunk, in bytes.
 const MAX_LINE_BYTES: u64 = 4096;
-/// How much more than the data a body may be made of: a chunk may cost some bytes, but not be there for their sake.
+/// The limit of bytes that are not data, beyond the allowance of each chunk, as in Go's reader.
 const MAX_EXCESS: u64 = 16 << 10;
 const EXCESS_PER_CHUNK: u64 = 16;
 
-/// Follows a body of chunks, byte by byte where it has to.
+/// The position in a chunked body; data is skipped, everything else is parsed byte by byte.
 #[derive(Default)]
 pub(super) struct Chunks {
     at: Position,
@@ -15,7 +15,7 @@ pub(super) struct Chunks {
     digits: u8,
     line: u64,
     excess: u64,
-    /// What is wrong with the size; said when the line ends as it should.
+    /// The error in the chunk size; reported when its line has ended correctly.
     wrong: Option<&'static str>,
 }
 
@@ -23,24 +23,24 @@ pub(super) struct Chunks {
 enum Position {
     #[default]
     Size,
-    /// Behind the size, where only blanks may follow before the line's end or an extension's beginning.
+    /// After the size, where only blanks may precede the end of the line or an extension.
     Blank,
     Extension,
     SizeEnd,
     Data,
     DataReturn,
     DataEnd,
-    /// At the beginning of a line of the trailer; an empty one is the end.
+    /// At the beginning of a trailer line; an empty line ends the body.
     Trailer,
     TrailerEnd,
     TrailerLine,
 }
 
 impl Chunks {
-    /// Reads on. Returns how many bytes belong to the body, and whether it ends with them.
+    /// Parses more input. Returns how many bytes belong to the body, and whether the body ends with them.
     ///
     /// # Errors
-    /// What is wrong, in Go's words.
+    /// Go's message about a malformed body.
     pub(super) fn read(&mut self, input: &[u8]) -> Result<(usize, bool), &'static str> {
         let mut read = 0;
         while let Some(byte) = input.get(read) {
@@ -61,7 +61,7 @@ impl Chunks {
         Ok((read, false))
     }
 
-    /// Reads a byte that is no data; true at the end.
+    /// Parses a byte outside of data; true at the end of the body.
     fn next(&mut self, byte: u8) -> Result<bool, &'static str> {
         if matches!(self.at, Position::Size | Position::Blank | Position::Extension) {
             self.line += 1;
@@ -112,13 +112,13 @@ impl Chunks {
         Position::Extension
     }
 
-    /// The line before a chunk is read.
+    /// Ends the line before a chunk.
     fn begin(&mut self) -> Result<Position, &'static str> {
         if let Some(why) = self.wrong {
             return Err(why);
         }
         let allowed = EXCESS_PER_CHUNK.saturating_add(self.size.saturating_mul(2));
-        // The return is counted already, the line's end and the data's are not.
+        // The CR is counted already; the line's LF and the line end after the data are not.
         self.excess = (self.excess + self.line + 1).saturating_sub(allowed);
         if self.excess > MAX_EXCESS {
             return Err("chunked encoding contains too much non-data");

@@ -1,37 +1,38 @@
-//! One request's head: the request line and the headers.
+//! Parses one request's head: the request line and the headers.
 
 use super::{MAX_HEAD_BYTES, Refusal};
 use bytes::{BufMut, BytesMut};
 use memchr::memchr;
 
-/// How many headers a request may have. Go counts only their bytes; hyper keeps a table for so many.
+/// The limit on the number of headers. Go bounds only their bytes; hyper allocates a table of this size.
 pub(in crate::serving) const MAX_HEADERS: usize = 512;
-/// How long a path and query may be: what the library of URIs can hold.
+/// The length limit of path and query, in bytes: the capacity of `http::Uri`.
 const MAX_TARGET_BYTES: usize = u16::MAX as usize - 1;
 
-/// What a head says of what follows.
+/// The properties of a head that decide how the following bytes are read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// What comes behind the head.
+    /// The framing of the bytes after the head.
     pub(super) framing: Framing,
     /// Whether the method is `POST`.
     pub(super) is_post: bool,
-    /// The head in a form that hyper reads, when it does not read it as it is.
+    /// The head in a form that hyper accepts, when it does not accept the original.
     pub(super) rewritten: Option<BytesMut>,
 }
 
-/// What comes behind a head.
+/// The framing of the bytes after a head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes, then the next head.
+    /// A body of this many bytes, then the next head.
     Length(u64),
-    /// Chunks, then the next head.
+    /// A chunked body, then the next head.
     Chunked,
-    /// Whatever both sides agree on.
+    /// Another protocol.
     Upgrade,
 }
 
-/// Where the head ends that the bytes begin with: behind the first empty line. `searched` bytes are known not to have it.
+/// The end of the head that the bytes begin with: after the first empty line. `searched` bytes are known not to contain
+/// it.
 pub(super) fn end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut at = searched.saturating_sub(3);
     loop {
@@ -39,17 +40,17 @@ pub(super) fn end(bytes: &[u8], searched: usize) -> Option<usize> {
         match bytes.get(newline + 1..)? {
             [b'\n', ..] => return Some(newline + 2),
             [b'\r', b'\n', ..] => return Some(newline + 3),
-            // Nothing but the empty line.
+            // An empty line alone.
             _ if newline == 0 || bytes.get(..=newline) == Some(b"\r\n") => return Some(newline + 1),
             _ => at = newline + 1,
         }
     }
 }
 
-/// Looks at the request line of a head whose end did not come yet, if the line is there.
+/// Checks the request line of an incomplete head, if the line is complete.
 ///
 /// # Errors
-/// When the head is refused whatever comes.
+/// When the head is refused, whatever its other lines.
 pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
     match memchr(b'\n', bytes) {
         Some(newline) => RequestLine::read(trim_line(bytes.get(..newline).unwrap_or_default())).map(drop),
@@ -57,7 +58,7 @@ pub(super) fn check_beginning(bytes: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Reads a whole head, with the empty line behind it.
+/// Parses a whole head, including the empty line at its end.
 ///
 /// # Errors
 /// When Go's server refuses it; the order of the checks is Go's, too.
@@ -100,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Head, Refusal> {
     Ok(Head { framing, is_post, rewritten })
 }
 
-/// What the headers say.
+/// The headers that matter for framing.
 #[derive(Default)]
 struct Seen<'a> {
     host: Option<&'a [u8]>,
@@ -110,23 +111,23 @@ struct Seen<'a> {
     trailers: Vec<&'a [u8]>,
     /// More than one `Transfer-Encoding`.
     has_encodings: bool,
-    /// More than one `Content-Length`, not all alike.
+    /// More than one `Content-Length`, with different values.
     has_different_lengths: bool,
     has_hosts: bool,
     has_space_in_name: bool,
     is_upgrade: bool,
     wants_upgrade: bool,
     count: usize,
-    /// Whether hyper reads the head as it is.
+    /// Whether hyper parses the head as Go does.
     is_plain: bool,
 }
 
 impl<'a> Seen<'a> {
-    /// Reads a header's line and those that continue it.
+    /// Parses a header line and its continuation lines.
     fn header(&mut self, line: &'a [u8], lines: &mut Lines<'a>) -> Result<(), Refusal> {
         let colon = match line.iter().position(|byte| !is_of(TOKEN, *byte)) {
             Some(colon) if line.get(colon) == Some(&b':') => colon,
-            // There is another byte in the name, if it is one.
+            // The name has an invalid byte, or the line has no colon.
             _ => memchr(b':', line).ok_or(Refusal::Malformed)?,
         };
         let (name, value) =
@@ -150,7 +151,7 @@ impl<'a> Seen<'a> {
             if !is_value(more) {
                 return Err(Refusal::Malformed);
             }
-            // What is continued is none of the values that matter here.
+            // A continued value cannot be one of the values that are compared here.
             is_continued |= !more.is_empty();
             self.is_plain = false;
         }
@@ -183,7 +184,7 @@ impl<'a> Seen<'a> {
         Ok(())
     }
 
-    /// What follows the head.
+    /// The framing of the bytes after the head.
     fn framing(&mut self, line: &RequestLine<'_>) -> Result<Framing, Refusal> {
         if self.has_hosts {
             return Err(Refusal::Malformed);
@@ -255,7 +256,7 @@ impl<'a> RequestLine<'a> {
         }
     }
 
-    /// Whether Go reads the target as a request's URI.
+    /// Whether Go accepts the target as a request URI.
     fn is_target(&self) -> bool {
         if self.target.iter().any(|byte| *byte < b' ' || *byte == 0x7f) {
             return false;
@@ -263,7 +264,7 @@ impl<'a> RequestLine<'a> {
         match self.target {
             [b'/', ..] => has_valid_escapes(self.target),
             b"*" => true,
-            // An authority, or a URI with its scheme.
+            // An authority, or an absolute URI.
             _ => {
                 let uri =
                     std::str::from_utf8(self.target).ok().and_then(|text| text.parse::<http::Uri>().ok());
@@ -275,14 +276,14 @@ impl<'a> RequestLine<'a> {
         }
     }
 
-    /// Whether hyper reads the line as Go does.
+    /// Whether hyper parses the line as Go does.
     fn is_plain(&self) -> bool {
         self.major == 1 && self.minor <= 1 && self.target.iter().all(|byte| is_of(PLAIN_TARGET, *byte))
     }
 }
 
-/// The same head, so that hyper reads it: headers on one line each, nothing said twice about the body, other characters
-/// of the target percent-encoded.
+/// Rewrites a head for hyper: each header on one line, one statement of the body's length, other characters of the
+/// target percent-encoded.
 fn rewrite(line: &RequestLine<'_>, headers: &[u8]) -> Result<BytesMut, Refusal> {
     let mut out = BytesMut::with_capacity(headers.len() + line.target.len() + 64);
     out.put_slice(line.method);
@@ -330,7 +331,7 @@ fn name_of(line: &[u8]) -> &[u8] {
     line.split(|byte| *byte == b':').next().unwrap_or_default()
 }
 
-/// The lines of a head, without their ends.
+/// The lines of a head, without their line ends.
 struct Lines<'a>(&'a [u8]);
 
 impl<'a> Iterator for Lines<'a> {
@@ -348,7 +349,7 @@ fn trim_line(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Without the blanks around it.
+/// Trims blanks.
 fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
         text = rest;
@@ -357,18 +358,18 @@ fn trim(mut text: &[u8]) -> &[u8] {
 }
 
 fn parse_length(text: &[u8]) -> Option<u64> {
-    // A sign is read by Rust and not by Go.
+    // Rust accepts a leading sign, Go does not.
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let length = is_number.then(|| std::str::from_utf8(text).ok()?.parse::<u64>().ok()).flatten()?;
     i64::try_from(length).is_ok().then_some(length)
 }
 
-/// Whether one of the words between commas is this one.
+/// Whether a comma-separated list has this token.
 fn has_token(value: &[u8], token: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|word| trim(word).eq_ignore_ascii_case(token))
 }
 
-/// Whether the percent signs of a path (not those of its query) are followed by two digits each.
+/// Whether each percent sign of the path (not of the query) is followed by two hexadecimal digits.
 fn has_valid_escapes(target: &[u8]) -> bool {
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     let mut rest = path;
@@ -383,18 +384,18 @@ fn has_valid_escapes(target: &[u8]) -> bool {
 }
 
 fn is_value(value: &[u8]) -> bool {
-    // Without branches, so that many bytes are looked at at once.
+    // Branch-free, so that the compiler vectorizes it.
     !value
         .iter()
         .fold(false, |is_wrong, byte| is_wrong | ((*byte < b' ') & (*byte != b'\t')) | (*byte == 0x7f))
 }
 
-/// What a byte may be a part of, one bit each.
+/// Character classes, one bit each.
 const TOKEN: u8 = 1;
 const HOST: u8 = 2;
 const PLAIN_TARGET: u8 = 4;
 
-/// The classes of all bytes. A table, since every byte of a request line and of header names is looked up.
+/// The classes of all bytes. A table, since every byte of request lines and header names is looked up.
 #[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled, where a wrong index is an error")]
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];

@@ -38,21 +38,21 @@ use tokio::{
 pub(super) use head::MAX_HEADERS;
 pub(super) use refusal::Refusal;
 
-/// How large a head may be: the limit of Kubernetes, and what Go's server adds to it for its buffer.
+/// The size limit of a head, in bytes: Kubernetes' limit plus the 4096 that Go's server adds for its buffer.
 const MAX_HEAD_BYTES: usize = super::MAX_HEADERS + 4096;
-/// What a head may take without being charged, in bytes. A connection ends with the answer to a larger one, for its
-/// buffers have grown.
+/// The size of a head that is not charged to the budget, in bytes. A connection ends with the response to a larger
+/// head, since its buffers have grown.
 const UNCHARGED_HEAD_BYTES: usize = 64 << 10;
-/// How long the rest of a head may take when its beginning is there.
+/// How long the rest of a head may take after its first bytes.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(32);
-/// The request that hyper gets in place of one that is refused.
+/// The request that hyper gets in place of a refused one.
 const REFUSED: &[u8] = b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n";
-/// What a connection of HTTP/2 begins with.
+/// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
-/// How much of what follows a refused head is read, so that the client sees the answer and not a broken connection.
+/// How many bytes after a refused head are read and discarded, so that the client sees the response and not a reset.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
 
-/// Which request of a connection is refused, if one is: it is the last one. Shared by [`RequestHeads`] and the service.
+/// The refused request of a connection, if there is one: it is the last. Shared by [`RequestHeads`] and the service.
 #[derive(Clone, Default)]
 pub(super) struct Refused(Arc<Shared>);
 
@@ -64,14 +64,15 @@ struct Shared {
 }
 
 impl Refused {
-    /// Counts a request that the service begins, and says whether it is the refused one. To be called once for each
-    /// request of the connection, in order.
+    /// Counts a request and returns its refusal if it is the refused one. Call it once for each request of the
+    /// connection, in order.
     pub(super) fn next(&self) -> Option<Refusal> {
         let position = self.0.served.fetch_add(1, Ordering::Relaxed);
         self.0.refusal.get().filter(|(refused, _)| *refused == position).map(|(_, refusal)| *refusal)
     }
 
-    /// Whether the connection ends with the next answer: a body was broken, or a head so large that buffers are too.
+    /// Whether the connection ends with the next response: a body was malformed, or a head was larger than
+    /// [`UNCHARGED_HEAD_BYTES`].
     pub(super) fn ends_connection(&self) -> bool {
         self.0.ends_connection.load(Ordering::Relaxed)
     }
@@ -81,33 +82,33 @@ impl Refused {
 pub(super) struct RequestHeads<S> {
     inner: S,
     state: State,
-    /// How many heads went on.
+    /// The number of heads that were passed on.
     heads: u64,
-    /// The beginning of a head whose end did not come yet.
+    /// The first bytes of an incomplete head.
     held: BytesMut,
-    /// How far `held` has no end of a head.
+    /// How many bytes of `held` are known not to contain the end of the head.
     searched: usize,
-    /// Whether the request line in `held` was looked at.
+    /// Whether the request line in `held` was checked.
     is_line_checked: bool,
-    /// When the rest of the head has to be there.
+    /// The deadline for the rest of the head.
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What hyper gets next.
+    /// The bytes that hyper gets next.
     ready: BytesMut,
     refused: Refused,
     budget: BodyBudget,
-    /// What `held` takes of the budget.
+    /// The budget charge of `held`.
     charge: Option<Charge>,
 }
 
 enum State {
     /// Before the first head: it may be HTTP/2.
     Start,
-    /// At the beginning of a head. So many bytes of line ends before it are skipped: some old clients send one behind the
+    /// At the beginning of a head. Up to this many bytes of line ends are skipped: some old clients send one after the
     /// body of a `POST`.
     Head { blanks: usize },
-    /// In a body of known length, with so much to come.
+    /// In a body of known length, with this many bytes to come; whether the request is a `POST`.
     Body(u64, bool),
-    /// In a body of chunks.
+    /// In a chunked body; whether the request is a `POST`.
     Chunks(Box<Chunks>, bool),
     /// Bytes pass uninspected.
     Through,
@@ -124,7 +125,7 @@ impl State {
     }
 }
 
-/// What happens to the first of the inspected bytes.
+/// The action on the first of the inspected bytes.
 enum Step {
     /// This many pass unchanged.
     Pass(usize),
@@ -137,8 +138,8 @@ enum Step {
 }
 
 impl<S> RequestHeads<S> {
-    /// Reads the heads of a stream. `is_http2` says that both sides have agreed on it; `budget` is what large heads share
-    /// with bodies.
+    /// Inspects the heads of a stream. `is_http2` states that ALPN selected HTTP/2; large heads are charged to
+    /// `budget`, which request bodies share.
     pub(super) fn new(inner: S, is_http2: bool, refused: Refused, budget: BodyBudget) -> RequestHeads<S> {
         RequestHeads {
             inner,
@@ -155,7 +156,7 @@ impl<S> RequestHeads<S> {
         }
     }
 
-    /// Looks at the bytes that come next. `searched` of them are known to have no end of a head.
+    /// Inspects the next bytes. `searched` of them are known not to contain the end of a head.
     fn step(&mut self, input: &[u8], searched: usize) -> Step {
         match &mut self.state {
             State::Through => Step::Pass(input.len()),
@@ -201,7 +202,7 @@ impl<S> RequestHeads<S> {
         let is_blank = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         let blank = input.iter().take(blanks).take_while(is_blank).count();
         let head = input.get(blank..).unwrap_or_default();
-        // Blanks alone are not the beginning of a head, whose time would run.
+        // Line ends alone do not start the time limit of a head.
         if head.is_empty() && blank > 0 {
             self.state = State::Head { blanks: blanks - blank };
             return Step::Replace(blank, BytesMut::new());
@@ -210,7 +211,7 @@ impl<S> RequestHeads<S> {
             if head.len() > MAX_HEAD_BYTES {
                 return self.refuse(Refusal::HeadersTooLarge);
             }
-            // Each byte is looked at once, however few of them come at a time.
+            // Each byte is searched once, however small the pieces.
             let has_line = memchr(b'\n', input.get(searched..).unwrap_or_default()).is_some();
             if has_line && !std::mem::replace(&mut self.is_line_checked, true) {
                 return match head::check_beginning(head) {
@@ -248,14 +249,14 @@ impl<S> RequestHeads<S> {
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Step {
-        // Only one is ever refused.
+        // At most one request of a connection is refused.
         self.refused.0.refusal.get_or_init(|| (self.heads, refusal));
         self.state = State::Refused(MAX_DRAINED_BYTES);
         self.ready = REFUSED.into();
         Step::Stop
     }
 
-    /// Looks at what was held back.
+    /// Inspects the held bytes.
     fn step_held(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         match self.step(&held, self.searched) {
@@ -274,7 +275,7 @@ impl<S> RequestHeads<S> {
         self.held = held;
     }
 
-    /// Charges what is held back when it is large.
+    /// Charges the held bytes to the budget if they are many.
     fn charge_held(&mut self) -> io::Result<()> {
         if self.held.len() > UNCHARGED_HEAD_BYTES {
             let charge = self.charge.get_or_insert_with(|| self.budget.charge());
@@ -283,7 +284,7 @@ impl<S> RequestHeads<S> {
         Ok(())
     }
 
-    /// Looks at what was just read into hyper's buffer, and takes out of it what is not to go on yet.
+    /// Inspects bytes that were just read into hyper's buffer, and moves those that must not pass yet into `held`.
     fn look(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
         let mut end = start;
         while let Some(input @ [_, ..]) = buffer.filled().get(end..) {
@@ -340,7 +341,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
                 }
                 State::Refused(left) => {
-                    // The end of the stream would make hyper give up its answer; there is nothing to come, that is all.
+                    // At the end of the stream hyper would drop its response, so that the stream stays pending.
                     if *left == 0 {
                         return Poll::Pending;
                     }
@@ -366,7 +367,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for RequestHeads<S> {
                     if this.deadline.get_or_insert_with(limit).as_mut().poll(context).is_ready() {
                         return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                     }
-                    // Hyper's buffer may be as small as a few bytes.
+                    // Hyper's buffer may have room for a few bytes only.
                     let mut chunk = [0; 4096];
                     let mut chunk = ReadBuf::new(&mut chunk);
                     ready!(Pin::new(&mut this.inner).poll_read(context, &mut chunk))?;

@@ -1,4 +1,4 @@
-//! What a client is told whose request is not read.
+//! Responses to requests with a refused head.
 
 use crate::{
     body::Body,
@@ -7,25 +7,25 @@ use crate::{
 use http::{HeaderValue, StatusCode, header};
 use hyper::ext::ReasonPhrase;
 
-/// Why a request is refused before there is one, in the words of Go's `net/http`. The connection ends with it.
+/// The reason why a head is refused, with the responses of Go's `net/http`. The connection ends with the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::serving) enum Refusal {
-    /// 400, and no more is said.
+    /// 400 without a reason.
     Malformed,
-    /// 400, and why.
+    /// 400 with the reason.
     BadRequest(&'static str),
-    /// 417: the client expects something else than to be asked for the body.
+    /// 417: an expectation other than `100-continue`.
     Expectation,
     /// 431.
     HeadersTooLarge,
-    /// 501: a body in a form that nobody reads.
+    /// 501: an unsupported transfer encoding.
     TransferEncoding,
-    /// 505: a version that is not 1.x.
+    /// 505: an HTTP version other than 1.x.
     Version,
 }
 
 impl Refusal {
-    /// The answer.
+    /// The response.
     pub(in crate::serving) fn response(self) -> Response {
         let (code, why, body) = match self {
             Refusal::Malformed => (400, None, "400 Bad Request".to_owned()),

@@ -1,7 +1,7 @@
 use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-/// What hyper gets of these bytes, sent in pieces, and what is refused.
+/// The bytes that hyper gets from this input, sent in pieces, the refusal and the error.
 async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Option<String>) {
     let (mut client, server) = duplex(64);
     let refused = Refused::default();
@@ -38,7 +38,7 @@ async fn read(input: &[u8], piece: usize) -> (String, Option<(u64, Refusal)>, Op
     (String::from_utf8_lossy(&out).into_owned(), refused.0.refusal.get().copied(), error)
 }
 
-/// However the bytes come, hyper gets the same.
+/// Checks that hyper gets the same bytes for every size of pieces.
 async fn check(input: &str, passed: &str, refused: Option<(u64, Refusal)>) {
     for piece in [1, 2, 3, 7, 50, input.len()] {
         let expected = match refused {
@@ -179,7 +179,7 @@ async fn heads_have_their_bounds() {
     }
 }
 
-/// What comes out is the same however the bytes come in, whatever they are.
+/// The output does not depend on how the input is split, for any input.
 #[tokio::test(start_paused = true)]
 async fn garbage_is_read_the_same_in_any_pieces() {
     const PARTS: [&[u8]; 24] = [
@@ -233,7 +233,7 @@ async fn garbage_is_read_the_same_in_any_pieces() {
     }
 }
 
-/// Hyper reads what passes, and finds no more requests in it than were counted: where one ends, both say the same.
+/// Hyper accepts the bytes that pass, and finds at most the counted requests in them: both agree where a request ends.
 async fn hyper_agrees(input: &[u8]) {
     let (mut client, server) = duplex(64 << 10);
     let refused = Refused::default();
@@ -243,7 +243,7 @@ async fn hyper_agrees(input: &[u8]) {
     let served = AtomicU64::new(0);
     let service = hyper::service::service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
         served.fetch_add(1, Ordering::Relaxed);
-        // A body may end before its time.
+        // The body may end early.
         let _ = http_body_util::BodyExt::collect(request.into_body()).await;
         Ok::<_, std::convert::Infallible>(hyper::Response::new(String::new()))
     });
@@ -271,7 +271,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
         if !beginning.is_empty() {
             assert_eq!(heads.read(&mut buffer).await.unwrap(), post.len());
         }
-        // An idle connection is somebody else's business.
+        // `RequestHeads` sets no time limit on an idle connection.
         let idle = tokio::time::timeout(HEADER_READ_TIMEOUT * 3, heads.read(&mut buffer)).await;
         assert!(idle.is_err());
         let begun = tokio::time::Instant::now();
@@ -298,7 +298,7 @@ async fn a_broken_body_is_told_in_go_s_words() {
     assert_eq!((refused, error.as_deref()), (None, Some("invalid byte in chunk length")));
 }
 
-/// Many large heads that come slowly share their memory with bodies.
+/// Large heads that arrive slowly are charged to the budget of bodies.
 #[tokio::test(start_paused = true)]
 async fn large_heads_share_their_memory() {
     let budget = BodyBudget::new(1 << 20);
