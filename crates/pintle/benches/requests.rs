@@ -1,8 +1,8 @@
-//! Requests through the whole filter chain and the registry, without sockets and TLS: what one costs the server.
+//! Measures the server's cost of requests through the whole filter chain and the registry, without sockets and TLS.
 //!
-//! Objects are pods of about 3 KB in the memory engine, so that neither the network nor a disk is measured.
+//! Objects are pods of about 3 KB in the memory engine, so that neither network nor disk is measured.
 
-// A bench may stop at anything unexpected.
+// A bench may panic at anything unexpected.
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use std::{
 use tokio::runtime::Runtime;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
-/// How many pods a list has.
+/// The number of pods in a list.
 const LISTED: usize = 500;
 
 /// A server and its handler.
@@ -55,7 +55,7 @@ impl Bench {
         bench
     }
 
-    /// Sends a request, reads all of the answer and gives it.
+    /// Sends a request and returns the response body.
     fn send(&self, method: &str, path: &str, content_type: &str, body: impl Into<Bytes>) -> Bytes {
         let content_type = if content_type.is_empty() { "application/json" } else { content_type };
         let request = Request::builder()
@@ -76,7 +76,7 @@ impl Bench {
         })
     }
 
-    /// A pod that was not there before, as JSON.
+    /// A pod with a new name, as JSON.
     fn pod(&self) -> (String, Value) {
         let name = format!("pod-{}", self.next.get());
         self.next.set(self.next.get() + 1);
@@ -101,7 +101,7 @@ impl Bench {
         (name, pod)
     }
 
-    /// Makes a pod; gives its name and what the server made of it, for updates of whatever version there is.
+    /// Creates a pod; returns its name and the created object without resourceVersion, for unconditional updates.
     fn create(&self) -> (String, Value) {
         let (name, pod) = self.pod();
         let answer = self.send("POST", PODS, "", pod.to_string());

@@ -1,15 +1,15 @@
-//! Admission: which plugins judge what is written. Names and messages are kube-apiserver's
+//! The flags of admission: plugins to enable and disable. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 
 use crate::option_flags::{list, set_list};
 use clap::{Arg, ArgMatches};
 
-/// The admission plugins beside the default ones, and those of them that are switched off, by name.
+/// Changes to the default set of admission plugins, by plugin name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmissionOptions {
-    /// Plugins to switch on.
+    /// Plugins to enable besides the default ones.
     pub enable_plugins: Vec<String>,
-    /// Plugins to switch off.
+    /// Plugins to disable.
     pub disable_plugins: Vec<String>,
 }
 

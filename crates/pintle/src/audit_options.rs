@@ -1,5 +1,5 @@
-//! Audit: flags, what must hold of them, and what is made of them. Names, defaults and messages are kube-apiserver's
-//! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
+//! The flags of audit logging: reads and validates them and builds the auditor. Names, defaults and messages are
+//! kube-apiserver's (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 
 use crate::run::RunError;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
@@ -10,71 +10,71 @@ use pintle_audit::{
 use pintle_machinery::{codec::parse_duration, text::quote};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// What is told of requests, and to whom.
+/// The audit policy and its backends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditOptions {
-    /// The policy; `None` is that nothing is told.
+    /// The policy file; `None` disables audit events.
     pub policy_file: Option<PathBuf>,
-    /// The log.
+    /// The log backend.
     pub log: AuditLogOptions,
-    /// The webhook.
+    /// The webhook backend.
     pub webhook: AuditWebhookOptions,
 }
 
-/// The log of events.
+/// The log backend of audit events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditLogOptions {
-    /// The file; `-` is the standard output, `None` is no log.
+    /// The log file; `-` is the standard output, `None` disables the log.
     pub path: Option<PathBuf>,
-    /// The most days that an old file is kept.
+    /// How many days rotated files are kept; 0 keeps them for ever.
     pub max_age: i64,
-    /// The most old files that are kept.
+    /// How many rotated files are kept; 0 keeps all.
     pub max_backups: i64,
-    /// The most megabytes of a file; 0 is that there is only one.
+    /// The size at which the file is rotated, in megabytes; 0 disables rotation.
     pub max_size: i64,
-    /// How events are written.
+    /// The format of events: `json` or `legacy`.
     pub format: String,
-    /// Whether old files are compressed.
+    /// Whether rotated files are compressed.
     pub compress: bool,
-    /// How events get there.
+    /// The delivery of events.
     pub delivery: AuditDeliveryOptions,
 }
 
-/// The server that events are posted to.
+/// The webhook backend of audit events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditWebhookOptions {
-    /// The kubeconfig file; `None` is no webhook.
+    /// The kubeconfig file of the webhook; `None` disables it.
     pub config_file: Option<PathBuf>,
-    /// How long is waited after the first failed attempt.
+    /// The delay after the first failed attempt.
     pub initial_backoff: Duration,
-    /// How events get there.
+    /// The delivery of events.
     pub delivery: AuditDeliveryOptions,
 }
 
-/// How events get to a backend.
+/// The delivery of events to a backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditDeliveryOptions {
-    /// Whether requests wait for it.
+    /// The mode: `batch`, `blocking` or `blocking-strict`.
     pub mode: String,
-    /// How many events may wait.
+    /// The capacity of the queue, in events.
     pub batch_buffer_size: i64,
-    /// How many events are sent together.
+    /// The maximum of events in a batch.
     pub batch_max_size: i64,
-    /// How long a batch waits to be full.
+    /// How long a batch waits for more events.
     pub batch_max_wait: Duration,
-    /// Whether there is a limit of batches in a second.
+    /// Whether the rate of batches is limited.
     pub batch_throttle_enable: bool,
-    /// The limit.
+    /// The limit, in batches per second.
     pub batch_throttle_qps: f32,
-    /// How many batches may follow each other at once.
+    /// How many batches may exceed the rate in a burst.
     pub batch_throttle_burst: i64,
-    /// Whether events and batches are truncated.
+    /// Whether large events and batches are truncated.
     pub truncate_enabled: bool,
-    /// The most bytes of a batch.
+    /// The size limit of a batch, in bytes.
     pub truncate_max_batch_size: i64,
-    /// The most bytes of an event.
+    /// The size limit of an event, in bytes.
     pub truncate_max_event_size: i64,
-    /// Group and version of the events.
+    /// The group and version of the events.
     pub version: String,
 }
 
@@ -124,7 +124,7 @@ impl Default for AuditOptions {
 
 const VERSION: &str = "audit.k8s.io/v1";
 
-/// The flags of a backend, each with what it sets.
+/// The delivery flags of a backend, with the option that each sets.
 macro_rules! delivery_flags {
     ($plugin:literal) => {
         [
@@ -208,7 +208,7 @@ impl AuditOptions {
         options
     }
 
-    /// Who is told of requests, if anybody. To be called on the runtime.
+    /// Builds the auditor; `None` without a policy and backend. Must be called within the runtime.
     pub(crate) fn auditor(&self, metrics: &AuditMetrics) -> Result<Option<Arc<Auditor>>, RunError> {
         let has_log = self.log.path.is_some();
         let has_webhook = self.webhook.config_file.is_some();

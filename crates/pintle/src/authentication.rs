@@ -1,4 +1,4 @@
-//! The authenticators of the server, put together.
+//! Assembles the server's authenticators.
 
 use crate::{
     Options, TokenWebhookOptions, authentication_config::AuthenticationConfig, bootstrap::hostname,
@@ -14,33 +14,33 @@ use pintle_authentication::{JwtMetrics, TokenReviewWebhook};
 use pintle_webhook::{Kubeconfig, WebhookClient};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-/// Who asks, and what is taken off requests for it.
+/// The assembled authentication, and the headers that it removes from requests.
 pub(crate) struct Authentication {
     pub(crate) authenticator: Arc<dyn Authenticator>,
-    /// Who knows tokens, for reviews.
+    /// Authenticates the tokens of `TokenReview`s.
     pub(crate) tokens: Arc<dyn TokenAuthenticator>,
-    /// The headers that front proxies tell users by.
+    /// The headers in which front proxies send the user.
     pub(crate) request_headers: RequestHeaders,
-    /// What follows the configuration file.
+    /// The reloaded configuration file.
     pub(crate) config: AuthenticationConfig,
 }
 
-/// What the server itself issues.
+/// The tokens that the server itself issues.
 #[derive(Default)]
 pub(crate) struct OwnTokens {
-    /// Who knows its tokens, in the order they are asked.
+    /// The authenticators of these tokens, in order.
     pub(crate) authenticators: Vec<Arc<dyn TokenAuthenticator>>,
-    /// The names that it issues them under.
+    /// The issuers under which it issues them.
     pub(crate) issuers: Vec<String>,
-    /// For whom tokens are that are for this server.
+    /// The audiences of this server.
     pub(crate) audiences: Vec<String>,
 }
 
-/// For how long tokens are good that were good.
+/// How long a successful authentication is cached.
 const TOKEN_SUCCESS_TTL: Duration = Duration::from_secs(10);
 
 impl Authentication {
-    /// All ways to prove who one is, in Kubernetes' order.
+    /// The union of all authenticators, in Kubernetes' order.
     pub(crate) fn new(
         options: &Options,
         serving: &SecureServing,
@@ -63,7 +63,7 @@ impl Authentication {
         let agnostic = |authenticator: Arc<dyn TokenAuthenticator>| {
             Arc::new(AudienceAgnostic::new(authenticator, audiences.clone())) as Arc<dyn TokenAuthenticator>
         };
-        // A look into the file's table is cheaper than one into the cache.
+        // A lookup in the file's table is cheaper than one in the cache.
         let file = options.token_auth_file.as_deref().map(TokenFile::read).transpose()?;
         let mut tokens: Vec<_> = file.map(|file| agnostic(Arc::new(file))).into_iter().collect();
         let mut asked = own.authenticators;
@@ -92,7 +92,7 @@ impl Authentication {
     }
 }
 
-/// The webhook that knows tokens, behind a cache of its own.
+/// The token webhook, with its cache.
 fn webhook(
     options: &Options,
     audiences: &Arc<[String]>,
@@ -108,7 +108,8 @@ fn webhook(
     Ok(Some(Arc::new(TokenCache::new(webhook, config))))
 }
 
-/// An authority of clients must not make every client a front proxy.
+/// Rejects a client authority that is also the front proxies' while any name is allowed: every client would be a front
+/// proxy.
 fn check_overlap(options: &Options, serving: &SecureServing) -> Result<(), RunError> {
     let Some(proxies) = &serving.request_header_ca else { return Ok(()) };
     if !options.authentication.request_header.allowed_names.is_empty() {

@@ -1,4 +1,4 @@
-//! The issuers that are believed, as the file says at the moment (`--authentication-config`).
+//! Loads and reloads the trusted token issuers (`--authentication-config`).
 
 use crate::{Options, dynamic_files::DynamicFiles, run::RunError};
 use pintle_apiserver::serving::stopped;
@@ -16,14 +16,14 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Issuers, and who is let in without credentials.
+/// The issuers, and the rule for anonymous requests.
 pub(crate) struct AuthenticationConfig {
     pub(crate) issuers: Option<Arc<Issuers>>,
     pub(crate) anonymous: Anonymous,
     file: Option<ConfigFile>,
 }
 
-/// The file, and what has to be known to read it again.
+/// The file, and the state that reloading it needs.
 struct ConfigFile {
     path: PathBuf,
     content: Vec<u8>,
@@ -32,7 +32,7 @@ struct ConfigFile {
     metrics: JwtMetrics,
 }
 
-/// A valid configuration that is to be put in force.
+/// A valid configuration that is not in force yet.
 struct Candidate {
     config: AuthenticationConfiguration,
     own_issuers: Vec<String>,
@@ -40,7 +40,8 @@ struct Candidate {
 }
 
 impl AuthenticationConfig {
-    /// Reads the file, or the flags that stand for one. `own_issuers` are the server's own, which nobody else may be.
+    /// Loads the configuration from the file, or from flags. `own_issuers` are the server's own, which no other issuer
+    /// may equal.
     pub(crate) fn load(
         options: &Options,
         own_issuers: Vec<String>,
@@ -59,7 +60,7 @@ impl AuthenticationConfig {
             }
             Some(path) => {
                 let (config, content) = config::read(path).map_err(told)?;
-                // Which keys an issuer has says which algorithms it uses.
+                // The keys of an issuer determine its algorithms.
                 (config, Algorithm::ALL.to_vec(), content)
             }
         };
@@ -79,7 +80,7 @@ impl AuthenticationConfig {
         };
         let expressions = config::validate(&config, &own_issuers);
         let expressions = expressions.map_err(|errors| told(ConfigError::Invalid(errors)))?;
-        // A file may name issuers later.
+        // The file may name issuers later.
         let issuers = match given.config_file.is_some() || !config.jwt.is_empty() {
             true => Some(Arc::new(
                 Issuers::start(&config, expressions, algorithms, metrics.clone())
@@ -100,7 +101,8 @@ impl AuthenticationConfig {
         Ok(AuthenticationConfig { issuers, anonymous, file })
     }
 
-    /// Lets a changed file count: what looks at it, and what puts it in force when its issuers are there.
+    /// Starts reloading: returns the watched file, and the task that puts a changed configuration in force once its
+    /// issuers respond.
     pub(crate) fn follow(
         self,
         supervisor: &Supervisor,
@@ -114,7 +116,7 @@ impl AuthenticationConfig {
             let content = contents.first().cloned().unwrap_or_default();
             let candidate = read_again(content, anonymous.as_ref(), &own_issuers);
             let candidate = candidate.inspect_err(|_| counted.reloaded(false))?;
-            // Nobody takes it when the server stops.
+            // The receiver is gone when the server stops.
             let _ = found.send(candidate);
             Ok(())
         };
@@ -130,7 +132,7 @@ impl AuthenticationConfig {
     }
 }
 
-/// Where everybody may do everything, somebody has to be known at least.
+/// Whether `AlwaysAllow` is configured, in which case anonymous requests are rejected.
 fn everybody_may(options: &Options) -> bool {
     let everybody_may = options.authorization.modes.iter().any(|mode| mode == "AlwaysAllow");
     if everybody_may && options.authentication.anonymous_auth != Some(false) {
@@ -142,8 +144,8 @@ fn everybody_may(options: &Options) -> bool {
     everybody_may
 }
 
-/// Puts candidates in force until there are no more. One whose issuers do not answer is tried again, until there is a newer
-/// one.
+/// Puts candidates in force until the channel closes. A candidate whose issuers do not respond is retried until there
+/// is a newer one.
 async fn put_in_force(
     issuers: &Issuers,
     metrics: &JwtMetrics,

@@ -1,5 +1,4 @@
-//! Who is believed to be who they say
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
+//! The flags of authentication (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 
 use crate::{
     oidc_options::OidcOptions,
@@ -12,29 +11,29 @@ use pintle_auth::RequestHeaders;
 use pintle_authentication::TokenReviewVersion;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-/// Who is believed to be who they say.
+/// The authenticators of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthenticationOptions {
-    /// Front proxies.
+    /// The headers of front proxies.
     pub request_header: RequestHeaderOptions,
-    /// An issuer of OpenID Connect.
+    /// An OpenID Connect issuer.
     pub oidc: OidcOptions,
-    /// Issuers, and whether requests without credentials are let in (`--authentication-config`).
+    /// The file with issuers and the rule for anonymous requests (`--authentication-config`).
     pub config_file: Option<PathBuf>,
-    /// A webhook that knows tokens.
+    /// The token webhook.
     pub webhook: TokenWebhookOptions,
-    /// Whether requests without credentials are let in (`--anonymous-auth`); `None` was not said, and is yes.
+    /// Whether anonymous requests are accepted (`--anonymous-auth`); `None` is the default, yes.
     pub anonymous_auth: Option<bool>,
 }
 
-/// A webhook that knows tokens.
+/// The token webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenWebhookOptions {
-    /// The kubeconfig file that says where it is; without it there is none.
+    /// Its kubeconfig file; `None` disables the webhook.
     pub config_file: Option<PathBuf>,
-    /// What it speaks.
+    /// The version of `TokenReview` that it gets.
     pub version: TokenReviewVersion,
-    /// For how long its answers are kept.
+    /// How long its responses are cached.
     pub cache_ttl: Duration,
 }
 
@@ -48,20 +47,20 @@ impl Default for TokenWebhookOptions {
     }
 }
 
-/// Front proxies, which tell in headers who asks.
+/// Front proxies, which send the user in headers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestHeaderOptions {
-    /// Whose certificates they have; without it there are none.
+    /// The certificate authority of front proxies; `None` disables them.
     pub client_ca_file: Option<PathBuf>,
-    /// The names in their certificates; none given are any.
+    /// The allowed common names of their certificates; an empty list allows any.
     pub allowed_names: Vec<String>,
-    /// Headers with the user's name.
+    /// The headers with the user name.
     pub username_headers: Vec<String>,
-    /// Headers with the user's identity.
+    /// The headers with the user's UID.
     pub uid_headers: Vec<String>,
-    /// Headers with groups.
+    /// The headers with the groups.
     pub group_headers: Vec<String>,
-    /// What headers with more begin with.
+    /// The prefixes of headers with extra fields.
     pub extra_headers_prefix: Vec<String>,
 }
 
@@ -106,7 +105,7 @@ impl AuthenticationOptions {
         args
     }
 
-    /// What the command line says.
+    /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AuthenticationOptions {
         let mut options = AuthenticationOptions::default();
         let proxy = &mut options.request_header;
@@ -133,10 +132,10 @@ impl AuthenticationOptions {
 }
 
 impl RequestHeaderOptions {
-    /// Which headers tell users.
+    /// The header names of front proxies.
     ///
     /// # Errors
-    /// The reference's words about what cannot be.
+    /// When a header name is invalid, in kube-apiserver's words.
     pub(crate) fn headers(&self) -> Result<RequestHeaders, String> {
         let names = |flag: &str, given: &[String]| -> Result<Vec<HeaderName>, String> {
             let name = |name: &String| match name.trim() {
@@ -186,7 +185,7 @@ impl RequestHeaderOptions {
         Ok(headers)
     }
 
-    /// The lists as extension servers are told them.
+    /// The lists as published for extension servers.
     pub(crate) fn published(&self) -> BTreeMap<String, String> {
         let mut lists = BTreeMap::from([
             ("requestheader-allowed-names".to_owned(), published_list(&self.allowed_names)),

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Assembles the server's authorizers.
 
 use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
 use pintle_apiserver::serving::stopped;
@@ -13,17 +13,17 @@ use pintle_rbac::{GROUP_NAME, Rbac, Sources};
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// What decides, as options say, and what it decides by.
+/// The configured authorizers, and the objects that they use.
 pub(crate) struct Authorization {
     configured: Arc<ConfiguredAuthorizer>,
     node: Arc<NodeAuthorizer>,
-    /// Roles and bindings are known whether or not they decide: strategies and reviews ask for them.
+    /// Roles and bindings are followed in every mode: strategies and access reviews need them.
     pub(crate) rbac: Arc<Rbac>,
     metrics: Arc<AuthorizationMetrics>,
 }
 
 impl Authorization {
-    /// Reads what options name.
+    /// Loads the configuration that the options name.
     pub(crate) fn load(options: &Options) -> Result<Authorization, RunError> {
         let metrics = AuthorizationMetrics::new(&pintle_controlplane::identity(&hostname()));
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -35,12 +35,13 @@ impl Authorization {
         Ok(Authorization { configured, node, rbac, metrics })
     }
 
-    /// Members of `system:masters` may do everything; of everybody else, the authorizers are asked in their order.
+    /// The authorizer of all requests: members of `system:masters` may do everything; for other users the configured
+    /// authorizers are consulted in order.
     pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
         self.configured.clone()
     }
 
-    /// Adds the counters, and feeds the server's objects to what decides by them.
+    /// Registers the metrics, and starts to feed roles, bindings and the node graph from the server's stores.
     pub(crate) fn follow(
         &self,
         chain: &Chain,
@@ -82,7 +83,7 @@ impl Authorization {
         Ok(tasks)
     }
 
-    /// Waits until what was there at the start is known.
+    /// Waits until the objects that existed at the start are known.
     pub(crate) async fn wait_synced(&self) {
         self.rbac.wait_synced().await;
         self.node.wait_synced().await;

@@ -1,4 +1,4 @@
-//! Authorization: flags and what must hold of them. Names and messages are kube-apiserver's
+//! The flags of authorization: reads and validates them. Names and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#choice-of-authz-config>).
 
 use clap::{Arg, ArgAction, ArgMatches, parser::ValueSource, value_parser};
@@ -9,26 +9,26 @@ use pintle_authorization::{
 use pintle_machinery::{codec::parse_duration, status::aggregate, text::quote};
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
-/// Who decides what users may do.
+/// The configuration of the authorizers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizationOptions {
-    /// The types of authorizers in their order, as they are named on the command line.
+    /// The authorizer types in order, by their names on the command line.
     pub modes: Vec<String>,
-    /// The file with the authorizers, instead of the modes.
+    /// The authorization configuration file, an alternative to the modes.
     pub config: Option<PathBuf>,
-    /// How often that file is looked at for changes.
+    /// How often that file is checked for changes.
     pub config_poll_interval: Duration,
-    /// The policies of the mode `ABAC`.
+    /// The policy file of the mode `ABAC`.
     pub policy_file: Option<PathBuf>,
-    /// The webhook of the mode `Webhook`.
+    /// The kubeconfig file of the mode `Webhook`.
     pub webhook_config_file: Option<PathBuf>,
-    /// The version of the reviews that it is sent.
+    /// The version of `SubjectAccessReview` that the webhook gets.
     pub webhook_version: String,
-    /// For how long it is remembered what it allowed.
+    /// How long the webhook's allowed decisions are cached.
     pub webhook_cache_authorized_ttl: Duration,
-    /// For how long it is remembered what it did not allow.
+    /// How long the webhook's other decisions are cached.
     pub webhook_cache_unauthorized_ttl: Duration,
-    /// Whether modes or a webhook were asked for, which a file leaves no room for.
+    /// Whether modes or a webhook were given by flags, which excludes a configuration file.
     pub is_given_by_flags: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for AuthorizationOptions {
     }
 }
 
-/// kube-apiserver lets everybody do everything unless it is told otherwise.
+/// The default modes. Kube-apiserver's default is `AlwaysAllow`.
 const DEFAULT_MODES: [&str; 2] = ["Node", "RBAC"];
 
 const MODE: &str = "authorization-mode";
@@ -59,7 +59,7 @@ const WEBHOOK_VERSION: &str = "authorization-webhook-version";
 const AUTHORIZED_TTL: &str = "authorization-webhook-cache-authorized-ttl";
 const UNAUTHORIZED_TTL: &str = "authorization-webhook-cache-unauthorized-ttl";
 
-/// How long a webhook may take that flags ask for.
+/// The timeout of a webhook that is configured by flags.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl AuthorizationOptions {
@@ -83,7 +83,7 @@ impl AuthorizationOptions {
         ]
     }
 
-    /// What the command line says.
+    /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> AuthorizationOptions {
         let default = AuthorizationOptions::default();
         let modes: Vec<String> = matches.get_many(MODE).into_iter().flatten().cloned().collect();
@@ -104,10 +104,10 @@ impl AuthorizationOptions {
         }
     }
 
-    /// Where the configuration comes from.
+    /// The source of the configuration.
     ///
     /// # Errors
-    /// When the options do not fit together, in kube-apiserver's words.
+    /// When options contradict each other, in kube-apiserver's words.
     pub fn source(&self) -> Result<ConfigurationSource, String> {
         if let Some(path) = &self.config {
             if self.is_given_by_flags {

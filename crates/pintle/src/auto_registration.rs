@@ -1,4 +1,4 @@
-//! API services of what this server serves itself: the aggregator's controller, told of definitions by the API extensions.
+//! Registers API services for the groups and versions that this server serves itself, built-in and custom.
 
 use pintle_aggregator::{AutoRegistration, CustomGroupVersions};
 use pintle_apiextensions::{ApiExtensions, GroupVersions};
@@ -8,7 +8,8 @@ use pintle_registry::BoxFuture;
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::watch;
 
-/// The controller for `aggregator`, which registers what `local` serve, services first; `None` where API services are switched off.
+/// The controller of `aggregator`, which registers the groups and versions of `local`; `None` when API services are
+/// disabled.
 pub(crate) fn auto_registration(
     aggregator: &Arc<Stores>,
     local: &[&Arc<Stores>],
@@ -23,7 +24,7 @@ pub(crate) fn auto_registration(
     AutoRegistration::new(aggregator, services, served, Arc::new(definitions))
 }
 
-/// The check that everything is registered.
+/// The health check that all API services are registered.
 pub(crate) fn is_complete(registration: &Arc<AutoRegistration>) -> Check {
     let checked = registration.clone();
     Arc::new(move || match checked.pending() {
@@ -43,7 +44,7 @@ impl CustomGroupVersions for Definitions {
     }
 
     fn wait_synced(&self) -> BoxFuture<'_, ()> {
-        // Who has ended will tell of nothing more.
+        // If the sender is gone, no change will follow.
         Box::pin(async move { drop(self.synced.clone().wait_for(|synced| *synced).await) })
     }
 

@@ -1,4 +1,4 @@
-//! The objects of a fresh server, and what keeps them.
+//! Creates the objects of a new server, and starts the controllers that maintain them.
 
 use crate::{EndpointReconcilerType, Options, chain::Chain, run::RunError};
 use pintle_api::core::master_leases;
@@ -7,7 +7,7 @@ use pintle_controlplane::{ClusterAuthentication, Config, EndpointReconciler, Mas
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Makes the objects that every server has, and starts the controllers that keep them.
+/// Creates the objects that every server has, and starts the controllers that maintain them.
 pub(crate) async fn start(
     options: &Options,
     port: u16,
@@ -48,7 +48,7 @@ fn endpoint_reconciler(options: &Options, storage: &StorageFactory) -> Result<En
     })
 }
 
-/// The name of the machine; the kernel's own when nobody set one.
+/// The host name; "localhost" when none is set.
 pub(crate) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {

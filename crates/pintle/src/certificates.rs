@@ -1,7 +1,8 @@
-//! The server's own certificate authority, its serving certificate and the administrator's.
+//! Generates the server's own certificate authority, its serving certificate and the administrator's client
+//! certificate.
 //!
-//! They are made on the first start and kept; the serving certificate is made anew when it does not name an address it
-//! has to. Private keys are readable by their owner only.
+//! They are generated on the first start and kept; the serving certificate is renewed when it lacks a required name or
+//! address. Private keys are readable by their owner only.
 
 use crate::Options;
 use rcgen::{
@@ -14,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Why certificates cannot be had.
+/// The reason why certificates cannot be loaded or generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -23,7 +24,7 @@ pub enum CertificateError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -32,10 +33,10 @@ pub enum CertificateError {
     Pem {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A certificate could not be made.
+    /// Generating a certificate failed.
     #[error("making a certificate failed: {0}")]
     Generate(#[from] rcgen::Error),
     /// One of the two files of a pair was given without the other.
@@ -43,29 +44,29 @@ pub enum CertificateError {
     HalfAPair,
 }
 
-/// What a server needs to serve TLS, and what its administrator needs to reach it.
+/// The certificates that the server needs for TLS, and that its administrator needs to connect.
 pub(crate) struct Certificates {
     /// The serving certificate and its key.
     pub(crate) pair: PairSource,
-    /// The authority that the serving certificate can be checked with.
+    /// The authority that clients verify the serving certificate with.
     pub(crate) ca_pem: String,
-    /// The authority of the administrator's certificate.
+    /// The authority that issued the administrator's certificate.
     pub(crate) ca_cert_pem: String,
     pub(crate) admin_cert_pem: String,
     pub(crate) admin_key_pem: String,
 }
 
-/// Where the serving certificate comes from.
+/// The source of the serving certificate.
 #[derive(Clone)]
 pub(crate) enum PairSource {
-    /// Somebody else's files, which may change.
+    /// Configured files, which may change.
     Files(PathBuf, PathBuf),
-    /// The server's own.
+    /// The generated certificate.
     Generated { certificate: String, key: String },
 }
 
 impl Certificates {
-    /// Loads what there is and makes what is missing.
+    /// Loads existing certificates and generates missing ones.
     pub(crate) fn load_or_make(
         options: &Options,
         service_ip: Option<IpAddr>,
@@ -109,7 +110,7 @@ impl Authority {
         Ok(Authority { cert_pem, key })
     }
 
-    /// Signs with the authority's name and key; its certificate itself is not needed for that.
+    /// Issues a certificate. This needs the authority's name and key only.
     fn sign(&self, params: CertificateParams) -> Result<(String, String), CertificateError> {
         let key = KeyPair::generate()?;
         let issuer = Issuer::new(authority_params(), &self.key);
@@ -171,7 +172,7 @@ fn authority_params() -> CertificateParams {
     params
 }
 
-/// Every name and address the server may be called by.
+/// All names and addresses that clients may use for the server.
 fn serving_names(options: &Options, service_ip: Option<IpAddr>) -> Vec<String> {
     let mut names: Vec<String> = [
         "kubernetes",
@@ -207,7 +208,7 @@ fn write_public(path: &Path, text: &str) -> Result<(), CertificateError> {
     fs::write(path, text).map_err(|source| file_error(path, source))
 }
 
-/// Writes a file that only its owner can read, never letting others see it even for a moment.
+/// Writes a file that is readable by its owner only, from its creation on.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let mut file = PathBuf::from(path);

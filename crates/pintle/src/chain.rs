@@ -1,4 +1,4 @@
-//! The chain of servers, assembled.
+//! Assembles the chain of servers.
 
 use crate::{
     Options,
@@ -29,7 +29,7 @@ use pintle_supervisor::Supervisor;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
 
-/// The servers of the chain, and what the process needs of them.
+/// The assembled chain, and the parts that the process uses directly.
 pub(crate) struct Chain {
     pub(crate) server: Arc<GenericApiServer>,
     pub(crate) stores: Arc<Stores>,
@@ -37,20 +37,20 @@ pub(crate) struct Chain {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
     pub(crate) supervisor: Supervisor,
-    /// The health checks of the parts that start behind the port.
+    /// The post-start hooks.
     pub(crate) hooks: Hooks,
     pub(crate) network: Arc<ServiceNetwork>,
-    /// What serves custom resources.
+    /// The server of custom resources.
     pub(crate) api_extensions: ApiExtensions,
-    /// What registers that which is served, where API services are.
+    /// The controller that registers API services; `None` when they are disabled.
     pub(crate) auto_registration: Option<Arc<AutoRegistration>>,
-    /// The bytes that the stored data takes, for the metrics.
+    /// The size of the stored data in bytes, for the metrics.
     pub(crate) storage_sizes: Arc<StorageSizes>,
-    /// What decides which requests are served, unless that is switched off.
+    /// Flow control; `None` when it is disabled.
     pub(crate) flow_control: Option<FlowControlParts>,
 }
 
-/// What the chain is built of.
+/// The parts that the chain is built from.
 pub(crate) struct Foundation<'a> {
     pub(crate) options: &'a Options,
     pub(crate) port: u16,
@@ -88,7 +88,7 @@ pub(crate) fn build(foundation: Foundation<'_>) -> Result<Chain, RunError> {
     let kube = start(built_in, pintle_api::internal_resources())?;
     let Enabled { served, internal } =
         enablement::enabled(pintle_apiextensions::resources(), &resource_config);
-    // Who admits a custom resource looks at namespaces.
+    // Admission of custom resources reads namespaces.
     let beside = Some(kube.clone());
     let extensions =
         Stores::start_beside(beside, served, internal, storage, supervisor).map_err(RunError::Assemble)?;
@@ -188,7 +188,7 @@ pub(crate) fn build(foundation: Foundation<'_>) -> Result<Chain, RunError> {
     })
 }
 
-/// The answer to `/version`: the API version that is served, and which build serves it.
+/// The response of `/version`: the served API version, and the build.
 fn version() -> Value {
     json!({
         "major": "1",
@@ -207,7 +207,7 @@ fn version() -> Value {
     })
 }
 
-/// The architecture by Go's name for it, which clients compare.
+/// The architecture by Go's name, which clients compare.
 fn go_arch() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

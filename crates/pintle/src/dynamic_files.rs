@@ -1,7 +1,7 @@
-//! Files whose content counts while the server runs.
+//! Reloads files that change while the server runs.
 //!
-//! They are looked at once a second, and read once a minute even when they look the same. A file that is replaced by another
-//! one, as Kubernetes does with mounted secrets, is another one too.
+//! File metadata is checked once a second, and contents are read once a minute even without a change of metadata. A
+//! file that is replaced by another, as Kubernetes does with mounted secrets, counts as changed.
 
 use pintle_supervisor::Supervisor;
 use std::{
@@ -16,22 +16,22 @@ use tokio::{
     time::MissedTickBehavior,
 };
 
-/// Puts the contents of some files in force, in the order of their paths. Failing changes nothing, and is tried again when
-/// the files change, or a minute later.
+/// Puts the contents of files in force, in the order of their paths. A failure leaves the old contents in force, and is
+/// retried when the files change, or a minute later.
 pub(crate) type Apply = Box<dyn FnMut(&[Vec<u8>]) -> Result<(), String> + Send>;
 
-/// Files that belong together, such as a certificate and its key.
+/// Files that are reloaded together, such as a certificate and its key.
 pub(crate) struct DynamicFiles {
     name: &'static str,
     paths: Vec<PathBuf>,
     stamps: Vec<Option<Stamp>>,
     applied: Option<Vec<Vec<u8>>>,
     apply: Apply,
-    /// What went wrong last, which is told once.
+    /// The last error, which is logged once.
     error: Option<String>,
 }
 
-/// What tells one state of a file from another without reading it.
+/// The metadata that distinguish two states of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -55,22 +55,22 @@ impl Stamp {
 }
 
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// At every which look files are read that look the same.
+/// Every how many checks the files are read without a change of metadata.
 const READ_AT: u32 = 60;
 
 impl DynamicFiles {
-    /// Files of which `applied` is in force already.
+    /// Files whose contents `applied` are in force already.
     pub(crate) fn new(
         name: &'static str,
         paths: Vec<PathBuf>,
         applied: Vec<Vec<u8>>,
         apply: Apply,
     ) -> DynamicFiles {
-        // The content was read before: whether it is still that is found out at the first look.
+        // Whether the files have changed since they were read is found at the first check.
         DynamicFiles { name, stamps: Vec::new(), paths, applied: Some(applied), apply, error: None }
     }
 
-    /// Looks at the files, and puts them in force if they changed.
+    /// Checks the files, and puts changed contents in force.
     fn look(&mut self, read_anyway: bool) {
         let stamps: Vec<_> = self.paths.iter().map(|path| Stamp::of(path)).collect();
         if stamps == self.stamps && !read_anyway {
@@ -103,7 +103,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
-/// Looks at files until the server stops.
+/// Checks files until the server stops; `None` without files.
 pub(crate) fn watch(
     mut files: Vec<DynamicFiles>,
     supervisor: &Supervisor,
@@ -119,7 +119,7 @@ pub(crate) fn watch(
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             for look in 0_u32.. {
                 ticks.tick().await;
-                // A file system may take its time.
+                // File systems may block.
                 let looking = spawn_blocking(move || {
                     for files in &mut files {
                         files.look(look.is_multiple_of(READ_AT));
@@ -130,7 +130,7 @@ pub(crate) fn watch(
                     Ok(files) => files,
                     Err(error) => match error.try_into_panic() {
                         Ok(panic) => std::panic::resume_unwind(panic),
-                        // The runtime ends.
+                        // The runtime shuts down.
                         Err(_) => return,
                     },
                 };

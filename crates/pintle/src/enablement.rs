@@ -1,4 +1,4 @@
-//! What `--runtime-config` leaves of the declarations.
+//! Applies `--runtime-config` to the resource declarations.
 
 use pintle_api::enablement::{ABSENT, Absence, Enablement, VERSIONS};
 use pintle_apiserver::resource_config::{ResourceConfig, RuntimeConfig};
@@ -6,18 +6,19 @@ use pintle_machinery::{GroupVersion, GroupVersionResource};
 use pintle_registry::Resource;
 use std::collections::BTreeSet;
 
-/// The resources that are on, and those that only store for them.
+/// The enabled resources, and the disabled ones that store objects for them.
 pub(crate) struct Enabled {
-    /// What is served.
+    /// The served resources.
     pub(crate) served: Vec<Resource>,
-    /// What is off itself, while another version of it is on whose objects it stores.
+    /// Disabled resources that store the objects of another enabled version.
     pub(crate) internal: Vec<Resource>,
 }
 
-/// Which resources are on.
+/// The enabled resources.
 ///
 /// # Errors
-/// What is wrong with the configuration, in kube-apiserver's words; and what is switched on by its name but not built.
+/// When the configuration is invalid, in kube-apiserver's words, or enables a resource by name that this server does
+/// not have.
 pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<ResourceConfig, String> {
     let registered: Vec<GroupVersion> =
         VERSIONS.iter().map(|(group, version, _)| GroupVersion::new(*group, *version)).collect();
@@ -56,7 +57,8 @@ pub(crate) fn resource_config(runtime_config: &RuntimeConfig) -> Result<Resource
     Ok(config)
 }
 
-/// Whether somebody who named it (or a version of which nothing else is there) would be misled by going on without.
+/// Whether the configuration enables an absent resource by name (or its version, if nothing else of that version
+/// exists), so that ignoring it would mislead.
 fn is_asked_for(runtime_config: &RuntimeConfig, absent: &GroupVersionResource) -> bool {
     let version = GroupVersion::new(absent.group.clone(), absent.version.clone());
     let is_partly_built = on_demand().contains(&version.to_string());
@@ -66,7 +68,7 @@ fn is_asked_for(runtime_config: &RuntimeConfig, absent: &GroupVersionResource) -
     }
 }
 
-/// The versions that can be switched on.
+/// The versions that are off by default and can be enabled.
 fn on_demand() -> Vec<String> {
     let resources = pintle_api::resources_off_by_default();
     let versions: BTreeSet<GroupVersion> =
@@ -74,7 +76,7 @@ fn on_demand() -> Vec<String> {
     versions.iter().map(ToString::to_string).collect()
 }
 
-/// The declarations that are on.
+/// Selects the enabled declarations.
 pub(crate) fn enabled(declared: Vec<Resource>, config: &ResourceConfig) -> Enabled {
     let (served, off): (Vec<_>, Vec<_>) =
         declared.into_iter().partition(|resource| config.resource_enabled(&resource.resource));

@@ -1,4 +1,5 @@
-//! Encryption at rest: the configuration file, the stores' transformers, the health check and the counters.
+//! Encryption at rest: loads the configuration file, provides the stores' transformers, the health check and the
+//! metrics.
 
 use crate::{Options, bootstrap::hostname, chain::Chain, run::RunError};
 use pintle_apiserver::{health::CheckScope, registry::ResourceTransformers, serving::stopped};
@@ -9,23 +10,23 @@ use pintle_supervisor::Supervisor;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-/// The name of the health check. It is one for all key services, however many there are.
+/// The name of the health check; one check covers all KMS providers.
 const HEALTH_CHECK: &str = "kms-providers";
 
-/// How long, and how often, the start is tried while key services are not well.
+/// How long, and how often, the start is retried while a KMS provider is unhealthy.
 const START_PATIENCE: Duration = Duration::from_secs(90);
 const START_RETRY: Duration = Duration::from_millis(500);
-/// Within what time after the services are well again everything is readable again.
+/// How long after the providers are healthy again the last unreadable object may still be unreadable.
 const SETTLING: Duration = Duration::from_secs(40);
 
-/// What the process has of encryption at rest, whether or not it is asked for.
+/// The encryption at rest of the process, configured or not.
 pub(crate) struct EncryptionAtRest {
     encryption: Option<Arc<Encryption>>,
     metrics: Arc<EncryptionMetrics>,
 }
 
 impl EncryptionAtRest {
-    /// Reads the configuration, if there is to be one.
+    /// Loads the configuration, if there is one.
     pub(crate) async fn load(options: &Options) -> Result<EncryptionAtRest, RunError> {
         let metrics = EncryptionMetrics::new(&pintle_controlplane::identity(&hostname()));
         let metrics = Arc::new(metrics.map_err(|error| RunError::Assemble(error.to_string()))?);
@@ -50,12 +51,12 @@ impl EncryptionAtRest {
         Ok(EncryptionAtRest { encryption, metrics })
     }
 
-    /// What encrypts the values of each resource.
+    /// The transformers of each resource's values.
     pub(crate) fn resources(&self) -> Arc<dyn ResourceTransformers> {
         Arc::new(Resources(self.encryption.clone()))
     }
 
-    /// Adds the health check, if there is one, and the counters.
+    /// Registers the metrics, and the health check if there is one.
     pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
         let registered = chain.metrics.register(self.metrics.collectors());
         registered.map_err(|error| RunError::Assemble(error.to_string()))?;
@@ -65,8 +66,8 @@ impl EncryptionAtRest {
         Ok(())
     }
 
-    /// Does what reads and writes objects at the start. It is tried again while a key service is not well, which may start
-    /// together with the server, and for some time after, until what could not be read is read again.
+    /// Runs the part of the start that reads and writes objects. It is retried while a KMS provider is unhealthy, which
+    /// may start together with the server, and for some time afterwards, until all objects can be read.
     pub(crate) async fn once_usable<T, F>(&self, start: impl Fn() -> F) -> Result<T, RunError>
     where
         F: Future<Output = Result<T, RunError>>,
@@ -90,7 +91,7 @@ impl EncryptionAtRest {
         }
     }
 
-    /// Puts changes of the configuration in force until the server stops.
+    /// Reloads the configuration until the server stops.
     pub(crate) fn watch_config(
         &self,
         supervisor: &Supervisor,
@@ -110,8 +111,8 @@ impl EncryptionAtRest {
     }
 }
 
-/// The transformers of a configuration. Without one nothing is encrypted, but what is encrypted already is told from what
-/// is damaged.
+/// The transformers of a configuration. Without a configuration values are stored in the clear; encrypted values in the
+/// store are reported as such, not as damaged.
 struct Resources(Option<Arc<Encryption>>);
 
 impl ResourceTransformers for Resources {

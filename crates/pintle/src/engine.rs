@@ -1,4 +1,4 @@
-//! Engines: opened, and counted.
+//! Opens storage engines, and records the metrics of etcd requests.
 
 use crate::{Options, StorageBackend, chain::Chain, run::RunError};
 use pintle_apiserver::registry::Engine;
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Opens the engine that the options choose.
+/// Opens the engine that the options select.
 pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engine, RunError> {
     if let Some(etcd) = options.etcd().map_err(RunError::Options)? {
         return open_etcd(etcd, metrics).await;
@@ -27,7 +27,7 @@ pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Res
     Ok(Engine { storage, exclusive: true })
 }
 
-/// Connects to an etcd cluster. Other servers may write to it.
+/// Connects to an etcd cluster, which is not exclusive: other servers may write to it.
 pub(crate) async fn open_etcd(
     mut options: EtcdOptions,
     metrics: &Arc<EngineMetrics>,
@@ -39,12 +39,13 @@ pub(crate) async fn open_etcd(
     Ok(Engine { storage: Arc::new(storage), exclusive: false })
 }
 
-/// A server on half of a snapshot would make what it misses, and the other half would never come.
+/// Refuses to start on a partly restored snapshot: the server would create the objects that are still missing, and the
+/// restore could not finish.
 async fn refuse_unfinished_restore(storage: &EtcdStorage, prefix: String) -> Result<(), RunError> {
     match unfinished_restore(storage, &prefix).await {
         Ok(None) => Ok(()),
         Ok(Some(sha256)) => Err(RunError::UnfinishedRestore { prefix, sha256 }),
-        // The key that would tell is outside the prefix, where a user of the cluster may not be allowed to read.
+        // The key that records a restore is outside the prefix, where this etcd user may have no read permission.
         Err(error) => {
             tracing::debug!(%error, "cannot tell whether a snapshot is being restored");
             Ok(())
@@ -52,13 +53,13 @@ async fn refuse_unfinished_restore(storage: &EtcdStorage, prefix: String) -> Res
     }
 }
 
-/// What is counted of requests to etcd. Keys are counted by resource as soon as the resources are known.
+/// Metrics of etcd requests, by resource as soon as the resources are known.
 pub(crate) struct EngineMetrics {
     requests: IntCounterVec,
     errors: IntCounterVec,
     duration: HistogramVec,
     lease_objects: Histogram,
-    /// The resources by the prefixes of their keys.
+    /// The resources by their key prefixes.
     resources: OnceLock<BTreeMap<String, GroupResource>>,
 }
 
@@ -86,11 +87,11 @@ impl EngineMetrics {
         })
     }
 
-    /// Adds the counters to the server's.
+    /// Registers the metrics, and sets the resources.
     pub(crate) fn observe(&self, chain: &Chain) -> Result<(), RunError> {
         let stores = chain.all_stores.iter().flat_map(|stores| stores.all());
         let resources = stores.map(|store| (store.key_prefix(""), store.group_resource().clone()));
-        // Nobody else sets them.
+        // This is the only call.
         let _ = self.resources.set(resources.collect());
         let collectors: Vec<Box<dyn Collector>> = vec![
             Box::new(self.requests.clone()),
@@ -101,7 +102,7 @@ impl EngineMetrics {
         chain.metrics.register(collectors).map_err(|error| RunError::Assemble(error.to_string()))
     }
 
-    /// The resource of a key: the one with the longest of the prefixes that fit.
+    /// The resource of a key: the one with the longest matching prefix.
     fn resource(&self, key: &str) -> [&str; 2] {
         let Some(resources) = self.resources.get() else { return [""; 2] };
         let up_to_key = resources.range::<str, _>((Bound::Unbounded, Bound::Included(key)));

@@ -1,5 +1,5 @@
-//! The engines of a server: the one that most resources are stored in, and those of overridden resources. Each is compacted,
-//! asked for its health and its size, and closed for itself.
+//! The engines of a server: the default one, and those of overridden resources. Each is compacted, health-checked,
+//! measured and closed separately.
 
 use crate::{
     Options,
@@ -22,22 +22,22 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often an engine in this process is asked for its size, which costs next to nothing.
+/// How often the size of an engine in this process is read, which is cheap.
 const LOCAL_SIZE_INTERVAL: Duration = Duration::from_secs(2);
 
-/// An engine is not asked for its health more often than this.
+/// The minimum interval of health checks of an engine.
 const HEALTH_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// All engines.
 pub(crate) struct Engines {
-    /// What resources are stored in that have no other engine.
+    /// The engine of all resources without an override.
     pub(crate) default: Engine,
-    /// The engines of [`crate::EtcdServersOverrides`], a list of servers each.
+    /// The engines of [`crate::EtcdServersOverrides`], one per list of servers.
     pub(crate) overridden: Vec<Engine>,
 }
 
 impl Engines {
-    /// Opens them.
+    /// Opens the engines.
     pub(crate) async fn open(options: &Options, metrics: &Arc<EngineMetrics>) -> Result<Engines, RunError> {
         let clusters = options.etcd_servers_overrides.server_lists();
         let clusters = clusters.into_iter().map(|servers| options.etcd_cluster(servers));
@@ -54,7 +54,7 @@ impl Engines {
         std::iter::once(&self.default).chain(&self.overridden)
     }
 
-    /// Adds two checks for each engine that are true as long as it can serve.
+    /// Adds two health checks per engine, which pass while the engine can serve.
     pub(crate) fn watch_health(
         &self,
         checks: &Health,
@@ -84,10 +84,10 @@ impl Engines {
         }
     }
 
-    /// Looks at the sizes of the engines, for the metrics.
+    /// Reads the sizes of the engines periodically, for the metrics.
     pub(crate) fn watch_sizes(&self, chain: &Chain, options: &Options, stopping: &watch::Receiver<bool>) {
         for (at, engine) in self.all().enumerate() {
-            // What nobody else writes to is in this process.
+            // An exclusive engine is in this process.
             let interval = match engine.exclusive {
                 true => LOCAL_SIZE_INTERVAL,
                 false => options.etcd_db_metric_poll_interval,
@@ -100,7 +100,7 @@ impl Engines {
         }
     }
 
-    /// Starts to forget history that is older than the interval; zero is never.
+    /// Starts periodic compaction of history older than the interval; zero disables it.
     pub(crate) fn compact(
         &self,
         interval: Duration,
@@ -120,10 +120,10 @@ impl Engines {
         }
     }
 
-    /// Closes all of them.
+    /// Closes all engines.
     ///
     /// # Errors
-    /// The first failure; the others are closed all the same.
+    /// The first failure; the other engines are closed all the same.
     pub(crate) async fn close(&self) -> Result<(), StorageError> {
         let mut result = Ok(());
         for engine in self.all() {
@@ -170,7 +170,7 @@ async fn watch_size(
     }
 }
 
-/// Forgets what is older than the interval, once an interval.
+/// Compacts history older than the interval, once per interval.
 async fn compact(storage: Arc<dyn Storage>, interval: Duration, mut stopping: watch::Receiver<bool>) {
     let mut round = CompactionRound::default();
     loop {

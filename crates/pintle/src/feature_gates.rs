@@ -1,19 +1,20 @@
-//! Feature gates (`--feature-gates`): those whose other value this server has.
+//! Feature gates (`--feature-gates`): those for which this server supports both values.
 //! <https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/>
 
 use std::str::FromStr;
 
-/// Which features are on.
+/// The enabled features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeatureGates {
-    /// `AllowUnsafeMalformedObjectDeletion`: objects that cannot be read can be deleted by who may do so and says so.
+    /// `AllowUnsafeMalformedObjectDeletion`: unreadable objects can be deleted by users with a special permission, on
+    /// explicit request.
     pub allow_unsafe_malformed_object_deletion: bool,
 }
 
 impl FromStr for FeatureGates {
     type Err = String;
 
-    /// Reads `name=bool,…`. Of a gate that comes twice the last counts.
+    /// Reads `name=bool,…`. The last value of a repeated gate applies.
     fn from_str(text: &str) -> Result<FeatureGates, String> {
         let mut gates = FeatureGates::default();
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {

@@ -1,4 +1,4 @@
-//! Flags.
+//! Parses the command line.
 
 use crate::snapshot::{self, SnapshotCommand};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -10,24 +10,24 @@ use pintle::{
 use pintle_machinery::codec::parse_duration;
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-/// What the command line asks for.
+/// The command that the command line selects.
 pub(crate) enum Invocation {
-    /// To be the server.
+    /// Run the server.
     Serve(Box<Flags>),
-    /// Something about snapshots.
+    /// Run a snapshot command.
     Snapshot(SnapshotCommand),
 }
 
-/// The server's flags, read.
+/// The server's parsed flags.
 pub(crate) struct Flags {
     pub(crate) options: Options,
-    /// What is to be told once there is a log.
+    /// Warnings to log once the logger runs.
     pub(crate) warnings: Vec<String>,
     verbosity: u8,
 }
 
 impl Flags {
-    /// Which log lines are written.
+    /// The filter of log lines for the verbosity.
     pub(crate) fn log_filter(&self) -> &'static str {
         match self.verbosity {
             0..=1 => "info",
@@ -37,7 +37,7 @@ impl Flags {
     }
 }
 
-/// Reads the command line; prints help or an error and ends the process when it is not to be run.
+/// Parses the command line; prints help or an error and exits when there is no command to run.
 pub(crate) fn parse() -> Invocation {
     let matches = command().get_matches();
     match matches.subcommand_matches("snapshot").and_then(snapshot::read) {
@@ -161,7 +161,7 @@ fn command() -> Command {
         .args(AuthorizationOptions::args())
 }
 
-/// A flag that is on or off, and on when it has no value.
+/// A boolean flag; without a value it is true.
 fn switch(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
@@ -264,7 +264,7 @@ fn set<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str, optio
     }
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean as Go does.
 fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -278,7 +278,7 @@ fn watch_cache_sizes(text: &str) -> Result<WatchCache, String> {
     watch_cache.add_sizes(text).map(|()| watch_cache)
 }
 
-/// A duration as Go writes it.
+/// Parses a duration in Go's format.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_duration(text)?;
     u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())

@@ -1,4 +1,4 @@
-//! Flow control in the process: what it is made of, its endpoints, counters and background work.
+//! Assembles flow control: its configuration, endpoints, metrics and background tasks.
 
 use crate::{Options, hooks::Hooks, run::RunError};
 use pintle_apiserver::{
@@ -15,18 +15,18 @@ use pintle_supervisor::Supervisor;
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// The parts by the names of their health checks.
+/// The names of the tasks, which are those of their health checks.
 const CONSUMER: &str = "poststarthook/priority-and-fairness-config-consumer";
 const FILTER: &str = "poststarthook/priority-and-fairness-filter";
 
-/// Flow control, and what feeds it.
+/// Flow control, and the stores of its objects.
 pub(crate) struct FlowControlParts {
     pub(crate) flow_control: Arc<FlowControl>,
     stores: Arc<Stores>,
     changes: watch::Receiver<u64>,
 }
 
-/// Makes flow control, unless it is switched off. Until it is started only the mandatory objects are in force.
+/// Builds flow control; `None` when it is disabled. Only the mandatory objects are in force until it is started.
 pub(crate) fn build(
     options: &Options,
     all_stores: &[Arc<Stores>],
@@ -48,7 +48,7 @@ pub(crate) fn build(
         metrics: counters,
     });
     let resource = |name: &str| GroupResource::new("flowcontrol.apiserver.k8s.io", name);
-    // A resource that is switched off has no objects, and none that change.
+    // A disabled resource has no objects to follow.
     let followed = ["flowschemas", "prioritylevelconfigurations"];
     let followed = followed.iter().filter_map(|name| stores.store(&resource(name)).ok()).collect();
     Ok(Some(FlowControlParts {
@@ -64,7 +64,7 @@ impl FlowControlParts {
         Arc::new(FlowControlEndpoints(self.flow_control.clone()))
     }
 
-    /// Makes the objects take effect, and goes on doing so.
+    /// Loads the flow schemas and priority levels, and starts the tasks that follow their changes.
     pub(crate) async fn start(
         &self,
         supervisor: &Supervisor,

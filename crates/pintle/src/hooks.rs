@@ -1,13 +1,13 @@
-//! The parts of the server that start behind its port, and their health checks under kube-apiserver's names.
+//! The post-start hooks, and their health checks under kube-apiserver's names.
 //!
-//! The code that starts a part calls the part's hook, and its check passes from then on. A part whose task is dead fails the
-//! check by the supervisor. The fields are in the order of kube-apiserver's reports.
+//! The code that starts a part of the server marks its hook as started, and the check passes from then on. If a task of
+//! the part dies, the supervisor fails the check. The fields are in the order of kube-apiserver's reports.
 
 use pintle_apiserver::health::{CheckScope, Health, Hook};
 use std::sync::Arc;
 
-/// Adds the check of the loopback connection. The server calls its own handler in the process; there is no certificate that
-/// could expire, so the check always passes.
+/// Adds the check of the loopback connection. The server calls its own handler in the process, without a certificate
+/// that could expire, so that the check always passes.
 pub(crate) fn add_loopback(health: &Health) {
     health.add("loopback-serving-certificate", CheckScope::NotReady, Arc::new(|| Ok(())));
 }
@@ -20,7 +20,7 @@ pub(crate) struct Parts {
     pub(crate) api_services: bool,
 }
 
-/// The hooks, by part.
+/// The hooks of all parts.
 pub(crate) struct Hooks {
     /// The admission chain is built.
     pub(crate) admission_initializer: Hook,
@@ -30,12 +30,12 @@ pub(crate) struct Hooks {
     pub(crate) flow_control_consumer: Option<Hook>,
     /// Flow control classifies and queues requests.
     pub(crate) flow_control_filter: Option<Hook>,
-    /// Definitions are followed, and served.
+    /// `CustomResourceDefinition`s are followed, and their resources served.
     pub(crate) api_extensions: [Hook; 2],
-    /// Every definition that existed at the start is served, or rejected.
+    /// Every definition that existed at the start is served or rejected.
     pub(crate) definitions: Hook,
-    /// The control plane's loops run: system namespaces, server addresses, the authentication ConfigMap, identity leases,
-    /// token tracking, and repair of leaked addresses and ports.
+    /// The control plane's controllers run: system namespaces, server addresses, the authentication ConfigMap, identity
+    /// leases, token tracking, and repair of leaked addresses and ports.
     pub(crate) controllers: Vec<Hook>,
     /// The default roles exist.
     pub(crate) bootstrap_roles: Hook,
@@ -49,7 +49,7 @@ pub(crate) struct Hooks {
     pub(crate) reloaded_files: Hook,
     /// The controller of API services runs.
     pub(crate) api_services: Vec<Hook>,
-    /// The OpenAPI documents of what definitions define.
+    /// The OpenAPI documents of custom resources are built.
     pub(crate) documents: Vec<Hook>,
 }
 
@@ -108,7 +108,7 @@ impl Hooks {
         }
     }
 
-    /// Adds the checks that kube-apiserver tells of last.
+    /// Adds the checks that kube-apiserver reports last.
     pub(crate) fn add_documents(&mut self, health: &Health) {
         if !self.api_services.is_empty() {
             let names = ["apiservice-openapi-controller", "apiservice-openapiv3-controller"];
@@ -116,12 +116,12 @@ impl Hooks {
         }
     }
 
-    /// The watch caches are filled.
+    /// Marks that the watch caches are filled.
     pub(crate) fn caches_filled(&self) {
         self.caches.iter().for_each(Hook::started);
     }
 
-    /// The objects of a fresh server exist, and the loops that keep them run.
+    /// Marks that the objects of a new server exist, and that their controllers run.
     pub(crate) fn bootstrapped(&self) {
         self.controllers.iter().chain(&self.kubernetes_service).for_each(Hook::started);
         self.bootstrap_roles.started();
@@ -129,17 +129,17 @@ impl Hooks {
         self.flow_control_producer.iter().for_each(Hook::started);
     }
 
-    /// Flow control is configured, and follows its objects.
+    /// Marks that flow control is configured and follows its objects.
     pub(crate) fn flow_control_started(&self) {
         self.flow_control_consumer.iter().chain(&self.flow_control_filter).for_each(Hook::started);
     }
 
-    /// API services are followed.
+    /// Marks that API services are followed.
     pub(crate) fn api_services_followed(&self) {
         self.api_services.iter().for_each(Hook::started);
     }
 
-    /// Definitions are served, and documents made from them.
+    /// Marks that custom resources are served, and that their OpenAPI documents are built.
     pub(crate) fn definitions_served(&self) {
         self.definitions.started();
         self.api_extensions.iter().chain(&self.documents).for_each(Hook::started);

@@ -1,8 +1,9 @@
-//! `admin.kubeconfig`: what kubectl needs to be the administrator.
+//! Writes `admin.kubeconfig`, the administrator's credentials for kubectl.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// The text of a kubeconfig with a client certificate. It holds a private key: write it for the owner only.
+/// The text of a kubeconfig with a client certificate. It holds a private key: files with it must be readable by their
+/// owner only.
 pub(crate) fn kubeconfig(server: &str, ca_pem: &str, cert_pem: &str, key_pem: &str) -> String {
     let [ca, cert, key] = [ca_pem, cert_pem, key_pem].map(|pem| STANDARD.encode(pem));
     format!(

@@ -1,5 +1,5 @@
-//! Options → config → the server chain: everything of the `pintle` command but its flags, so that a Rust test can run a
-//! server in its own process.
+//! Runs the server: options → config → the server chain. Everything of the `pintle` command but its flags, so that a
+//! Rust test can run a server in its own process.
 //!
 //! The chain is aggregator → kube API server → API extensions → not found, as in Kubernetes.
 

@@ -1,7 +1,7 @@
-//! Writes the server's log without holding up those that log.
+//! Writes the server's log without blocking the logging threads.
 //!
-//! A thread writes the lines. A pipe that nobody reads holds it up alone: lines for which there is no room in its queue
-//! are dropped and counted.
+//! A thread writes the lines. A pipe without a reader blocks that thread alone: lines that do not fit its queue are
+//! dropped and counted.
 
 use std::{
     io::{self, Write},
@@ -15,29 +15,29 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How many lines wait.
+/// The capacity of the queue, in lines.
 const QUEUE: usize = 8192;
-/// How long a line may be, in bytes; what is beyond is cut off.
+/// The length limit of a line, in bytes; longer lines are truncated.
 const MAX_LINE: usize = 8 << 10;
-/// How long the last lines may take when the process ends.
+/// How long flushing the queue may take when the process ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The near end of the queue; clones are the same one.
+/// The sending end of the queue; clones share one queue.
 #[derive(Clone)]
 pub(crate) struct LogWriter {
     lines: SyncSender<Vec<u8>>,
     dropped: Arc<AtomicU64>,
 }
 
-/// Writes what is still in the queue when it is dropped.
+/// Flushes the queue when it is dropped.
 pub(crate) struct Flush {
     writer: Option<JoinHandle<()>>,
-    /// An empty line ends the thread.
+    /// An empty line stops the thread.
     lines: SyncSender<Vec<u8>>,
 }
 
 impl LogWriter {
-    /// Starts the thread that writes.
+    /// Starts the writing thread.
     pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<(LogWriter, Flush)> {
         let (lines, queue) = sync_channel(QUEUE);
         let dropped = Arc::<AtomicU64>::default();
@@ -57,7 +57,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
 }
 
 impl Write for LogWriter {
-    /// Takes a whole line.
+    /// Enqueues a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut cut = line.get(..MAX_LINE).unwrap_or(line).to_vec();
         if cut.len() < line.len() {
@@ -79,7 +79,7 @@ fn write_all(mut out: impl Write, queue: &Receiver<Vec<u8>>, dropped: &AtomicU64
         if line.is_empty() {
             return;
         }
-        // There is nobody who could be told of a failure.
+        // A failure to log cannot be logged.
         drop(out.write_all(&line));
         let dropped = dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
@@ -92,7 +92,7 @@ impl Drop for Flush {
     fn drop(&mut self) {
         let deadline = Instant::now() + FLUSH_TIMEOUT;
         let mut is_ending = false;
-        // A thread that is stuck is left alone.
+        // A blocked thread is abandoned.
         while Instant::now() < deadline {
             is_ending = is_ending || self.lines.try_send(Vec::new()).is_ok();
             match &self.writer {

@@ -1,4 +1,4 @@
-//! The `pintle` command: the server, whose flags have kube-apiserver's names and meanings, or one of the subcommands.
+//! The `pintle` command: the server, with kube-apiserver's flag names and meanings, or a subcommand.
 
 mod flags;
 mod log_writer;
@@ -12,14 +12,14 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// Trees are made of many small allocations, and threads free what others allocated: the C library's allocator took a
-/// third of the time of a write. Huge pages are left alone, for they would double an idle server's memory.
+/// Trees consist of many small allocations, and threads free memory that others allocated: the C library's allocator
+/// took a third of the time of a write. Huge pages are not used, since they would double an idle server's memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Returns what the thread has freed to the system: the allocator keeps it for the thread, which may not need it again.
+/// Returns the thread's free memory, which the allocator caches per thread, to the system.
 fn return_free_memory() {
-    // SAFETY: it may be called at any time by any thread, and touches nothing but what is free.
+    // SAFETY: `mi_collect` may be called at any time by any thread, and affects free memory only.
     #[expect(unsafe_code, reason = "the allocator's library has no safe way to say so")]
     unsafe {
         libmimalloc_sys::mi_collect(true);
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Invocation::Serve(flags) => *flags,
         Invocation::Snapshot(command) => return snapshot(command),
     };
-    // Whoever reads the log decides how fast, and holds up the log alone.
+    // A slow reader of the log blocks the log's own thread only.
     let (log, _flush) = match LogWriter::start(std::io::stderr()) {
         Ok(started) => started,
         Err(error) => {

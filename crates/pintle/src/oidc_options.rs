@@ -1,4 +1,4 @@
-//! An issuer of OpenID Connect, by flags
+//! The flags of an OpenID Connect issuer
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-flags>).
 
 use crate::option_flags::{flag, list, set_list};
@@ -12,26 +12,26 @@ use pintle_authentication::{
 };
 use std::path::PathBuf;
 
-/// An issuer of OpenID Connect. Nothing is set when there is none.
+/// An OpenID Connect issuer; the default is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OidcOptions {
-    /// The issuer.
+    /// The URL of the issuer.
     pub issuer_url: Option<String>,
-    /// For whom its tokens have to be.
+    /// The required audience of its tokens.
     pub client_id: Option<String>,
-    /// The authorities of its TLS certificate; `None` are the system's.
+    /// The file with the trust anchors of its TLS certificate; `None` uses the system's.
     pub ca_file: Option<PathBuf>,
-    /// The claim that is the user's name; `None` is `sub`.
+    /// The claim with the user name; `None` is `sub`.
     pub username_claim: Option<String>,
-    /// What user names begin with; `None` is the issuer, except for addresses, and `-` is nothing.
+    /// The prefix of user names; `None` is the issuer, except for the claim `email`, and `-` is no prefix.
     pub username_prefix: Option<String>,
-    /// The claim that has the user's groups.
+    /// The claim with the groups.
     pub groups_claim: Option<String>,
-    /// What groups begin with.
+    /// The prefix of groups.
     pub groups_prefix: Option<String>,
-    /// The algorithms that tokens may be signed with; none given are RS256.
+    /// The allowed signing algorithms; an empty list allows RS256.
     pub signing_algs: Vec<String>,
-    /// Claims, and what they have to say.
+    /// Claims and their required values.
     pub required_claims: Vec<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl OidcOptions {
         args
     }
 
-    /// What the command line says.
+    /// Reads the flags.
     pub(crate) fn read(matches: &ArgMatches) -> OidcOptions {
         let text = |name: &str| matches.get_one::<String>(name).cloned();
         let mut options = OidcOptions {
@@ -77,15 +77,15 @@ impl OidcOptions {
         options
     }
 
-    /// Whether anything is said.
+    /// Whether any flag is set.
     pub(crate) fn is_given(&self) -> bool {
         *self != OidcOptions::default()
     }
 
-    /// The issuer as a configuration file would name it.
+    /// The authentication configuration that the flags stand for.
     ///
     /// # Errors
-    /// The reference's words about what does not go together, or why a file cannot be read.
+    /// When flags contradict each other, in kube-apiserver's words, or a file cannot be read.
     pub(crate) fn configuration(&self) -> Result<AuthenticationConfiguration, String> {
         if !self.is_given() {
             return Ok(AuthenticationConfiguration::default());
@@ -99,7 +99,7 @@ impl OidcOptions {
         };
         let username_claim = self.username_claim.clone().unwrap_or_else(|| "sub".to_owned());
         let username_prefix = match self.username_prefix.as_deref().unwrap_or_default() {
-            // Names of several issuers must not meet; an address is one's own everywhere.
+            // The prefix keeps user names of several issuers distinct; e-mail addresses are distinct already.
             "" if username_claim != "email" => format!("{url}#"),
             "-" => String::new(),
             prefix => prefix.to_owned(),
@@ -139,10 +139,10 @@ impl OidcOptions {
         Ok(AuthenticationConfiguration { jwt: vec![jwt], anonymous: None })
     }
 
-    /// The algorithms that tokens may be signed with.
+    /// The allowed signing algorithms.
     ///
     /// # Errors
-    /// Which of them is none.
+    /// When an algorithm is not supported.
     pub(crate) fn algorithms(&self) -> Result<Vec<Algorithm>, String> {
         if self.signing_algs.is_empty() {
             return Ok(vec![Algorithm::Rs256]);

@@ -1,4 +1,4 @@
-//! OpenAPI documents over HTTP: `/openapi/v2`, `/openapi/v3` and the documents below it.
+//! Serves OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents below it.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use jiff::{SignedDuration, Timestamp};
@@ -18,13 +18,13 @@ use std::time::SystemTime;
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
-/// How long a document may be cached that was asked for by its hash.
+/// How long clients may cache a document that was requested by its hash.
 const A_YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// Answers with the documents of an [`OpenApi`].
+/// Serves the documents of an [`OpenApi`].
 pub(crate) struct OpenApiEndpoints(pub(crate) OpenApi);
 
-/// The forms of a document.
+/// The encodings of a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Json,
@@ -40,10 +40,10 @@ impl PlainEndpoints for OpenApiEndpoints {
         }
         match path {
             "v2" | "v2/" => Some(aside(|| self.v2(headers))),
-            // The index has always been sent as plain text.
+            // Kube-apiserver sends the index as plain text.
             "v3" | "v3/" => {
                 let response = with_content_type(200, "text/plain; charset=utf-8", Body::empty());
-                // It may have changed since a client read it in the same second, and dates do not tell.
+                // The index may change twice within a second, which dates cannot express.
                 let mut headers = headers.clone();
                 headers.remove(header::IF_MODIFIED_SINCE);
                 Some(serve_content(&headers, response, SystemTime::now(), || {
@@ -100,7 +100,7 @@ impl OpenApiEndpoints {
     }
 }
 
-/// The best form that the client accepts. The media types of protobuf have an older spelling with `@`.
+/// The accepted form with the highest quality. The protobuf media types have an older spelling with `@`.
 fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accept.trim().is_empty() {
@@ -114,7 +114,7 @@ fn wanted_form(headers: &HeaderMap, version: &str) -> Option<Form> {
     })
 }
 
-/// A document, compressed for clients that accept it.
+/// The response with a document, compressed for clients that accept gzip.
 fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Response {
     let text =
         |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
@@ -139,14 +139,14 @@ fn document(document: &Document, content_type: &str, headers: &HeaderMap) -> Res
     })
 }
 
-/// An answer without a body.
+/// A response without a body.
 fn plain(code: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;
     response
 }
 
-/// When a document ends to be good that was asked for by its hash.
+/// The expiry date of a document that was requested by its hash.
 fn expiry() -> String {
     let expiry = Timestamp::now().saturating_add(A_YEAR).unwrap_or(Timestamp::MAX);
     expiry.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()

@@ -1,4 +1,5 @@
-//! The documents by which others verify the server's tokens: `/.well-known/openid-configuration` and `/openid/v1/jwks`.
+//! Serves the documents by which others verify the server's tokens: `/.well-known/openid-configuration` and
+//! `/openid/v1/jwks`.
 
 use http::{HeaderValue, Method, header};
 use pintle_apiserver::offload::aside;
@@ -16,7 +17,7 @@ const JSON: &str = "application/json";
 /// [RFC 7517, section 8.5.1](https://www.rfc-editor.org/rfc/rfc7517#section-8.5.1).
 const KEY_SET: &str = "application/jwk-set+json";
 
-/// Answers with the documents of an [`OpenIdMetadata`].
+/// Serves the documents of an [`OpenIdMetadata`].
 pub(crate) struct OpenIdEndpoints(pub(crate) OpenIdMetadata);
 
 impl PlainEndpoints for OpenIdEndpoints {
@@ -34,7 +35,7 @@ impl PlainEndpoints for OpenIdEndpoints {
         if let Err(refusal) = accept_only(request.headers(), media_type) {
             return Some(*refusal);
         }
-        // The first time, the server may have to make its key.
+        // On first use the server may have to generate its key.
         let document = aside(|| match media_type {
             KEY_SET => self.0.keys(),
             _ => self.0.configuration(),

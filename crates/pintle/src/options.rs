@@ -1,4 +1,4 @@
-//! What a server is told, under kube-apiserver's names
+//! The server's options, under kube-apiserver's names
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::{
@@ -18,32 +18,32 @@ use std::{
     time::Duration,
 };
 
-/// Where objects are kept.
+/// The storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StorageBackend {
-    /// In files below the data directory.
+    /// Files below the data directory.
     #[default]
     Embedded,
-    /// In an etcd cluster.
+    /// An etcd cluster.
     Etcd3,
-    /// Nowhere: gone when the server ends.
+    /// Memory: objects are lost when the server ends.
     Memory,
 }
 
-/// Who puts the addresses of the servers behind the `kubernetes` service, and how.
+/// The reconciler of the server addresses in the endpoints of the `kubernetes` service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EndpointReconcilerType {
-    /// Each server renews a lease in the store; those with a lease are behind the service.
+    /// Each server renews a lease in the store; the endpoints are the servers with a lease.
     #[default]
     Lease,
-    /// Each server adds itself, up to a number. Deprecated.
+    /// Each server adds itself, up to `apiserver_count` addresses. Deprecated.
     MasterCount,
-    /// No server does.
+    /// The endpoints are not reconciled.
     None,
 }
 
 impl EndpointReconcilerType {
-    /// All, by the names of the flag's values.
+    /// All values, by the names of the flag.
     pub const ALL: [(&str, EndpointReconcilerType); 3] = [
         ("master-count", EndpointReconcilerType::MasterCount),
         ("lease", EndpointReconcilerType::Lease),
@@ -54,103 +54,102 @@ impl EndpointReconcilerType {
 /// All options with their defaults.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the store, certificates and `admin.kubeconfig` are.
+    /// The directory of the store, certificates and `admin.kubeconfig`.
     pub data_dir: PathBuf,
-    /// Where objects are kept.
+    /// The storage engine.
     pub storage_backend: StorageBackend,
     /// The client URLs of the etcd cluster's members, for [`StorageBackend::Etcd3`].
     pub etcd_servers: Vec<String>,
-    /// The authority of the etcd servers' certificates.
+    /// The certificate authority of the etcd servers.
     pub etcd_cafile: Option<PathBuf>,
-    /// The certificate shown to etcd.
+    /// The client certificate for etcd.
     pub etcd_certfile: Option<PathBuf>,
-    /// The key of that certificate.
+    /// The key of the client certificate for etcd.
     pub etcd_keyfile: Option<PathBuf>,
-    /// How long etcd may take to answer the check `etcd`.
+    /// The timeout of the health check `etcd`.
     pub etcd_healthcheck_timeout: Duration,
-    /// How long etcd may take to answer the check `etcd-readiness`.
+    /// The timeout of the health check `etcd-readiness`.
     pub etcd_readycheck_timeout: Duration,
-    /// How often the store is asked for its size; zero is never.
+    /// How often the size of the store is read; zero disables it.
     pub etcd_db_metric_poll_interval: Duration,
-    /// For how long an etcd lease is given to further keys.
+    /// How long an etcd lease is reused for further keys.
     pub lease_reuse: Duration,
     /// The prefix of all storage keys.
     pub etcd_prefix: String,
-    /// What is switched on or off besides.
+    /// The enabled feature gates.
     pub feature_gates: FeatureGates,
-    /// The media type in which built-in kinds are stored; `None` is JSON in a store of the server's own, and protobuf in
-    /// etcd.
+    /// The storage media type of built-in kinds; `None` is JSON in a store of the server's own, and protobuf in etcd.
     pub storage_media_type: Option<StorageMediaType>,
-    /// Resources that are stored in another etcd.
+    /// Resources that are stored in another etcd cluster.
     pub etcd_servers_overrides: EtcdServersOverrides,
-    /// Whether resources have a watch cache.
+    /// The watch cache, per resource.
     pub watch_cache: WatchCache,
-    /// Whether and how often stored objects are counted for the metrics; zero is never. Counting costs nothing here: the
-    /// count is always that of the moment.
+    /// Whether the metrics include the number of stored objects; zero disables it. The period has no other effect: the
+    /// number is current at each scrape.
     pub etcd_count_metric_poll_period: Duration,
-    /// Which resources are encrypted at rest, and how; `None` is none.
+    /// The file of the encryption at rest; `None` disables it.
     pub encryption_provider_config: Option<PathBuf>,
-    /// Whether that file is read again when it changes.
+    /// Whether that file is reloaded when it changes.
     pub encryption_provider_config_automatic_reload: bool,
-    /// How often it is looked at for changes.
+    /// How often that file is checked for changes.
     pub encryption_provider_config_poll_interval: Duration,
-    /// How often history is compacted; zero is never.
+    /// How often history is compacted; zero disables it.
     pub etcd_compaction_interval: Duration,
-    /// Which groups, versions and resources are switched on and off.
+    /// The groups, versions and resources that are enabled and disabled.
     pub runtime_config: RuntimeConfig,
-    /// For how long events are kept; zero is for ever.
+    /// How long events are kept; zero keeps them for ever.
     pub event_ttl: Duration,
     /// The address to listen on.
     pub bind_address: IpAddr,
-    /// The port to listen on; 0 is any free one.
+    /// The port to listen on; 0 selects any free one.
     pub secure_port: u16,
-    /// The address that other members of the cluster reach the server at; `None` is a guess.
+    /// The address at which other members of the cluster reach the server; `None` selects one.
     pub advertise_address: Option<IpAddr>,
-    /// Who is behind the `kubernetes` service.
+    /// The reconciler of the `kubernetes` service's endpoints.
     pub endpoint_reconciler_type: EndpointReconcilerType,
-    /// How many servers there are, for [`EndpointReconcilerType::MasterCount`].
+    /// The number of servers, for [`EndpointReconcilerType::MasterCount`].
     pub apiserver_count: usize,
-    /// Where generated certificates go; `None` is below the data directory.
+    /// The directory of generated certificates; `None` is below the data directory.
     pub cert_dir: Option<PathBuf>,
     /// The serving certificate; `None` is a generated one.
     pub tls_cert_file: Option<PathBuf>,
     /// The key of the serving certificate.
     pub tls_private_key_file: Option<PathBuf>,
-    /// Whose client certificates are believed; `None` is the generated authority's.
+    /// The trust anchors of client certificates; `None` is the generated authority.
     pub client_ca_file: Option<PathBuf>,
-    /// Static tokens.
+    /// The file of static tokens.
     pub token_auth_file: Option<PathBuf>,
-    /// Who decides what users may do.
+    /// The configuration of the authorizers.
     pub authorization: AuthorizationOptions,
-    /// Tokens of service accounts and of nodes that join.
+    /// Tokens of service accounts, and bootstrap tokens.
     pub service_accounts: ServiceAccountOptions,
-    /// Who else is believed to be who they say.
+    /// The configuration of the other authenticators.
     pub authentication: AuthenticationOptions,
-    /// How the port is served.
+    /// The configuration of the secure port.
     pub serving: ServingOptions,
     /// The range of service addresses.
     pub service_cluster_ip_range: String,
-    /// The range of node ports, as `30000-32767`.
+    /// The range of node ports, such as `30000-32767`.
     pub service_node_port_range: String,
-    /// How long a request may take that is not long-running.
+    /// The timeout of requests that are not long-running.
     pub request_timeout: Duration,
-    /// Whether and how requests share the server.
+    /// Priority and fairness.
     pub priority_and_fairness: PriorityAndFairnessOptions,
     /// Admission plugins.
     pub admission: AdmissionOptions,
-    /// How many reads may be in flight; with priority and fairness, a summand of how many requests may be.
+    /// The maximum of reads in flight; with priority and fairness, a summand of the total concurrency.
     pub max_requests_inflight: usize,
-    /// The same of writes.
+    /// The maximum of writes in flight; with priority and fairness, a summand of the total concurrency.
     pub max_mutating_requests_inflight: usize,
-    /// How much memory the bodies of all requests in flight may take, decoded, in bytes; more are told to come again.
+    /// The memory budget of all decoded request bodies in flight, in bytes; above it requests get 429.
     pub request_body_memory: usize,
-    /// How much memory all responses may take that are not sent yet, in bytes; beyond it, slow clients are cut off.
+    /// The memory budget of all unsent responses, in bytes; above it slow clients are cut off.
     pub response_memory: usize,
-    /// How many connections there may be; `None` is as many as the process has file descriptors and memory for.
+    /// The maximum of open connections; `None` derives it from the process's file descriptors and memory.
     pub max_connections: Option<usize>,
-    /// What is told of requests, and to whom.
+    /// The configuration of audit logging.
     pub audit: AuditOptions,
-    /// How long open requests may take when the server ends.
+    /// How long requests in flight may take at shutdown.
     pub shutdown_grace_period: Duration,
 }
 
@@ -210,7 +209,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The address that clients elsewhere are told: the given one, the one listened on, or that of the default route.
+    /// The address that the server publishes: the configured one, the bind address, or the source address of the
+    /// default route.
     pub fn advertised(&self) -> IpAddr {
         if let Some(address) = self.advertise_address {
             return address;
@@ -218,7 +218,7 @@ impl Options {
         if !self.bind_address.is_unspecified() {
             return self.bind_address;
         }
-        // Connecting a datagram socket sends nothing; it only asks the kernel which address it would use.
+        // Connecting a datagram socket sends nothing; the kernel only selects the source address.
         let route = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
             socket.connect("192.0.2.1:9")?;
             socket.local_addr()
@@ -229,8 +229,7 @@ impl Options {
         }
     }
 
-    /// What all storage keys begin with. It ends in a slash: keys of a cluster whose prefix only begins alike are not
-    /// ours.
+    /// The prefix of all storage keys. It ends in a slash, so that another cluster's longer prefix does not match.
     pub fn key_prefix(&self) -> String {
         match self.etcd_prefix.trim_matches('/') {
             "" => "/".to_owned(),
@@ -238,10 +237,10 @@ impl Options {
         }
     }
 
-    /// The etcd cluster, if that is where objects are kept.
+    /// The etcd options; `None` when the storage engine is not etcd.
     ///
     /// # Errors
-    /// When what is said of etcd does not fit together or with the backend.
+    /// When the etcd options contradict each other or the storage engine.
     pub fn etcd(&self) -> Result<Option<EtcdOptions>, String> {
         let files = [
             ("--etcd-cafile", &self.etcd_cafile),
@@ -249,7 +248,7 @@ impl Options {
             ("--etcd-keyfile", &self.etcd_keyfile),
         ];
         if self.storage_backend != StorageBackend::Etcd3 {
-            // Overridden resources are in etcd all the same.
+            // Overridden resources are stored in etcd all the same.
             let has_etcd = !self.etcd_servers_overrides.0.is_empty();
             let given = files.iter().find(|(_, file)| file.is_some() && !has_etcd).map(|(flag, _)| *flag);
             let given = given.or((!self.etcd_servers.is_empty()).then_some("--etcd-servers"));
@@ -264,10 +263,10 @@ impl Options {
         self.etcd_cluster(&self.etcd_servers).map(Some)
     }
 
-    /// The etcd cluster at these servers.
+    /// The options of the etcd cluster at these servers.
     ///
     /// # Errors
-    /// When what is said of etcd does not fit together.
+    /// When the etcd options contradict each other.
     pub(crate) fn etcd_cluster(&self, servers: &[String]) -> Result<EtcdOptions, String> {
         if self.etcd_certfile.is_some() != self.etcd_keyfile.is_some() {
             return Err("--etcd-certfile and --etcd-keyfile must be specified together".to_owned());
@@ -280,7 +279,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Where services get addresses and ports from.
+    /// The address ranges and node ports of services.
     ///
     /// # Errors
     /// When a range is malformed.
@@ -295,7 +294,7 @@ impl Options {
         ServiceNetwork::new(cidrs, ports).map_err(|error| format!("--service-cluster-ip-range: {error}"))
     }
 
-    /// Where generated certificates are.
+    /// The directory of generated certificates.
     pub fn certificates_dir(&self) -> PathBuf {
         self.cert_dir.clone().unwrap_or_else(|| self.data_dir.join("certs"))
     }

@@ -1,13 +1,13 @@
-//! Priority and fairness: its flags and what must hold of them. Names, defaults and messages are kube-apiserver's
+//! The flags of priority and fairness: reads and validates them. Names, defaults and messages are kube-apiserver's
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::Options;
 use clap::{Arg, ArgMatches};
 
-/// Whether requests share the server by priority and fairness.
+/// The options of priority and fairness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriorityAndFairnessOptions {
-    /// Whether they do; otherwise reads and writes are limited each for itself.
+    /// Whether it is enabled; otherwise reads and writes have separate limits of requests in flight.
     pub enabled: bool,
 }
 
@@ -18,7 +18,7 @@ impl Default for PriorityAndFairnessOptions {
 }
 
 const FLAG: &str = "enable-priority-and-fairness";
-/// Where it may be said that the objects are not served that it needs, in the order in which it is looked for.
+/// The keys of `--runtime-config` that may disable the objects of flow control, in the order in which they are checked.
 const CONFLICTS: [&str; 3] = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"];
 
 impl PriorityAndFairnessOptions {
@@ -34,13 +34,13 @@ impl PriorityAndFairnessOptions {
             .value_parser(boolean)]
     }
 
-    /// What the flags say.
+    /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> PriorityAndFairnessOptions {
         let default = PriorityAndFairnessOptions::default();
         PriorityAndFairnessOptions { enabled: matches.get_one(FLAG).copied().unwrap_or(default.enabled) }
     }
 
-    /// How many seats the server has; `None` when it is switched off.
+    /// The total number of seats; `None` when priority and fairness is disabled.
     ///
     /// # Errors
     /// When options contradict each other.
@@ -70,7 +70,7 @@ impl PriorityAndFairnessOptions {
     }
 }
 
-/// A boolean as Go reads it.
+/// Parses a boolean as Go does.
 fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),

@@ -1,16 +1,16 @@
-//! What the process may have of the machine, and what follows for connections.
+//! Derives the maximum of connections from the process's file descriptors and memory.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 
-/// What a connection takes, in bytes, with buffers that are in use.
+/// The memory of one connection with buffers in use, in bytes.
 const CONNECTION_BYTES: u64 = 128 << 10;
-/// The part of the memory that connections may take.
+/// Connections may take one part in this many of the memory.
 const MEMORY_PART: u64 = 4;
-/// How many file descriptors are left for the store, webhooks and files, at least and at most.
+/// The bounds of the number of file descriptors that are reserved for the store, webhooks and files.
 const RESERVED_DESCRIPTORS: std::ops::RangeInclusive<u64> = 32..=1024;
 
-/// Lets the process open as many files as it may: the soft limit is there for programs that cannot bear more.
+/// Raises the soft limit of open files to the hard limit: the soft limit protects programs that use `select`.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum
@@ -20,7 +20,7 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// How many connections the process can serve.
+/// The maximum of connections that the process can serve.
 pub(crate) fn max_connections() -> usize {
     connections_for(getrlimit(Resource::Nofile).current, memory())
 }
@@ -35,7 +35,7 @@ fn connections_for(descriptors: Option<u64>, memory: Option<u64>) -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).max(1)
 }
 
-/// The bytes of memory of the machine, or of the control group if that has less.
+/// The memory of the machine in bytes, or of the control group if that is less.
 fn memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! A running server: from options to an open port, and back.
+//! Starts and stops a server.
 
 use crate::{
     Options,
@@ -32,7 +32,7 @@ use pintle_supervisor::Supervisor;
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Why a server does not start.
+/// The reason why a server does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -41,7 +41,7 @@ pub enum RunError {
     DataDir {
         /// The directory.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -51,48 +51,48 @@ pub enum RunError {
     /// The etcd cluster cannot be used.
     #[error("opening the store: {0}")]
     OpenEtcd(#[from] pintle_storage::EtcdOpenError),
-    /// Certificates cannot be loaded or made.
+    /// Certificates cannot be loaded or generated.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
-    /// Values cannot be encrypted as they are to be.
+    /// The encryption configuration cannot be used.
     #[error("--encryption-provider-config: {0}")]
     Encryption(#[from] pintle_encryption::EncryptionConfigError),
-    /// Nobody could say what users may do.
+    /// The authorization configuration cannot be used.
     #[error(transparent)]
     Authorization(#[from] pintle_authorization::AuthorizationError),
-    /// The port cannot be listened on.
+    /// Listening on the port failed.
     #[error("listening on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// An option's value makes no sense.
+    /// The value of an option is invalid.
     #[error("{0}")]
     Options(String),
     /// The keys of service-account tokens cannot be used.
     #[error("keys of service-account tokens: {0}")]
     TokenKeys(#[from] pintle_service_account::TokenKeysError),
-    /// A snapshot is being restored, or was in part.
+    /// A snapshot restore is running or was interrupted.
     #[error(
         "a snapshot (SHA-256 {sha256}) is being restored into {prefix}, or its restore was interrupted: repeat \
          `pintle snapshot restore` with it first"
     )]
     UnfinishedRestore {
-        /// What its keys begin with.
+        /// The key prefix of the restore.
         prefix: String,
-        /// Which one it is.
+        /// The SHA-256 of the snapshot.
         sha256: String,
     },
-    /// The parts do not fit together: a defect.
+    /// The parts of the server do not fit together: a defect.
     #[error("assembling the server: {0}")]
     Assemble(String),
-    /// The objects of a fresh server could not be made.
+    /// Creating the objects of a new server failed.
     #[error("making the objects of a fresh server: {0}")]
     Bootstrap(Status),
     /// The store failed.
@@ -100,7 +100,7 @@ pub enum RunError {
     Storage(#[from] StorageError),
 }
 
-/// A server that serves. Dropping it leaves the server running; [`Running::stop`] ends it.
+/// A running server. Dropping it leaves the server running; [`Running::stop`] ends it.
 pub struct Running {
     address: SocketAddr,
     kubeconfig: PathBuf,
@@ -116,7 +116,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The address it listens on.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -131,21 +131,22 @@ impl Running {
         &self.kubeconfig_text
     }
 
-    /// The engine, with keys and values as they are stored: for who inspects them or writes beside the server.
+    /// The engine, with keys and values in their stored form: for tests that inspect them or write to it directly.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.engines.default.storage
     }
 
-    /// What answers requests, behind the socket: for who calls the server without one. Such a request is authenticated
-    /// by its token, or by the [`pintle_apiserver::filters::PeerCertificates`] among its extensions.
+    /// The handler behind the socket: for requests from within the process. They are authenticated by their token, or
+    /// by the [`pintle_apiserver::filters::PeerCertificates`] in their extensions.
     pub fn handler(&self) -> Handler {
         self.handler.clone()
     }
 
-    /// Ends the server: no new connections, open requests finish, watches end, the store is synced and closed.
+    /// Stops the server: no new connections are accepted, requests in flight finish, watches end, the store is synced
+    /// and closed.
     ///
     /// # Errors
-    /// When the store cannot be closed in order.
+    /// When closing the store fails.
     pub async fn stop(self) -> Result<(), StorageError> {
         self.stop.send_replace(true);
         match self.serving.await {
@@ -153,12 +154,12 @@ impl Running {
             Ok(Err(error)) => tracing::error!(%error, "serving ended with an error"),
             Err(error) => tracing::error!(%error, "serving ended unexpectedly"),
         }
-        // All requests are answered, so that nothing more is to be told.
+        // All requests are answered: no further audit events follow.
         if let Some(auditor) = self.auditor {
             auditor.shutdown(self.shutdown_grace_period).await;
         }
         for task in self.background {
-            // Background work hears of the stop by the same channel.
+            // Background tasks stop on the same channel.
             if let Err(error) = task.await {
                 tracing::error!(%error, "a background task ended unexpectedly");
             }
@@ -170,10 +171,10 @@ impl Running {
     }
 }
 
-/// Starts a server on the current runtime and returns once it is ready to serve.
+/// Starts a server on the current runtime and returns when it is ready to serve.
 ///
 /// # Errors
-/// Before anything is served.
+/// When an option is invalid or a part of the server cannot start; nothing is served then.
 pub async fn start(options: Options) -> Result<Running, RunError> {
     let data_dir = |source| RunError::DataDir { path: options.data_dir.display().to_string(), source };
     std::fs::create_dir_all(&options.data_dir).map_err(data_dir)?;
@@ -184,7 +185,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     match start_on(&engines, &engine_metrics, &stop, options).await {
         Ok(running) => Ok(running),
         Err(error) => {
-            // What has begun lets go of the store, which whoever tries again is to find free.
+            // The tasks that were started release the store, so that another attempt can open it.
             stop.send_replace(true);
             if let Err(error) = engines.close().await {
                 tracing::warn!(%error, "the store of a server that did not start is not closed in order");
@@ -194,7 +195,7 @@ pub async fn start(options: Options) -> Result<Running, RunError> {
     }
 }
 
-/// Starts a server on engines that are open. When it fails, what it has begun goes on until `stop` says so.
+/// Starts a server on open engines. After a failure, the tasks that were started run until `stop` becomes true.
 async fn start_on(
     engines: &Arc<Engines>,
     engine_metrics: &Arc<EngineMetrics>,
@@ -239,7 +240,7 @@ async fn start_on(
     registered.map_err(|error| RunError::Assemble(error.to_string()))?;
     engines.watch_sizes(&chain, &options, &stopping);
     warn_of_unused_overrides(&options, &chain.all_stores);
-    // What is defined is served from the first request on.
+    // Custom resources are served from the first request on.
     chain.api_extensions.wait_synced().await;
     authorization.wait_synced().await;
     for stores in &chain.all_stores {
@@ -280,7 +281,7 @@ async fn start_on(
             )
         })
         .await?;
-    // The first request is judged by the roles that were just made.
+    // The first request is authorized with the roles that were just created.
     authorization.rbac.catch_up().await;
     let mut background = vec![controllers];
     if let Some(parts) = &chain.flow_control {

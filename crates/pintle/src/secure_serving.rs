@@ -1,4 +1,4 @@
-//! The certificates that the port is served with, and those that are believed: as the files say at the moment.
+//! Loads and reloads the serving certificates and the trust anchors of client certificates.
 
 use crate::{
     Options,
@@ -18,24 +18,24 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// What is believed and shown, wherever it is asked for.
+/// The certificates and trust anchors of the secure port.
 pub(crate) struct SecureServing {
     pub(crate) tls: Arc<ServingTls>,
-    /// Whose client certificates are believed.
+    /// The trust anchors of client certificates.
     pub(crate) client_ca: Arc<CaBundle>,
-    /// Whose certificates front proxies have.
+    /// The trust anchors of front proxies' certificates.
     pub(crate) request_header_ca: Option<Arc<CaBundle>>,
-    /// What extension servers are told of it.
+    /// The authentication data that is published for extension servers.
     cluster_authentication: watch::Sender<BTreeMap<String, String>>,
     files: Files,
-    /// What was in the files at the start, until somebody looks for changes.
+    /// The contents of the files at the start, until reloading starts.
     first: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Where it all comes from.
+/// The files of the certificates and trust anchors.
 #[derive(Clone)]
 struct Files {
-    /// Believed besides: the administrator's certificate always is, whoever else is.
+    /// The generated authority, trusted in addition: the administrator's certificate is always accepted.
     own_ca: String,
     client_ca: Option<PathBuf>,
     request_header_ca: Option<PathBuf>,
@@ -45,7 +45,7 @@ struct Files {
 }
 
 impl Files {
-    /// All of them, in the order in which [`Content::new`] takes their contents.
+    /// All paths, in the order in which [`Content::new`] takes their contents.
     fn paths(&self) -> Vec<PathBuf> {
         let mut paths: Vec<PathBuf> = self.client_ca.iter().chain(&self.request_header_ca).cloned().collect();
         if let PairSource::Files(certificate, key) = &self.pair {
@@ -56,9 +56,9 @@ impl Files {
     }
 }
 
-/// What is in the files.
+/// The contents of the files.
 struct Content {
-    /// An error when the file has no certificate: the server's own would hide it.
+    /// An error when the file has no certificate: the server's own authority would hide it.
     client_ca: Result<String, String>,
     request_header_ca: Option<String>,
     pair: CertificatePair,
@@ -104,7 +104,7 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, String> {
 }
 
 impl SecureServing {
-    /// Reads all files.
+    /// Loads all files.
     pub(crate) fn load(options: &Options, certificates: &Certificates) -> Result<SecureServing, RunError> {
         let settings = options.serving.tls_settings().map_err(RunError::Options)?;
         let request_header = &options.authentication.request_header;
@@ -146,12 +146,12 @@ impl SecureServing {
         Ok(serving)
     }
 
-    /// What extension servers are told, now and later.
+    /// The authentication data for extension servers, which follows reloads.
     pub(crate) fn cluster_authentication(&self) -> ClusterAuthentication {
         ClusterAuthentication::new(self.cluster_authentication.subscribe())
     }
 
-    /// Lets changed files count.
+    /// The files to reload; `None` when there are none.
     pub(crate) fn dynamic_files(self: &Arc<Self>) -> Option<DynamicFiles> {
         let paths = self.files.paths();
         if paths.is_empty() {
@@ -163,7 +163,8 @@ impl SecureServing {
         Some(DynamicFiles::new("certificates", paths, first, Box::new(apply)))
     }
 
-    /// Each part counts for itself: a broken serving certificate keeps no authority from being exchanged.
+    /// Puts each part in force separately: an invalid serving certificate does not keep a new trust anchor from being
+    /// used.
     fn reload(&self, contents: &[Vec<u8>]) -> Result<(), String> {
         let content = Content::new(&self.files, contents)?;
         let mut errors = Vec::new();
@@ -221,7 +222,7 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     paths.iter().map(read).collect()
 }
 
-/// A list as extension servers are told it.
+/// A list as published for extension servers.
 pub(crate) fn published_list(items: &[String]) -> String {
     json!(items).to_string()
 }

@@ -1,42 +1,41 @@
-//! Service accounts' tokens, and those of nodes that join: flags and what must hold of them. Names, defaults and messages
-//! are kube-apiserver's
-//! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), but that a server without any of
-//! these flags has an issuer and a key of its own.
+//! The flags of service account tokens and bootstrap tokens: reads and validates them. Names, defaults and messages are
+//! kube-apiserver's (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>), except that
+//! a server without any of these flags has an issuer and a key of its own.
 
 use crate::option_flags::{flag, list, set, set_list, switch};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use pintle_machinery::codec::parse_duration;
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
-/// The issuer when none is named.
+/// The default issuer.
 const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
-/// What a limit on the life of tokens lies between.
+/// The bounds of the limit on token lifetimes.
 const MIN_EXPIRATION: Duration = Duration::from_secs(60 * 60);
 const MAX_EXPIRATION: Duration = Duration::from_secs(1 << 32);
-/// The life that the admission of pods asks for, and the one that it gets.
+/// The token lifetime that pod admission requests, and the extended one that it gets.
 const TRANSITION: Duration = Duration::from_secs(60 * 60 + 7);
 const EXTENDED: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// What the server is told of tokens.
+/// The options of service account tokens and bootstrap tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceAccountOptions {
-    /// Whose tokens are believed; the first issues them.
+    /// The accepted issuers; the first one issues tokens.
     pub issuers: Vec<String>,
-    /// Files of keys that verify tokens.
+    /// The files of keys that verify tokens.
     pub key_files: Vec<PathBuf>,
-    /// The file of the key that signs them.
+    /// The file of the key that signs tokens.
     pub signing_key_file: Option<PathBuf>,
-    /// Where others find the keys, when not at this server.
+    /// The published URL of the key set, when it is not this server's own.
     pub jwks_uri: Option<String>,
-    /// How long tokens live at most; zero is for as long as is asked for.
+    /// The maximum lifetime of tokens; zero means no limit.
     pub max_token_expiration: Duration,
-    /// Whether the tokens of admitted pods live longer than they say.
+    /// Whether tokens of admitted pods stay valid beyond the requested lifetime.
     pub extend_token_expiration: bool,
-    /// Whether the secrets of tokens that are kept in some are looked up.
+    /// Whether authentication looks up the secret of a token that is stored in one.
     pub lookup: bool,
-    /// The server's audiences; none are its issuers.
+    /// The audiences of the server; an empty list stands for its issuers.
     pub api_audiences: Vec<String>,
-    /// Whether secrets in `kube-system` are tokens of who joins.
+    /// Whether bootstrap tokens, secrets in `kube-system`, are accepted.
     pub enable_bootstrap_token_auth: bool,
 }
 
@@ -80,7 +79,7 @@ impl ServiceAccountOptions {
         ]
     }
 
-    /// What the command line says.
+    /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> ServiceAccountOptions {
         let mut options = ServiceAccountOptions::default();
         if let Some(issuers) = matches.get_many("service-account-issuer") {
@@ -98,15 +97,15 @@ impl ServiceAccountOptions {
         options
     }
 
-    /// The audiences that the server itself is.
+    /// The audiences of the server.
     pub fn audiences(&self) -> &[String] {
         if self.api_audiences.is_empty() { &self.issuers } else { &self.api_audiences }
     }
 
-    /// Whether it fits together. Tells in the log of what is allowed and may surprise.
+    /// Validates the options. Logs a warning for valid options that may surprise.
     ///
     /// # Errors
-    /// What does not.
+    /// When options are invalid or contradict each other.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
         for issuer in &self.issuers {
@@ -150,7 +149,7 @@ impl ServiceAccountOptions {
     }
 }
 
-/// A duration as Go writes it.
+/// Parses a duration in Go's format.
 fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = parse_duration(text)?;
     u64::try_from(nanoseconds).map(Duration::from_nanos).map_err(|_| "a duration is not negative".to_owned())

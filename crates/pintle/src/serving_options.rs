@@ -1,4 +1,4 @@
-//! How the port is served: TLS, names, HTTP/2, what browsers are told
+//! The flags of the secure port: TLS, server names, HTTP/2, headers for browsers
 //! (<https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/>).
 
 use crate::option_flags::{flag, list, set, set_list, switch};
@@ -12,41 +12,41 @@ use regex::Regex;
 use std::{io, net::SocketAddr, path::PathBuf, str::FromStr};
 use tokio::net::{TcpListener, TcpSocket};
 
-/// How the port is served.
+/// The options of the secure port.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServingOptions {
-    /// The least version of TLS, by Go's name; blank is 1.2 (`--tls-min-version`).
+    /// The minimum TLS version by Go's name; the empty name is 1.2 (`--tls-min-version`).
     pub tls_min_version: String,
     /// Cipher suites of TLS 1.2 by Go's names (`--tls-cipher-suites`).
     pub tls_cipher_suites: Vec<String>,
     /// Key exchanges by Go's numbers (`--tls-curve-preferences`).
     pub tls_curve_preferences: Vec<u16>,
-    /// Certificates for names (`--tls-sni-cert-key`).
+    /// Certificates for server names (`--tls-sni-cert-key`).
     pub tls_sni_cert_keys: Vec<SniCertKey>,
-    /// How many requests a client may have open on an HTTP/2 connection; zero is the default.
+    /// The maximum of concurrent streams on an HTTP/2 connection; zero is the default.
     pub http2_max_streams_per_connection: u32,
-    /// Whether HTTP/2 is not spoken.
+    /// Whether HTTP/2 is disabled.
     pub disable_http2_serving: bool,
     /// Whether other processes may listen on the same port.
     pub permit_port_sharing: bool,
-    /// Whether others may listen on the same port at other addresses. They always may.
+    /// Whether other processes may listen on the same port at other addresses. They always may.
     pub permit_address_sharing: bool,
-    /// What `Strict-Transport-Security` says; nothing when it is empty.
+    /// The directives of `Strict-Transport-Security`; an empty list omits the header.
     pub strict_transport_security_directives: Vec<String>,
-    /// Expressions that the origins match whose pages may read answers.
+    /// Patterns of the origins whose pages may read responses.
     pub cors_allowed_origins: Vec<String>,
-    /// In how many of all requests an HTTP/2 connection is closed.
+    /// The probability that a request closes its HTTP/2 connection, 0 to 0.02.
     pub goaway_chance: f64,
 }
 
-/// A certificate for names.
+/// A certificate for server names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SniCertKey {
     /// The file of the certificate.
     pub cert_file: PathBuf,
     /// The file of its key.
     pub key_file: PathBuf,
-    /// The names, possibly with a wildcard; those of the certificate when there are none.
+    /// The names, possibly with a wildcard; an empty list stands for the names in the certificate.
     pub names: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl FromStr for SniCertKey {
     }
 }
 
-/// The reference's words about the flag, which stand in its errors.
+/// Kube-apiserver's help text of the flag, which is part of its errors.
 const CORS_HELP: &str = "List of allowed origins for CORS, comma separated. An allowed origin can be a regular expression \
                          to support subdomain matching. If this list is empty CORS will not be enabled. Please ensure \
                          each expression matches the entire hostname by anchoring to the start with '^' or including \
@@ -110,7 +110,7 @@ impl ServingOptions {
         ]
     }
 
-    /// What the command line says.
+    /// Reads the flags.
     pub fn read(matches: &ArgMatches) -> ServingOptions {
         let mut options = ServingOptions::default();
         set(matches, "tls-min-version", &mut options.tls_min_version);
@@ -133,10 +133,10 @@ impl ServingOptions {
         options
     }
 
-    /// How connections are secured.
+    /// The TLS settings.
     ///
     /// # Errors
-    /// When there is no such version.
+    /// When the TLS version is unknown.
     pub(crate) fn tls_settings(&self) -> Result<TlsSettings, String> {
         let min_version = TlsVersion::parse(&self.tls_min_version)?;
         if matches!(self.tls_min_version.as_str(), "VersionTLS10" | "VersionTLS11") {
@@ -150,10 +150,10 @@ impl ServingOptions {
         })
     }
 
-    /// What browsers are told, and when connections are closed.
+    /// The settings of the filters for browsers and connections.
     ///
     /// # Errors
-    /// The reference's words about what cannot be.
+    /// When an option is invalid, in kube-apiserver's words.
     pub(crate) fn transport_filters(&self) -> Result<TransportFilters, String> {
         let mut errors = Vec::new();
         if !(0.0..=0.02).contains(&self.goaway_chance) {
@@ -164,7 +164,7 @@ impl ServingOptions {
             .extend(directives.iter().filter_map(|directive| wrong_directive(directive)).map(str::to_owned));
         let strict_transport_security = match directives.is_empty() {
             true => None,
-            // What was checked fits a header.
+            // The validated directives fit into a header.
             false => HeaderValue::from_str(&directives.join("; ")).ok(),
         };
         let mut cors_allowed_origins = Vec::new();
@@ -182,10 +182,10 @@ impl ServingOptions {
         }
     }
 
-    /// Listens.
+    /// Binds the address and listens.
     pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<TcpListener> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // Go's listeners always do so: a server that is started again does not wait for old connections.
+        // As Go's listeners: a restarted server does not wait for old connections.
         socket.set_reuseaddr(true)?;
         if self.permit_port_sharing {
             socket.set_reuseport(true)?;
@@ -211,7 +211,8 @@ fn wrong_directive(directive: &str) -> Option<&'static str> {
     }
 }
 
-/// An expression has to say where the host begins and ends: else `example.com` is matched by `example.com.evil.org`.
+/// Parses an origin pattern. It has to anchor both ends of the host: `example.com` would otherwise match
+/// `example.com.evil.org`.
 fn origin(expression: &str) -> Result<Regex, String> {
     if expression.is_empty() {
         return Err(format!("empty value in --cors-allowed-origins, help: {CORS_HELP}"));

@@ -1,4 +1,4 @@
-//! How resources are stored each for itself: engines of their own, and whether there is a watch cache.
+//! The storage options of single resources: their etcd cluster, and their watch cache.
 
 use crate::{Options, engines::Engines};
 use pintle_apiserver::registry::{StorageFactory, Stores};
@@ -6,12 +6,12 @@ use pintle_cacher::ReadSource;
 use pintle_machinery::GroupResource;
 use std::{collections::HashMap, str::FromStr, sync::Arc};
 
-/// Whether resources have a watch cache (`--watch-cache`, `--watch-cache-sizes`).
+/// The watch cache of resources (`--watch-cache`, `--watch-cache-sizes`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchCache {
-    /// Whether any resource has one.
+    /// Whether it is enabled at all.
     pub enabled: bool,
-    /// The sizes that were given. Only zero means something: no watch cache for that resource.
+    /// The configured sizes. Only zero has an effect: it disables the resource's watch cache.
     pub sizes: HashMap<GroupResource, u64>,
 }
 
@@ -22,10 +22,10 @@ impl Default for WatchCache {
 }
 
 impl WatchCache {
-    /// Reads `resource[.group]#size,…`, in addition to what was read before.
+    /// Adds `resource[.group]#size,…`.
     ///
     /// # Errors
-    /// kube-apiserver's words about what is malformed.
+    /// When the text is malformed, in kube-apiserver's words.
     pub fn add_sizes(&mut self, text: &str) -> Result<(), String> {
         for item in text.split(',').filter(|item| !item.is_empty()) {
             let mut parts = item.split('#');
@@ -44,16 +44,16 @@ impl WatchCache {
         Ok(())
     }
 
-    /// Notes it where stores learn of it.
+    /// Sets the sources of reads accordingly.
     fn apply(&self, mut factory: StorageFactory) -> StorageFactory {
         if !self.enabled {
             return factory.read_source(ReadSource::Storage);
         }
-        // The reference has no watch cache for events. What that changes for clients holds here as well, though the cache
-        // answers.
+        // Kube-apiserver has no watch cache for events. Its effects on clients are reproduced, though the cache serves
+        // the reads.
         factory = factory
             .resource_read_source(stored_as(GroupResource::new("", "events")), ReadSource::NewestOfCache);
-        // A size of zero counts more than another size of the same objects under another name.
+        // A size of zero takes precedence over another size of the same objects under another name.
         let mut sizes: Vec<_> = self.sizes.iter().collect();
         sizes.sort_by_key(|(_, size)| std::cmp::Reverse(**size));
         for (resource, size) in sizes {
@@ -72,16 +72,16 @@ impl WatchCache {
     }
 }
 
-/// A resource that is stored in another etcd than the others (`--etcd-servers-overrides`).
+/// A resource that is stored in an etcd cluster of its own (`--etcd-servers-overrides`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EtcdServersOverride {
-    /// The resource; `*` is all of a group's.
+    /// The resource; `*` stands for all resources of the group.
     pub resource: GroupResource,
-    /// The addresses of its etcd.
+    /// The URLs of its etcd servers.
     pub servers: Vec<String>,
 }
 
-/// A list of overrides as the flag has it: `group/resource#server;server,…`.
+/// A list of overrides in the flag's format: `group/resource#server;server,…`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EtcdServersOverrides(pub Vec<EtcdServersOverride>);
 
@@ -110,8 +110,8 @@ fn exactly_two(text: &str, separator: char) -> Option<(&str, &str)> {
 }
 
 impl EtcdServersOverrides {
-    /// The different lists of servers, in the order in which they are first named; the order within a list does not make
-    /// another one of it.
+    /// The distinct lists of servers, in the order of their first occurrence; lists that differ in order only are
+    /// equal.
     pub(crate) fn server_lists(&self) -> Vec<&[String]> {
         let mut lists: Vec<&[String]> = Vec::new();
         for item in &self.0 {
@@ -129,10 +129,10 @@ fn sorted(servers: &[String]) -> Vec<&String> {
     servers
 }
 
-/// Groups of the other servers of the chain. Overrides are for the built-in groups alone.
+/// Groups of the other servers of the chain: overrides apply to the built-in groups only.
 const OWN_SERVERS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Tells of overrides that move nothing: of what is not stored, or is stored under another name.
+/// Warns of overrides without effect: of resources that are not stored, or stored under another name.
 pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]) {
     let stores: Vec<_> = stores.iter().flat_map(|stores| stores.all()).collect();
     let stores = || stores.iter().map(|store| store.resource());
@@ -148,7 +148,8 @@ pub(crate) fn warn_of_unused_overrides(options: &Options, stores: &[Arc<Stores>]
     }
 }
 
-/// What each resource is stored in, and how. The overridden engines are those of [`EtcdServersOverrides::server_lists`].
+/// The storage configuration of all resources. The overridden engines are those of
+/// [`EtcdServersOverrides::server_lists`].
 pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFactory {
     let Engines { default, overridden } = engines;
     let mut factory = StorageFactory::new(default.clone(), options.etcd_prefix.clone())
@@ -167,7 +168,7 @@ pub(crate) fn storage_factory(options: &Options, engines: &Engines) -> StorageFa
     options.watch_cache.apply(factory)
 }
 
-/// The name that objects of a resource are stored by.
+/// The group and name under which a resource's objects are stored.
 fn stored_as(resource: GroupResource) -> GroupResource {
     match (resource.group.as_str(), resource.resource.as_str()) {
         ("events.k8s.io", "events") => GroupResource::new("", "events"),

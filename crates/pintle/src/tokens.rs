@@ -1,4 +1,4 @@
-//! Tokens of service accounts and of nodes that join, assembled.
+//! Assembles the issuing and authentication of service account tokens and bootstrap tokens.
 
 use crate::{Options, chain::Chain, run::RunError};
 use pintle_api::authentication::token_review::TokenReviewer;
@@ -13,17 +13,17 @@ use pintle_service_account::{
 };
 use std::sync::Arc;
 
-/// What the server has to do with tokens, before there are stores.
+/// The server's tokens, as far as they need no stores.
 pub(crate) struct Tokens {
     keys: Arc<TokenKeys>,
-    /// Who signs them; `None` is nobody.
+    /// Issues tokens; `None` without a signing key.
     pub(crate) issuer: Option<Arc<TokenIssuer>>,
-    /// Who tells whose they are.
+    /// Serves `TokenReview`s.
     pub(crate) reviewer: Arc<TokenReviewer>,
 }
 
 impl Tokens {
-    /// Reads the keys.
+    /// Loads the keys.
     pub(crate) fn load(options: &Options) -> Result<Tokens, RunError> {
         let own = &options.service_accounts;
         own.check().map_err(RunError::Options)?;
@@ -46,7 +46,7 @@ impl Tokens {
         Ok(Tokens { keys, issuer, reviewer: Arc::new(TokenReviewer::new(audiences)) })
     }
 
-    /// How others verify the tokens; `None` when the issuer is none that could be discovered.
+    /// The documents by which others verify the tokens; `None` when the issuer is not a URL that supports discovery.
     pub(crate) fn open_id(&self, options: &Options, address: &str) -> Option<OpenIdMetadata> {
         let own = &options.service_accounts;
         let issuer = own.issuers.first()?;
@@ -56,7 +56,7 @@ impl Tokens {
             .ok()
     }
 
-    /// Who knows the tokens, in the order in which they are asked.
+    /// The authenticators of tokens, in order.
     pub(crate) fn authenticators(
         &self,
         options: &Options,
@@ -83,7 +83,7 @@ impl Tokens {
     }
 }
 
-/// The objects that tokens are about, in this server's stores.
+/// Reads the objects that tokens are bound to from this server's stores.
 struct StoredObjects {
     stores: Arc<Stores>,
     by_kind: [Option<Arc<Store>>; 4],
@@ -111,7 +111,7 @@ impl ObjectGetter for StoredObjects {
             let of_kind = KINDS.iter().zip(&self.by_kind).find(|(own, _)| **own == kind);
             let Some(store) = of_kind.and_then(|(_, store)| store.as_ref()) else { return Ok(None) };
             let freshness = if is_consistent { Freshness::Consistent } else { Freshness::Any };
-            // Names from tokens were not validated, but a key of their own shape at least.
+            // Names in tokens are not validated, but must form a valid key.
             let Ok(key) = store.object_key(namespace, name) else { return Ok(None) };
             let found = store.find(&key, freshness).await?;
             Ok(found.map(|object| Found { revision: object.revision().0, json: object.json().clone() }))

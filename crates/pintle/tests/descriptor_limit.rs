@@ -1,4 +1,5 @@
-//! A server whose process has no file descriptor left. A test program of its own: the limit is the process's.
+//! Tests a server whose process has no file descriptor left. It is a test binary of its own: the limit applies to the
+//! whole process.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
@@ -17,13 +18,13 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// The processor time that this process has used. The file is opened before there are no descriptors.
+/// The processor time that this process has used. The file is opened while there still are descriptors.
 fn processor_time(stat: &mut File) -> Duration {
     let mut text = String::new();
     stat.rewind().unwrap();
     stat.read_to_string(&mut text).unwrap();
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split_whitespace().collect();
-    // A hundredth of a second each, on every Linux.
+    // Linux counts in units of 10 ms.
     Duration::from_millis(10 * (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()))
 }
 
@@ -36,7 +37,7 @@ async fn a_server_without_descriptors_rests_and_closes_idle_connections() {
         bind_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         secure_port: 0,
         advertise_address: Some(IpAddr::V4(Ipv4Addr::new(10, 20, 30, 40))),
-        // More than there will be descriptors for.
+        // More connections than there will be descriptors for.
         max_connections: Some(100_000),
         ..Options::default()
     };
@@ -44,7 +45,7 @@ async fn a_server_without_descriptors_rests_and_closes_idle_connections() {
     let mut stat = File::open("/proc/self/stat").unwrap();
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     let limit = getrlimit(Resource::Nofile);
-    // The clients of this test take descriptors, too: the server gets the rest of them.
+    // The clients of this test take descriptors, too; the server gets the rest.
     setrlimit(Resource::Nofile, Rlimit { current: Some(open + 60), ..limit }).unwrap();
     let mut idle = Vec::new();
     while let Ok(stream) = TcpStream::connect(server.address()) {
@@ -56,7 +57,7 @@ async fn a_server_without_descriptors_rests_and_closes_idle_connections() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let used = processor_time(&mut stat) - before;
     assert!(used < begun.elapsed() / 2, "it spins: {used:?}");
-    // Half of the clients go away, and others are served.
+    // Half of the clients disconnect, and new ones are served.
     idle.truncate(idle.len() / 2);
     let peer = Peer::default();
     let answer = timeout(Duration::from_secs(30), peer.ask(server.address(), "/version", ""));

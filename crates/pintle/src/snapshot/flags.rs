@@ -1,4 +1,4 @@
-//! The command line of `pintle snapshot`.
+//! Parses the command line of `pintle snapshot`.
 
 use super::{Bump, SnapshotCommand, Store, default_prefix, key_prefix, print::Output};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -73,7 +73,7 @@ fn store(data_dir: &'static str) -> [Arg; 6] {
     ]
 }
 
-/// Which store is meant.
+/// The store that the flags select.
 fn read_store(matches: &ArgMatches) -> Store {
     let Some(servers) = matches.get_many::<String>("etcd-servers") else {
         let data_dir = matches.get_one("data-dir").cloned();
@@ -93,7 +93,7 @@ fn bump(text: &str) -> Result<Bump, String> {
     }
 }
 
-/// What a matched command line says.
+/// Reads the flags of the selected subcommand.
 pub(crate) fn read(matches: &ArgMatches) -> Option<SnapshotCommand> {
     let (name, matches) = matches.subcommand()?;
     let file: PathBuf = matches.get_one::<PathBuf>("file")?.clone();

@@ -1,4 +1,4 @@
-//! `pintle snapshot`: all keys of a store into a file, and out of it into another store.
+//! `pintle snapshot`: saves all keys of a store into a file, and restores a file into another store.
 
 mod flags;
 mod print;
@@ -20,37 +20,37 @@ use std::{
     sync::Arc,
 };
 
-/// Who made a snapshot, as its header says.
+/// The program name in the header of snapshots.
 const PROGRAM: &str = concat!("pintle ", env!("CARGO_PKG_VERSION"));
 
-/// A `pintle snapshot` command line, read.
+/// A parsed `pintle snapshot` command.
 pub(crate) enum SnapshotCommand {
-    /// Save a store.
+    /// Saves a store.
     Save { file: PathBuf, store: Store, prefix: String, overwrite: bool, output: Output },
-    /// Verify a file and say what it is.
+    /// Verifies a file and prints its summary.
     Status { file: PathBuf, output: Output },
-    /// Make a store.
+    /// Restores a file into a store.
     Restore { file: PathBuf, store: Store, prefix: Option<String>, bump_revision: Bump, output: Output },
 }
 
-/// The store that is saved or made.
+/// The store to save or restore.
 pub(crate) enum Store {
-    /// That of a data directory.
+    /// The embedded store in a data directory.
     Embedded(PathBuf),
-    /// A cluster; the prefix is not set yet.
+    /// An etcd cluster; the prefix is not set yet.
     Etcd(Box<EtcdOptions>),
 }
 
-/// What becomes of a store's revision.
+/// How a restore sets the store's revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bump {
-    /// It is so far beyond the snapshot's.
+    /// Beyond the snapshot's revision by this number.
     By(u64),
-    /// It stays what it is.
+    /// Unchanged: the etcd cluster keeps its own revision.
     No,
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error(transparent)]
@@ -75,7 +75,7 @@ pub(crate) enum CommandError {
 }
 
 impl SnapshotCommand {
-    /// Does it.
+    /// Runs the command.
     pub(crate) fn run(self) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
         match self {
@@ -93,7 +93,7 @@ impl SnapshotCommand {
             }
             SnapshotCommand::Restore { file, store, prefix, bump_revision, output } => {
                 let found = verify(&file)?.header.prefix;
-                // Keys are restored as they are; a prefix that was given says where they are expected.
+                // Keys are restored unchanged; a given prefix only checks that the file has the expected one.
                 if let Some(asked) = prefix.filter(|asked| *asked != found) {
                     return Err(CommandError::Prefix { file: file.display().to_string(), found, asked });
                 }
@@ -191,7 +191,7 @@ fn store_directory(data_dir: &Path) -> PathBuf {
     data_dir.join("store")
 }
 
-/// The prefix as keys have it.
+/// The storage key prefix of an option.
 fn key_prefix(option: &str) -> String {
     Options { etcd_prefix: option.to_owned(), ..Options::default() }.key_prefix()
 }

@@ -1,4 +1,4 @@
-//! What the commands say: results to standard output, progress to a terminal.
+//! Prints results to standard output, and progress to a terminal.
 
 use pintle_storage::snapshot::{FORMAT_VERSION, Restored, SnapshotSummary};
 use serde_json::{Value, json};
@@ -8,17 +8,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How results are written.
+/// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     Table,
     Json,
 }
 
-/// So often progress is told.
+/// The interval of progress updates.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Progress for who watches a terminal; nothing for a log.
+/// Prints progress if standard error is a terminal.
 pub(super) struct Progress {
     terminal: bool,
     last: Instant,
@@ -32,7 +32,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Replaces what was told last, every so often.
+    /// Replaces the last progress line, at most once per interval.
     pub(super) fn tell(&mut self, text: impl FnOnce() -> String) {
         if self.terminal && self.last.elapsed() >= INTERVAL {
             (self.last, self.told) = (Instant::now(), true);
@@ -40,7 +40,7 @@ impl Progress {
         }
     }
 
-    /// Makes room for what is printed next.
+    /// Erases the progress line.
     pub(super) fn end(&self) {
         if self.told {
             eprint!("\r\x1b[K");
@@ -153,7 +153,7 @@ fn table(out: &mut dyn Write, rows: &[(&str, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// As timestamps are written in Kubernetes.
+/// A time in the format of Kubernetes' timestamps.
 fn time(milliseconds: u64) -> String {
     let seconds = i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).map_or_else(|_| milliseconds.to_string(), |time| time.to_string())
