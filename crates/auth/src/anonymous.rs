@@ -1,4 +1,4 @@
-//! Who shows nothing
+//! Authenticates anonymous requests
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#anonymous-requests>).
 
 use crate::authn::Authenticated;
@@ -8,12 +8,12 @@ use pintle_machinery::{
 };
 use std::sync::{Arc, LazyLock};
 
-/// Whether requests without credentials are let in, and at which paths.
+/// The rule for requests without credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anonymous {
-    /// Whether they are at all.
+    /// Whether anonymous requests are accepted at all.
     pub enabled: bool,
-    /// The paths, as they are requested, at which they are; none given are all.
+    /// The request paths at which they are accepted; an empty list accepts all paths.
     pub paths: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ static USER: LazyLock<Arc<UserInfo>> = LazyLock::new(|| {
 });
 
 impl Anonymous {
-    /// The anonymous user, where it is let in.
+    /// The anonymous user, if the rule accepts the path.
     pub(crate) fn authenticate(&self, path: &str) -> Option<Authenticated> {
         let is_let_in = self.enabled && (self.paths.is_empty() || self.paths.iter().any(|own| own == path));
         is_let_in.then(|| Authenticated { user: USER.clone(), ..Authenticated::default() })

@@ -1,4 +1,4 @@
-//! Tokens that are for no audience in particular.
+//! Adapts authenticators whose tokens have no audience.
 
 use crate::{
     BoxFuture,
@@ -6,8 +6,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Lets an authenticator that knows of no audiences take part where they are asked for: its tokens are for the server's own
-/// audiences.
+/// Wraps an authenticator that ignores audiences: its tokens are valid for the server's own audiences.
 pub struct AudienceAgnostic {
     authenticator: Arc<dyn TokenAuthenticator>,
     own: Arc<[String]>,

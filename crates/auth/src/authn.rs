@@ -1,4 +1,4 @@
-//! Who a request comes from.
+//! The traits and types of authentication.
 
 use crate::BoxFuture;
 use http::HeaderMap;
@@ -6,45 +6,47 @@ use pintle_machinery::UserInfo;
 use rustls_pki_types::CertificateDer;
 use std::sync::Arc;
 
-/// What a request proves its sender with.
+/// The credentials of a request.
 #[derive(Clone, Copy)]
 pub struct Credentials<'a> {
-    /// The client's certificates as the client sent them, leaf first.
+    /// The client's certificate chain as it was sent, leaf first.
     pub certificates: &'a [CertificateDer<'static>],
-    /// The token of an `Authorization: Bearer` header, or of a web socket's protocol.
+    /// The token of an `Authorization: Bearer` header, or of a web socket's subprotocol.
     pub bearer_token: Option<&'a str>,
-    /// All headers of the request: a front proxy tells the user there.
+    /// All headers of the request: a front proxy sends the user in headers.
     pub headers: &'a HeaderMap,
-    /// The path of the request: the anonymous user may be let in at some only.
+    /// The path of the request: anonymous requests may be accepted at some paths only.
     pub path: &'a str,
 }
 
-/// Somebody who has proved who they are.
+/// The result of a successful authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authenticated {
-    /// Who it is.
+    /// The authenticated user.
     pub user: Arc<UserInfo>,
-    /// The audiences that the proof is for, of those that were asked for; empty when it is for no audience in particular.
+    /// The requested audiences that the credentials are valid for; empty when they have no audience.
     pub audiences: Vec<String>,
 }
 
-/// Credentials that were given and are wrong. The text says why, for the log, and never holds what was given.
+/// Credentials that were presented and are invalid. The text has the reason for the log, and never contains the
+/// credentials.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCredentials(pub String);
 
-/// What an authenticator finds: somebody, nothing that it judges, or something wrong.
+/// The result of an authenticator: a user, `None` when it does not recognize the credentials, or an error when they are
+/// invalid.
 pub type Authentication = Result<Option<Authenticated>, InvalidCredentials>;
 
-/// Tells who a request comes from.
+/// Authenticates requests.
 pub trait Authenticator: Send + Sync {
-    /// Judges credentials.
+    /// Authenticates a request by its credentials.
     fn authenticate<'a>(&'a self, credentials: &'a Credentials<'a>) -> BoxFuture<'a, Authentication>;
 }
 
-/// Tells whose a bearer token is.
+/// Authenticates bearer tokens.
 pub trait TokenAuthenticator: Send + Sync {
-    /// Judges a token that is shown to one of `audiences`; none given are the server's own.
+    /// Authenticates a token for one of `audiences`; an empty list stands for the server's own.
     fn authenticate_token<'a>(
         &'a self,
         token: &'a str,

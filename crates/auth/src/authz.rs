@@ -1,4 +1,4 @@
-//! What a user may do.
+//! The traits and types of authorization.
 
 mod authorizer_chain;
 mod privileged_groups;
@@ -14,10 +14,10 @@ pub use privileged_groups::PrivilegedGroups;
 pub use resolved_rules::{NonResourceRule, ResolvedRules, ResourceRule};
 pub use selectors::Selectors;
 
-/// What is asked for.
+/// The attributes of a request that authorizers decide on.
 #[derive(Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Who asks.
+    /// The user.
     pub user: &'a UserInfo,
     /// The verb.
     pub verb: &'a str,
@@ -35,14 +35,14 @@ pub struct Attributes<'a> {
     pub name: &'a str,
     /// The path of a request that is not for a resource.
     pub path: &'a str,
-    /// Whether it is for a resource.
+    /// Whether the request is for a resource.
     pub is_resource_request: bool,
-    /// The selectors of a request to many objects, if it has any.
+    /// The selectors of a list, watch or deletecollection request, if it has any.
     pub selectors: Option<&'a Selectors>,
 }
 
 impl<'a> Attributes<'a> {
-    /// A request for a resource of which nothing is said yet but who asks, and for what verb.
+    /// The attributes of a resource request with this user and verb; all others are empty.
     pub fn of(user: &'a UserInfo, verb: &'a str) -> Attributes<'a> {
         Attributes {
             user,
@@ -60,54 +60,53 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What an authorizer decides.
+/// The decision of an authorizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// They may.
+    /// The request is allowed.
     Allow,
-    /// They may not, whatever others say.
+    /// The request is denied, whatever later authorizers would decide.
     Deny,
-    /// Others are to decide; when nobody does, they may not.
+    /// Left to the next authorizer; the request is denied when no authorizer allows it.
     NoOpinion,
 }
 
-/// A decision with its reason.
+/// A decision with its reason and error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The decision.
     pub decision: Decision,
-    /// Why, for who is refused and for the audit log; may be empty.
+    /// The reason, for the denied user and for the audit log; may be empty.
     pub reason: Cow<'static, str>,
-    /// What went wrong while deciding, such as a webhook that does not answer; may be empty. Who is not allowed is told of
-    /// it instead of being refused.
+    /// The error of the evaluation, such as an unreachable webhook; may be empty. A request that is not allowed then
+    /// gets an internal error instead of a 403.
     pub error: Cow<'static, str>,
 }
 
 impl Verdict {
-    /// A decision for no particular reason.
+    /// A decision without a reason.
     pub const fn new(decision: Decision) -> Verdict {
         Verdict { decision, reason: Cow::Borrowed(""), error: Cow::Borrowed("") }
     }
 
-    /// Whether they may.
+    /// Whether the request is allowed.
     pub fn is_allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
 }
 
-/// Says what users may do.
+/// Authorizes requests.
 pub trait Authorizer: Send + Sync {
-    /// Decides.
+    /// Decides on a request.
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Verdict>;
 
-    /// All that a user may do in a namespace, as far as this authorizer has rules that it can tell. One that has none
-    /// says nothing.
+    /// The rules that a user has in a namespace. An authorizer that has no rules to enumerate returns none.
     fn rules_for<'a>(&'a self, _user: &'a UserInfo, _namespace: &'a str) -> BoxFuture<'a, ResolvedRules> {
         Box::pin(ready(ResolvedRules::default()))
     }
 }
 
-/// Lets everybody do everything: what the server's own parts work with.
+/// Allows every request: for the server's own parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AlwaysAllow;
 

@@ -1,4 +1,4 @@
-//! Certificates of authorities, which may be exchanged while they are in use.
+//! Trust anchors that can be replaced while they are in use.
 
 use arc_swap::ArcSwap;
 use pintle_machinery::text::quote;
@@ -9,25 +9,25 @@ use std::sync::{
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Why a text is no bundle of certificates.
+/// The reason why a text is not a bundle of certificates.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaBundleError {
-    /// There is no certificate in it.
+    /// The text has no certificate.
     #[error("data does not contain any valid RSA or ECDSA certificates")]
     Empty,
-    /// A part of it is no certificate.
+    /// A PEM block is not a valid certificate.
     #[error("{0}")]
     Malformed(String),
 }
 
-/// The authorities whose certificates are believed at a moment.
+/// The trust anchors in force at one time.
 #[derive(Debug)]
 pub struct Authorities {
     pem: String,
     certificates: Vec<CertificateDer<'static>>,
     anchors: Vec<TrustAnchor<'static>>,
-    /// From when to when each of them is valid, in seconds since 1970.
+    /// The validity period of each certificate, in seconds since 1970.
     validity: Vec<(i64, i64)>,
     generation: u64,
 }
@@ -54,12 +54,12 @@ impl Authorities {
         Ok(Authorities { pem: pem.to_owned(), certificates, anchors, validity, generation })
     }
 
-    /// The certificates as they were given.
+    /// The certificates as PEM, as they were given.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The certificates, in the order they were given.
+    /// The certificates, in the order of the PEM text.
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.certificates
     }
@@ -68,24 +68,23 @@ impl Authorities {
         &self.anchors
     }
 
-    /// From when to when an anchor is valid. Nobody else looks at that: to the verifier an anchor is a name and a key.
+    /// The validity period of an anchor, which the verifier ignores: an anchor has a name and a key only.
     pub(crate) fn validity(&self, anchor: &TrustAnchor<'_>) -> Option<(i64, i64)> {
         let is_it = |own: &TrustAnchor<'_>| {
             own.subject == anchor.subject && own.subject_public_key_info == anchor.subject_public_key_info
         };
         let valid = self.anchors.iter().zip(&self.validity).filter(|(own, _)| is_it(own));
-        // The same authority may be there with an older certificate as well.
+        // An older certificate of the same authority may be in the bundle as well.
         valid.map(|(_, validity)| *validity).max_by_key(|(_, not_after)| *not_after)
     }
 
-    /// Tells these authorities from those that were there before and will be after.
+    /// A number that differs between successive contents of the bundle.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
 }
 
-/// A named bundle of authorities' certificates. What is read from it stays what it was; the next who reads gets the new
-/// ones.
+/// A named bundle of trust anchors. Authorities that were read from it never change; later reads return the new ones.
 #[derive(Debug)]
 pub struct CaBundle {
     name: String,
@@ -97,26 +96,26 @@ impl CaBundle {
     /// A bundle of PEM certificates.
     ///
     /// # Errors
-    /// When there is no certificate, or one that cannot be read.
+    /// When the text has no certificate, or an invalid one.
     pub fn new(name: impl Into<String>, pem: &str) -> Result<CaBundle, CaBundleError> {
         let current = ArcSwap::from_pointee(Authorities::parse(pem, 0)?);
         Ok(CaBundle { name: name.into(), current, next_generation: AtomicU64::new(1) })
     }
 
-    /// What it is called in messages.
+    /// The bundle's name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The authorities of this moment.
+    /// The authorities in force.
     pub fn current(&self) -> Arc<Authorities> {
         self.current.load_full()
     }
 
-    /// Puts other certificates in force; says whether they are others.
+    /// Replaces the certificates; returns whether the new ones differ.
     ///
     /// # Errors
-    /// When there is no certificate, or one that cannot be read; the old ones stay in force then.
+    /// When the text has no certificate, or an invalid one; the old ones stay in force.
     pub fn replace(&self, pem: &str) -> Result<bool, CaBundleError> {
         if self.current.load().pem == pem {
             return Ok(false);

@@ -1,8 +1,8 @@
-//! Whether a client's certificate is what it says
+//! Verifies client certificates
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates>).
 //!
-//! The TLS layer has made sure that the client holds the certificate's key, and no more: whose certificate is believed is
-//! asked at each request, so that an exchanged authority counts at once, on open connections as well.
+//! The TLS handshake has proved only that the client holds the certificate's key. Certificates are verified for each
+//! request, so that a replaced trust anchor takes effect at once, on open connections as well.
 
 use crate::{
     authn::InvalidCredentials,
@@ -18,24 +18,24 @@ use tokio::time::Instant;
 use webpki::{EndEntityCert, KeyUsage};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verifies certificates of clients against a bundle. What was found is remembered while the same authorities are in force,
-/// and no longer than certificates are good: a connection's requests show the same certificates each, to the verifiers of
-/// clients and of front proxies alike.
+/// Verifies client certificates against a bundle. Results are cached while the same authorities are in force, and at
+/// most until the certificates expire: every request of a connection presents the same certificates, to the verifiers
+/// of clients and of front proxies alike.
 pub(crate) struct CertificateVerifier<T> {
     bundle: Arc<CaBundle>,
     keys: KeyMaker,
-    /// With the generation of the authorities.
+    /// The results, with the generation of the authorities.
     found: ExpiringCache<(u64, Found<T>)>,
 }
 
 type Found<T> = Result<Arc<T>, InvalidCredentials>;
 
-/// How many certificates are remembered.
+/// The capacity of the cache, in certificates.
 const REMEMBERED: usize = 8192;
-/// How long at most those are that hold, and those that do not: they may hold later.
+/// How long valid and invalid results are cached at most; an invalid certificate may become valid.
 const MEMORY: Duration = Duration::from_secs(600);
 const MEMORY_OF_WRONG: Duration = Duration::from_secs(10);
-/// How many certificates a client may show. Finding a way through them takes time.
+/// The limit on the length of a presented chain: path building takes time.
 const MAX_CERTIFICATES: usize = 16;
 
 impl<T> CertificateVerifier<T> {
@@ -43,7 +43,7 @@ impl<T> CertificateVerifier<T> {
         CertificateVerifier { bundle, keys: KeyMaker::new(), found: ExpiringCache::new(REMEMBERED) }
     }
 
-    /// Verifies certificates, leaf first, and reads the leaf. Nothing is known of a client that shows none.
+    /// Verifies a chain, leaf first, and parses the leaf. `None` when the client presented no certificate.
     pub(crate) fn verify(
         &self,
         certificates: &[CertificateDer<'static>],
@@ -72,7 +72,7 @@ impl<T> CertificateVerifier<T> {
     }
 }
 
-/// Verifies certificates; says when, in seconds since 1970, the first of them expires.
+/// Verifies a chain; also returns the time when its first certificate expires, in seconds since 1970.
 fn look<T>(
     certificates: &[CertificateDer<'static>],
     authorities: &Authorities,
@@ -89,7 +89,7 @@ fn look<T>(
     Ok((read(&parsed)?, end))
 }
 
-/// Finds a chain to an authority; says when, in seconds since 1970, the first of its certificates expires.
+/// Builds a path to a trust anchor; returns the time when the first certificate expires, in seconds since 1970.
 fn chain_end(
     leaf: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
@@ -121,7 +121,7 @@ fn chain_end(
         )
         .map_err(reason)?;
     let mut end = authorities.validity(path.anchor()).map_or(0, |(_, not_after)| not_after);
-    // All that were shown count: which of them the chain is made of does not matter for how long it is remembered.
+    // All presented certificates count, whether they are on the path or not: the cache time needs no precision.
     for shown in std::iter::once(leaf).chain(intermediates) {
         if let Ok((_, parsed)) = X509Certificate::from_der(shown) {
             end = end.min(parsed.validity().not_after.timestamp());
@@ -130,7 +130,7 @@ fn chain_end(
     Ok(u64::try_from(end).unwrap_or_default())
 }
 
-/// The same for a leaf of X.509 version 1, which an authority itself must have issued.
+/// As [`chain_end`], for an X.509 version 1 leaf, which a trust anchor itself must have issued.
 fn end_of_version_one(
     leaf: &CertificateDer<'_>,
     authorities: &Authorities,
@@ -152,7 +152,7 @@ fn end_of_version_one(
     }
 }
 
-/// Go's words for the same, where it has some.
+/// Go's message for an error, where it has one.
 fn reason(error: webpki::Error) -> &'static str {
     match error {
         webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey => {
@@ -170,7 +170,7 @@ fn reason(error: webpki::Error) -> &'static str {
     }
 }
 
-/// Which certificate it is about: its number. Names in it were not verified.
+/// The error of a certificate. It is identified by its serial number, since its names are not verified.
 fn refused(certificate: &X509Certificate<'_>, why: &str) -> InvalidCredentials {
     let serial = &certificate.tbs_certificate.serial;
     InvalidCredentials(format!("verifying certificate SN={serial} failed: {why}"))

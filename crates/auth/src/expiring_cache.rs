@@ -1,4 +1,4 @@
-//! A bounded cache whose entries are good for some time.
+//! A bounded cache whose entries expire.
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
@@ -8,21 +8,21 @@ use ring::{
 };
 use tokio::time::Instant;
 
-/// What an entry is found by: a keyed hash, so that nobody can choose keys that meet, and nothing can be read from it.
+/// The key of an entry: a keyed hash, so that clients cannot provoke collisions, and keys disclose nothing.
 pub(crate) type CacheKey = [u8; 32];
 
-/// Makes keys, others in every process.
+/// Makes keys, with a secret of this process.
 pub(crate) struct KeyMaker(hmac::Key);
 
 impl KeyMaker {
     pub(crate) fn new() -> KeyMaker {
         let mut secret = [0; 32];
-        // Without the system's randomness keys are still hashes; nothing that is secret hangs on them.
+        // Without system randomness keys are plain hashes; no secret depends on them.
         let _ = SystemRandom::new().fill(&mut secret);
         KeyMaker(hmac::Key::new(hmac::HMAC_SHA256, &secret))
     }
 
-    /// The key of some texts. Each counts with its length, so that their borders matter.
+    /// The key of some texts. Lengths are hashed too, so that text boundaries matter.
     pub(crate) fn key<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> CacheKey {
         let mut context = hmac::Context::with_key(&self.0);
         for part in parts {
@@ -40,8 +40,7 @@ struct Entry<V> {
     until: Instant,
 }
 
-/// Who is used least recently makes room for others. Many threads at once meet at a lock seldom: there are as many as
-/// stripes.
+/// An LRU cache in stripes, each with its own lock, so that threads rarely contend.
 pub(crate) struct ExpiringCache<V>(Box<[Stripe<V>]>);
 
 type Stripe<V> = Mutex<LruCache<CacheKey, Entry<V>>>;
@@ -49,7 +48,7 @@ type Stripe<V> = Mutex<LruCache<CacheKey, Entry<V>>>;
 const STRIPES: usize = 32;
 
 impl<V: Clone> ExpiringCache<V> {
-    /// A cache of at most about so many entries.
+    /// A cache of about `capacity` entries.
     pub(crate) fn new(capacity: usize) -> ExpiringCache<V> {
         let each = capacity.div_ceil(STRIPES).max(1);
         ExpiringCache((0..STRIPES).map(|_| Mutex::new(LruCache::new(each))).collect())
@@ -59,7 +58,7 @@ impl<V: Clone> ExpiringCache<V> {
         self.0.get(usize::from(key.first().copied().unwrap_or_default()) % STRIPES)
     }
 
-    /// What there is for a key, if it is still good.
+    /// The value of a key, if it has not expired.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<V> {
         let mut stripe = self.stripe(key)?.lock();
         match stripe.get(key) {
@@ -72,12 +71,12 @@ impl<V: Clone> ExpiringCache<V> {
         }
     }
 
-    /// Keeps a value until a time, or until others need its place.
+    /// Stores a value until a time, or until it is evicted.
     pub(crate) fn insert(&self, key: CacheKey, value: V, until: Instant) {
         let Some(stripe) = self.stripe(&key) else { return };
         let mut stripe = stripe.lock();
         let now = Instant::now();
-        // What nobody asks for any more is at the end, and given back without waiting for the place to be needed.
+        // Expired entries at the least recently used end are removed at once.
         while stripe.iter().next().is_some_and(|(_, entry)| entry.until <= now) {
             stripe.remove_lru();
         }
@@ -108,7 +107,7 @@ mod tests {
         assert_eq!(cache.get(&key), Some(1));
         tokio::time::advance(Duration::from_secs(11)).await;
         assert_eq!(cache.get(&key), None);
-        // What is over makes room at the next turn.
+        // The next insert removes expired entries.
         for number in 0..1000_u32 {
             cache.insert(keys.key([&number.to_be_bytes()[..]]), number, Instant::now());
         }

@@ -1,9 +1,9 @@
-//! Users that a front proxy tells
+//! Authenticates the users that a front proxy sends
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy>).
 //!
-//! The headers are believed on connections with a certificate of the proxy's authority and, if there are such, one of the
-//! allowed names. Everybody else's are as if they were not there; the filter that asks for users takes them off all
-//! requests, so that nobody behind it can believe them either.
+//! The headers are trusted on connections with a certificate of the proxies' authority whose common name is allowed. On
+//! other connections they are ignored; the authentication filter removes them from all requests, so that no later
+//! filter can trust them.
 
 use crate::{
     authn::{Authenticated, Authentication, Credentials, InvalidCredentials},
@@ -17,21 +17,21 @@ use percent_encoding::percent_decode_str;
 use pintle_machinery::{UserInfo, text::quote};
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Which headers tell users.
+/// The names of the headers with the user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestHeaders {
-    /// The user's name; the first that has a value counts.
+    /// The user name: the first header with a value.
     pub username: Vec<HeaderName>,
-    /// The user's identity; the first that has a value counts.
+    /// The user's UID: the first header with a value.
     pub uid: Vec<HeaderName>,
-    /// Groups; all values of all of them.
+    /// The groups: all values of all headers.
     pub group: Vec<HeaderName>,
-    /// What the names of headers begin with that tell more; lower case.
+    /// The prefixes of headers with extra fields; lower case.
     pub extra_prefix: Vec<String>,
 }
 
 impl RequestHeaders {
-    /// The names that Kubernetes itself uses.
+    /// Kubernetes' default names.
     pub fn standard() -> RequestHeaders {
         RequestHeaders {
             username: vec![HeaderName::from_static("x-remote-user")],
@@ -41,14 +41,14 @@ impl RequestHeaders {
         }
     }
 
-    /// Takes all of them off a request.
+    /// Removes these headers from a request.
     pub fn remove_from(&self, headers: &mut HeaderMap) {
         for name in self.username.iter().chain(&self.uid).chain(&self.group) {
             headers.remove(name);
         }
         let is_extra =
             |name: &HeaderName| self.extra_prefix.iter().any(|prefix| name.as_str().starts_with(&**prefix));
-        // Most requests have none, and go without a list of names.
+        // Most requests have none, and need no list of names.
         if headers.keys().any(is_extra) {
             let extra: Vec<HeaderName> = headers.keys().filter(|name| is_extra(name)).cloned().collect();
             for name in extra {
@@ -57,7 +57,7 @@ impl RequestHeaders {
         }
     }
 
-    /// The user of a request, if it names one.
+    /// The user that the headers name, if any.
     fn user(&self, headers: &HeaderMap) -> Result<Option<UserInfo>, InvalidCredentials> {
         let first = |names: &[HeaderName]| {
             let values = names.iter().filter_map(|name| headers.get(name));
@@ -84,7 +84,7 @@ fn text(value: &HeaderValue) -> Result<String, InvalidCredentials> {
     text.map(str::to_owned).map_err(|_| InvalidCredentials("a front proxy's header is not UTF-8".to_owned()))
 }
 
-/// What is malformed stays as it is.
+/// Decodes percent escapes; a text with a malformed escape stays as it is.
 fn unescape(key: &str) -> String {
     let mut rest = key.bytes();
     let mut is_escaped = || {
@@ -102,7 +102,7 @@ fn unescape(key: &str) -> String {
     }
 }
 
-/// Believes the headers of proxies that it knows by their certificates.
+/// Trusts the headers of front proxies with a valid certificate.
 pub struct FrontProxy {
     verifier: CertificateVerifier<Option<String>>,
     allowed_names: Vec<String>,
@@ -110,18 +110,18 @@ pub struct FrontProxy {
 }
 
 impl FrontProxy {
-    /// Believes proxies with certificates of the bundle's authorities, whose common name is one of `allowed_names` or, when
-    /// there are none, any.
+    /// Trusts proxies whose certificate is issued by an authority of the bundle and whose common name is in
+    /// `allowed_names`; an empty list allows any name.
     pub fn new(bundle: Arc<CaBundle>, allowed_names: Vec<String>, headers: RequestHeaders) -> FrontProxy {
         FrontProxy { verifier: CertificateVerifier::new(bundle), allowed_names, headers }
     }
 
-    /// Which headers tell users.
+    /// The names of the headers with the user.
     pub fn headers(&self) -> &RequestHeaders {
         &self.headers
     }
 
-    /// The user that a known proxy tells.
+    /// The user that a trusted proxy sends.
     pub(crate) fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
         let verified = self.verifier.verify(credentials.certificates, |certificate| {
             Ok(common_name(certificate.subject()).map(str::to_owned))

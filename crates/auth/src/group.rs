@@ -1,4 +1,4 @@
-//! The group of all who were authenticated.
+//! Adds the group of all authenticated users.
 
 use pintle_machinery::{
     UserInfo,
@@ -6,8 +6,8 @@ use pintle_machinery::{
 };
 use std::sync::Arc;
 
-/// The user as a member of `system:authenticated`, which everybody is who has proved who they are, unless an authenticator
-/// says otherwise.
+/// Adds `system:authenticated` to the user's groups. Anonymous users, and users that an authenticator has placed in
+/// `system:unauthenticated`, stay as they are.
 #[must_use]
 pub fn with_authenticated_group(user: Arc<UserInfo>) -> Arc<UserInfo> {
     if user.name == ANONYMOUS || user.is_member_of(AUTHENTICATED) || user.is_member_of(UNAUTHENTICATED) {

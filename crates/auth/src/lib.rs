@@ -1,6 +1,6 @@
-//! Who you are ([`authn`]) and what you may do ([`authz`]).
+//! Authentication ([`authn`]) and authorization ([`authz`]) of users.
 //!
-//! Nothing here serves HTTP: the server's filters take credentials and attributes from requests.
+//! This crate serves no HTTP: the server's filters extract credentials and attributes from requests.
 
 mod anonymous;
 mod audiences;
@@ -32,5 +32,5 @@ pub use token_file::{TokenFile, TokenFileError};
 pub use union::{TokenUnion, Union};
 pub use x509::ClientCertificates;
 
-/// A boxed future, as the object-safe traits here return it.
+/// A boxed future, the return type of the object-safe traits here.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

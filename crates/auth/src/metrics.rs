@@ -1,4 +1,4 @@
-//! Counters of authentication, under Kubernetes' names
+//! Metrics of authentication, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use crate::authn::Authentication;
@@ -8,7 +8,7 @@ use prometheus::{
 };
 use std::time::Duration;
 
-/// What is counted of requests' authentication.
+/// The metrics of request authentication.
 #[derive(Clone)]
 pub struct AuthenticationMetrics {
     users: IntCounterVec,
@@ -16,12 +16,12 @@ pub struct AuthenticationMetrics {
     durations: HistogramVec,
     lifetimes: Histogram,
     token_cache: TokenCacheMetrics,
-    /// What nearly all requests count in, without looking for it.
+    /// The series that nearly all requests count in, looked up once.
     successes: (IntCounter, Histogram),
     other_users: IntCounter,
 }
 
-/// From none to a year.
+/// The buckets of remaining certificate lifetimes, in seconds: from none to a year.
 const LIFETIMES: [f64; 14] = [
     0.0,
     1800.0,
@@ -40,10 +40,10 @@ const LIFETIMES: [f64; 14] = [
 ];
 
 impl AuthenticationMetrics {
-    /// New counters.
+    /// New metrics, all zero.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// When a metric's name is invalid, which the names here are not.
     pub fn new() -> Result<AuthenticationMetrics, prometheus::Error> {
         let counter = |name, help, label| IntCounterVec::new(Opts::new(name, help), &[label]);
         let durations = HistogramOpts::new(
@@ -73,7 +73,7 @@ impl AuthenticationMetrics {
         })
     }
 
-    /// What is to be registered.
+    /// The collectors to register.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let mut collectors: Vec<Box<dyn Collector>> = vec![
             Box::new(self.users.clone()),
@@ -85,12 +85,12 @@ impl AuthenticationMetrics {
         collectors
     }
 
-    /// How long the certificates of clients are still good.
+    /// The remaining lifetimes of client certificates, in seconds.
     pub fn lifetimes(&self) -> Histogram {
         self.lifetimes.clone()
     }
 
-    /// The counters of the cache of tokens.
+    /// The metrics of the token cache.
     pub fn token_cache(&self) -> TokenCacheMetrics {
         self.token_cache.clone()
     }
@@ -120,7 +120,7 @@ impl AuthenticationMetrics {
     }
 }
 
-/// A few kinds stand for all names: there is no end of names, and they are nobody's business.
+/// The label for a user name. A few classes stand for all names: their number is unbounded, and they are private.
 fn compressed(name: &str) -> &str {
     match name {
         "admin" | "client" | "kube_proxy" | "kubelet" | "system:serviceaccount:kube-system:default" => name,
@@ -129,7 +129,7 @@ fn compressed(name: &str) -> &str {
     }
 }
 
-/// What is counted of a cache of tokens.
+/// The metrics of a token cache.
 #[derive(Clone)]
 pub struct TokenCacheMetrics {
     durations: HistogramVec,
@@ -180,7 +180,7 @@ impl TokenCacheMetrics {
         self.durations.with_label_values(&[status]).observe(took.as_secs_f64());
     }
 
-    /// Counts a request that waits, until it is dropped.
+    /// Counts a waiting request, until it is dropped.
     pub(crate) fn blocked(&self) -> Active {
         Active::new(self.active.with_label_values(&["blocked"]))
     }
@@ -202,7 +202,7 @@ impl Drop for Active {
     }
 }
 
-/// A question that is being answered.
+/// A call to the authenticator in flight.
 pub(crate) struct Fetch {
     metrics: TokenCacheMetrics,
     _active: Active,

@@ -1,4 +1,4 @@
-//! Authorities and certificates for tests.
+//! Certificate authorities and certificates for tests.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -7,13 +7,13 @@ use rcgen::{
 use rustls_pki_types::CertificateDer;
 use std::time::{Duration, SystemTime};
 
-/// Who signs certificates, with reason or without.
+/// A certificate authority, or a leaf that signs as if it were one.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
 }
 
-/// What a certificate says.
+/// The parameters of a certificate.
 pub(crate) struct Leaf(CertificateParams);
 
 impl Leaf {
@@ -35,7 +35,7 @@ impl Leaf {
         self
     }
 
-    /// Valid from so many days from now to so many.
+    /// Sets the validity period, in days from now.
     pub(crate) fn days(mut self, from: i64, to: i64) -> Leaf {
         (self.0.not_before, self.0.not_after) = (day(from).into(), day(to).into());
         self
@@ -70,7 +70,7 @@ impl Authority {
         self.sub(Leaf::client(name).authority())
     }
 
-    /// A certificate that does not say that it signs others, and somebody who does it all the same.
+    /// Issues a certificate without the CA flag, whose holder signs all the same.
     pub(crate) fn sign_as_authority(&self, leaf: &Leaf) -> Authority {
         self.sub(leaf.0.clone())
     }

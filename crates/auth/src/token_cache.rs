@@ -1,4 +1,4 @@
-//! Tokens that were judged lately.
+//! Caches the authentication of tokens.
 
 use crate::{
     BoxFuture,
@@ -11,24 +11,23 @@ use parking_lot::Mutex;
 use std::{collections::HashMap, iter::once, sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// How a cache keeps what was found.
+/// The configuration of a token cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenCacheConfig {
-    /// For how long a token is good that was good; zero keeps none.
+    /// How long a successful authentication is cached; zero disables caching it.
     pub success_ttl: Duration,
-    /// For how long a token is unknown that was unknown; zero keeps none.
+    /// How long an unrecognized token is cached; zero disables caching it.
     pub failure_ttl: Duration,
-    /// Whether tokens that are known to be wrong are kept like unknown ones.
+    /// Whether errors are cached like unrecognized tokens.
     pub keeps_errors: bool,
 }
 
-/// Asks for each token once in a while, and once for all who show it meanwhile.
+/// Caches an authenticator's results, and calls it once for concurrent requests with the same token.
 ///
-/// A question goes on when who asked first leaves, since others may wait for its answer; it ends after thirty seconds.
-/// Dropping the answer's future frees what it had.
+/// A call continues when its first requester is cancelled, since others may wait for it; it ends after thirty seconds.
 pub struct TokenCache(Arc<Inner>);
 
-/// A question, to whose answer several may wait.
+/// A call in flight, whose result several requests may await.
 type Question = Shared<BoxFuture<'static, Authentication>>;
 
 struct Inner {
@@ -36,12 +35,12 @@ struct Inner {
     config: TokenCacheConfig,
     keys: KeyMaker,
     cache: ExpiringCache<Authentication>,
-    /// The questions that are open. The lock is held for a look only.
+    /// The calls in flight. The lock is held for lookups only.
     open: Mutex<HashMap<CacheKey, Question>>,
     metrics: Option<TokenCacheMetrics>,
 }
 
-/// As many tokens as Kubernetes provides for: twice what 5,000 nodes and 10,000 namespaces use.
+/// The capacity in tokens, Kubernetes' own: twice the tokens of 5,000 nodes and 10,000 namespaces.
 const CAPACITY: usize = 32 * 1024;
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -51,7 +50,7 @@ impl TokenCache {
         TokenCache::with_capacity(authenticator, config, CAPACITY, None)
     }
 
-    /// A cache that counts.
+    /// A cache that records metrics.
     pub fn with_metrics(
         authenticator: Arc<dyn TokenAuthenticator>,
         config: TokenCacheConfig,
@@ -78,7 +77,7 @@ impl TokenCache {
 }
 
 impl Inner {
-    /// The answer to an open question, or to a new one.
+    /// The call in flight for a key, or a new one.
     fn question(self: &Arc<Self>, key: CacheKey, token: &str, audiences: &[String]) -> Question {
         let mut open = self.open.lock();
         if let Some(question) = open.get(&key) {
@@ -95,7 +94,7 @@ impl Inner {
             answer
         });
         let answer: BoxFuture<'static, Authentication> = Box::pin(async move {
-            // A panic is logged where it happens.
+            // The panic hook has logged the panic.
             task.await.unwrap_or_else(|error| {
                 Err(InvalidCredentials(format!("authentication failed unexpectedly: {error}")))
             })
@@ -106,7 +105,7 @@ impl Inner {
     }
 
     async fn ask(&self, key: CacheKey, token: &str, audiences: &[String]) -> Authentication {
-        // Between a look into the cache and this question another one may have ended.
+        // Another call may have ended between the cache lookup and this one.
         if let Some(answer) = self.cache.get(&key) {
             return answer;
         }
@@ -126,7 +125,7 @@ impl Inner {
     }
 }
 
-/// Takes a question off the open ones, also when answering it panics.
+/// Removes a call from those in flight when it is dropped, also after a panic.
 struct Closed<'a> {
     inner: &'a Inner,
     key: CacheKey,
@@ -173,7 +172,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::Semaphore;
 
-    /// Counts questions and answers them when it is let to.
+    /// Counts calls and answers them when its gate opens.
     struct Slow {
         asked: AtomicUsize,
         gate: Semaphore,
@@ -223,7 +222,7 @@ mod tests {
         let asked_by = async |token: &str, audiences: &[&str]| {
             let before = slow.asked();
             let audiences: Vec<String> = audiences.iter().map(|audience| (*audience).to_owned()).collect();
-            // The answer itself is what the authenticator says.
+            // The result does not matter here.
             let _ = cache.authenticate_token(token, &audiences).await;
             slow.asked() - before
         };
@@ -254,7 +253,7 @@ mod tests {
         while slow.asked() == 0 {
             tokio::task::yield_now().await;
         }
-        // Who asked first leaves; the others get their answer.
+        // The first requester is cancelled; the others get the result.
         waiting[0].abort();
         slow.gate.add_permits(1);
         for answer in waiting.into_iter().skip(1) {

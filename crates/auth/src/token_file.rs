@@ -1,4 +1,4 @@
-//! Static tokens from a file
+//! Authenticates static tokens from a file
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#static-token-file>).
 
 use crate::{
@@ -9,21 +9,21 @@ use crate::{
 use pintle_machinery::UserInfo;
 use std::{collections::HashMap, fs, future::ready, io, path::Path, sync::Arc};
 
-/// The users of a token file. Tokens are kept as they are and never printed.
+/// The users of a token file. Tokens are kept in memory in the clear and never printed.
 pub struct TokenFile {
     users: HashMap<String, Arc<UserInfo>>,
 }
 
-/// Why a token file cannot be used. Says nothing of the tokens.
+/// The reason why a token file cannot be used. Never contains a token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("token file {path} cannot be read")]
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -80,7 +80,7 @@ impl TokenAuthenticator for TokenFile {
     }
 }
 
-/// The columns of a line; quotes hold commas together, and two of them in quotes are one.
+/// Splits a CSV line into columns, with quoting.
 fn csv_columns(line: &str) -> Vec<String> {
     let mut columns = vec![String::new()];
     let mut quoted = false;

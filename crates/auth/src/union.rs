@@ -1,4 +1,4 @@
-//! All ways to prove who one is, one after the other.
+//! Combines authenticators.
 
 use crate::{
     Anonymous, BoxFuture, ClientCertificates, FrontProxy,
@@ -8,20 +8,20 @@ use crate::{
 };
 use std::{sync::Arc, time::Instant};
 
-/// The ways, in the order they are tried: a front proxy's headers, client certificates, tokens in their own order; who shows
-/// nothing is anonymous. A way that finds something wrong does not keep the next ones from being tried, but whoever showed
-/// something wrong, and nothing right, is not anonymous.
+/// Authenticates by a front proxy's headers, client certificates and tokens, in this order; a request without
+/// credentials is anonymous. Invalid credentials of one kind do not keep the others from being tried, but a request
+/// with invalid and no valid credentials is rejected, not anonymous.
 #[derive(Default)]
 pub struct Union {
     /// Front proxies.
     pub front_proxy: Option<FrontProxy>,
     /// Client certificates.
     pub certificates: Option<ClientCertificates>,
-    /// Who knows tokens, in the order they are asked.
+    /// The authenticators of bearer tokens, in order.
     pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
-    /// Who shows nothing.
+    /// The rule for anonymous requests.
     pub anonymous: Anonymous,
-    /// Counters.
+    /// The metrics to record.
     pub metrics: Option<AuthenticationMetrics>,
 }
 
@@ -55,7 +55,7 @@ impl Union {
     }
 }
 
-/// Who was found; what was wrong is noted, each beside the others.
+/// Returns the authenticated user; collects the errors of invalid credentials.
 fn settle(
     found: Authentication,
     wrong: &mut Option<InvalidCredentials>,
@@ -85,7 +85,7 @@ impl Authenticator for Union {
     }
 }
 
-/// Several who know tokens, as one.
+/// Combines several token authenticators, in order.
 #[derive(Default)]
 pub struct TokenUnion(pub Vec<Arc<dyn TokenAuthenticator>>);
 
@@ -181,7 +181,7 @@ mod tests {
         check(&client, None, None, Ok("client")).await;
         check(&client, Some("admin"), Some("one"), Ok("client")).await;
         check(&proxy, Some("jane"), Some("one"), Ok("jane")).await;
-        // A proxy that tells nobody is not anonymous: its certificate is none of a client.
+        // A proxy that sends no user is not anonymous: its certificate is not valid for a client.
         check(&proxy, None, None, Err("unknown authority")).await;
         check(&stranger, None, None, Err("unknown authority")).await;
         check(&stranger, None, Some("two"), Ok("two by two")).await;

@@ -1,4 +1,4 @@
-//! Users from client certificates
+//! Authenticates users by client certificates
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#x509-client-certificates>).
 
 use crate::{
@@ -23,36 +23,36 @@ use x509_parser::{
     x509::X509Name,
 };
 
-/// Reads users from certificates of one of the bundle's authorities: the common name is the user, the organizations are
-/// the groups.
+/// Authenticates users by certificates of the bundle's authorities: the common name is the user name, the organizations
+/// are the groups.
 pub struct ClientCertificates {
     verifier: CertificateVerifier<Leaf>,
     lifetimes: Option<Histogram>,
 }
 
 struct Leaf {
-    /// `None` when the certificate names nobody.
+    /// `None` when the certificate has no common name.
     user: Option<Arc<UserInfo>>,
     not_after: i64,
 }
 
-/// The part of a name that is the user's UID
+/// The subject attribute with the user's UID
 /// (<https://github.com/kubernetes/apimachinery/blob/v0.36.0/pkg/apis/asn1/oid.go>).
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
 impl ClientCertificates {
-    /// Believes the authorities of a bundle.
+    /// Trusts the authorities of a bundle.
     pub fn new(bundle: Arc<CaBundle>) -> ClientCertificates {
         ClientCertificates { verifier: CertificateVerifier::new(bundle), lifetimes: None }
     }
 
-    /// Notes how long certificates are still good.
+    /// Records the remaining lifetime of certificates.
     #[must_use]
     pub fn with_lifetimes(self, lifetimes: Histogram) -> ClientCertificates {
         ClientCertificates { lifetimes: Some(lifetimes), ..self }
     }
 
-    /// Whose certificate it is, if any is shown.
+    /// The user of a certificate chain; `None` without a certificate.
     pub(crate) fn authenticate(&self, certificates: &[CertificateDer<'static>]) -> Authentication {
         let leaf = certificates.first().map(|leaf| leaf.as_ref()).unwrap_or_default();
         let verified = self.verifier.verify(certificates, |certificate| {
@@ -86,7 +86,7 @@ fn user(certificate: &X509Certificate<'_>, der: &[u8]) -> Result<Option<Arc<User
     Ok(Some(with_authenticated_group(Arc::new(user))))
 }
 
-/// The last one counts, as Go has it.
+/// The last common name of a subject, as in Go.
 pub(crate) fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
     subject.iter_common_name().filter_map(|name| name.as_str().ok()).last()
 }
@@ -116,7 +116,7 @@ mod tests {
         let pem: String = bundle.iter().map(|authority| authority.pem()).collect();
         let certificates = ClientCertificates::new(Arc::new(CaBundle::new("test", &pem).unwrap()));
         let once = certificates.authenticate(shown);
-        // What was remembered says the same.
+        // The cached result is the same.
         assert_eq!(certificates.authenticate(shown), once);
         once.map(|found| found.map(|found| (*found.user).clone())).map_err(|error| error.0)
     }
@@ -150,7 +150,7 @@ mod tests {
     fn certificates_that_do_not_hold_are_refused() {
         let (authority, other) = (Authority::new("ca"), Authority::new("ca"));
         let rows = [
-            // The same name, another key.
+            // An authority with the same name and another key.
             (other.sign(&Wanted::client("a")), "x509: certificate signed by unknown authority"),
             (
                 authority.sign(&Wanted::client("a").days(-3, -1)),
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(check(&[&root], &shown).unwrap().unwrap().name, "jane");
         assert!(check(&[&root], std::slice::from_ref(&leaf)).is_err());
         assert!(check(&[&middle], &[leaf]).is_ok());
-        // A client's certificate signs nobody.
+        // A client's certificate cannot issue others.
         let client = root.sign_as_authority(&Wanted::client("eve"));
         assert!(check(&[&root], &[client.sign(&Wanted::client("jane")), client.certificate()]).is_err());
     }

@@ -1,17 +1,17 @@
-//! Several authorizers, one after the other.
+//! A chain of authorizers.
 
 use super::{Attributes, Authorizer, Decision, ResolvedRules, Verdict};
 use crate::BoxFuture;
 use pintle_machinery::{UserInfo, status::aggregate};
 use std::{borrow::Cow, sync::Arc};
 
-/// Asks authorizers in their order until one of them decides
-/// (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#authorization-modules>). When none does, the
-/// reasons and errors of all are told.
+/// Consults authorizers in order until one of them decides
+/// (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#authorization-modules>). When none does,
+/// the verdict has the reasons and errors of all.
 pub struct AuthorizerChain(Vec<Arc<dyn Authorizer>>);
 
 impl AuthorizerChain {
-    /// The authorizers, first asked first.
+    /// A chain of these authorizers, in order.
     pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> AuthorizerChain {
         AuthorizerChain(authorizers)
     }

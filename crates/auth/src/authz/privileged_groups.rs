@@ -1,15 +1,15 @@
-//! Groups whose members may do everything.
+//! Allows members of privileged groups everything.
 
 use super::{Attributes, Authorizer, Decision, Verdict};
 use crate::BoxFuture;
 use std::future::ready;
 
-/// Allows members of some groups everything and has no opinion on others: what stands in front of the authorizers that
-/// are configured, so that nobody can lock the administrators out.
+/// Allows members of some groups everything and has no opinion on other users. It precedes the configured authorizers,
+/// so that no configuration can lock the administrators out.
 pub struct PrivilegedGroups(Vec<String>);
 
 impl PrivilegedGroups {
-    /// The groups.
+    /// An authorizer for members of these groups.
     pub fn new(groups: impl IntoIterator<Item = impl Into<String>>) -> PrivilegedGroups {
         PrivilegedGroups(groups.into_iter().map(Into::into).collect())
     }

@@ -1,43 +1,43 @@
-//! All that a user may do, as far as authorizers can tell.
+//! The rules of a user, as far as authorizers can enumerate them.
 
-/// What may be done to resources.
+/// Verbs allowed on resources.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceRule {
-    /// The verbs; "*" is all.
+    /// The verbs; "*" stands for all.
     pub verbs: Vec<String>,
-    /// The groups; "*" is all.
+    /// The groups; "*" stands for all.
     pub groups: Vec<String>,
-    /// The resources; "*" is all, "*/scale" that subresource of all.
+    /// The resources; "*" stands for all, "*/scale" for that subresource of all.
     pub resources: Vec<String>,
-    /// The names; none is all.
+    /// The object names; an empty list stands for all.
     pub names: Vec<String>,
 }
 
-/// What may be done to paths that are no resources.
+/// Verbs allowed on non-resource paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NonResourceRule {
-    /// The verbs; "*" is all.
+    /// The verbs; "*" stands for all.
     pub verbs: Vec<String>,
-    /// The paths; "*" at the end is whatever follows.
+    /// The paths; "*" at the end matches any continuation.
     pub urls: Vec<String>,
 }
 
-/// What a user may do in a namespace and beyond it
+/// The rules of a user in a namespace and in the whole cluster
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access>).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResolvedRules {
-    /// Of resources.
+    /// The rules on resources.
     pub resource_rules: Vec<ResourceRule>,
-    /// Of other paths.
+    /// The rules on non-resource paths.
     pub non_resource_rules: Vec<NonResourceRule>,
-    /// Whether they may be allowed more than that, since an authorizer cannot tell.
+    /// Whether the list may be incomplete, since an authorizer cannot enumerate its rules.
     pub incomplete: bool,
-    /// What went wrong, such as roles that are not there.
+    /// Errors of the evaluation, such as missing roles.
     pub errors: Vec<String>,
 }
 
 impl ResolvedRules {
-    /// Adds what another authorizer allows.
+    /// Adds the rules of another authorizer.
     pub fn merge(&mut self, other: ResolvedRules) {
         self.resource_rules.extend(other.resource_rules);
         self.non_resource_rules.extend(other.non_resource_rules);

@@ -1,26 +1,26 @@
-//! The selectors of a request to many objects.
+//! The selectors of requests for several objects.
 
 use pintle_machinery::{
     FieldSelector, LabelSelector,
     selectors::{FieldTerm, LabelRequirement},
 };
 
-/// The selectors of a list, a watch or a delete of many, for authorizers that look at them. What cannot be read is left
-/// out, which asks for more, never for less.
+/// The selectors of a list, watch or deletecollection request, for authorizers that support them. Unparsable
+/// requirements are left out: the attributes then request more objects, never fewer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selectors {
-    /// What is asked of fields.
+    /// The requirements on fields.
     pub field_terms: Vec<FieldTerm>,
-    /// Why some of the field selector was left out; empty when none was.
+    /// The reason why requirements of the field selector were left out; empty when none was.
     pub field_error: String,
-    /// What is asked of labels.
+    /// The requirements on labels.
     pub label_requirements: Vec<LabelRequirement>,
-    /// Why some of the label selector was left out; empty when none was.
+    /// The reason why requirements of the label selector were left out; empty when none was.
     pub label_error: String,
 }
 
 impl Selectors {
-    /// Reads selectors as requests have them; "" selects everything.
+    /// Parses the selectors of a request; "" selects everything.
     pub fn parse(field_selector: &str, label_selector: &str) -> Selectors {
         let mut selectors = Selectors::default();
         match FieldSelector::parse(field_selector) {
