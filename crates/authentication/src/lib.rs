@@ -1,10 +1,10 @@
-//! Who you are, as others know it: issuers of OpenID Connect, webhooks, and the configuration file that names them
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
+//! Authenticates tokens by external sources: OpenID Connect issuers, webhooks, and the configuration file that names
+//! them (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/>).
 //!
-//! What is small, and what the server knows by itself, is in `pintle-auth`; both speak of users by its traits. Nothing here
-//! knows how requests are served or where objects are.
+//! Authenticators that need no external source are in `pintle-auth`, which also has the traits. This crate knows
+//! neither HTTP serving nor storage.
 //!
-//! **No token is believed that an issuer's key did not sign, and none shows in an error or a log.**
+//! **No token is accepted without a valid signature of the issuer, and no token appears in an error or a log.**
 
 pub mod config;
 mod metrics;

@@ -1,5 +1,4 @@
-//! Counters of issuers, under Kubernetes' names
-//! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+//! Metrics of issuers, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, core::Collector};
 use sha2::{Digest, Sha256};
@@ -8,7 +7,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// What is counted of issuers and of the configuration that names them. Issuers are told apart by hashes of their URLs.
+/// The metrics of issuers and of the configuration file. Issuers are labelled by hashes of their URLs.
 #[derive(Clone)]
 pub struct JwtMetrics {
     server: String,
@@ -21,10 +20,10 @@ pub struct JwtMetrics {
 }
 
 impl JwtMetrics {
-    /// New counters; `api_server_id` tells servers of one cluster apart.
+    /// New metrics, all zero; `api_server_id` identifies the server within its cluster.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// When a metric's name is invalid, which the names here are not.
     pub fn new(api_server_id: &str) -> Result<JwtMetrics, prometheus::Error> {
         let gauge = |name: &str, help: &str, labels: &[&str]| GaugeVec::new(Opts::new(name, help), labels);
         let latency = HistogramOpts::new(
@@ -65,7 +64,7 @@ impl JwtMetrics {
         })
     }
 
-    /// What is to be registered.
+    /// The collectors to register.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         vec![
             Box::new(self.latency.clone()),
@@ -82,34 +81,34 @@ impl JwtMetrics {
         self.latency.with_label_values(&[result, issuer_hash]).observe(took.as_secs_f64());
     }
 
-    /// Notes fetched keys, or that they could not be had. `before` are the keys of the last time.
+    /// Records a fetch of keys, successful or not. `before` is the hash of the previous keys.
     pub(crate) fn keys_fetched(&self, issuer_hash: &str, keys: Option<&str>, before: &str) {
         let result = if keys.is_some() { "success" } else { "failure" };
         self.fetched.with_label_values(&[result, issuer_hash, &self.server]).set(now());
         if let Some(keys) = keys.filter(|keys| *keys != before) {
             self.key_sets.with_label_values(&[issuer_hash, &self.server, keys]).set(1.0);
-            // There may be none yet.
+            // There may be no previous keys.
             let _ = self.key_sets.remove_label_values(&[issuer_hash, &self.server, before]);
         }
     }
 
-    /// Forgets an issuer that is not asked any more.
+    /// Removes the series of an issuer that is not used any more.
     pub(crate) fn forget(&self, issuer_hash: &str, keys: &str) {
-        // What was never noted cannot be forgotten.
+        // A series may never have existed.
         let _ = self.key_sets.remove_label_values(&[issuer_hash, &self.server, keys]);
         for result in ["success", "failure"] {
             let _ = self.fetched.remove_label_values(&[result, issuer_hash, &self.server]);
         }
     }
 
-    /// Notes that the configuration was read again.
+    /// Records a reload of the configuration.
     pub fn reloaded(&self, is_good: bool) {
         let status = if is_good { "success" } else { "failure" };
         self.reloads.with_label_values(&[status, &self.server]).inc();
         self.reloaded.with_label_values(&[status, &self.server]).set(now());
     }
 
-    /// Notes the content of the file that is in force.
+    /// Records the hash of the configuration in force.
     pub fn config_in_force(&self, content: &[u8]) {
         self.config.reset();
         self.config.with_label_values(&[&self.server, &hash_of(content)]).set(1.0);
@@ -120,7 +119,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// `sha256:…` of a text; of an empty one nothing.
+/// The hash of a text as `sha256:…`; "" for the empty text.
 pub(crate) fn hash(text: &str) -> String {
     if text.is_empty() { String::new() } else { hash_of(text.as_bytes()) }
 }

@@ -1,4 +1,4 @@
-//! Tokens that a webhook knows
+//! Authenticates tokens by a webhook
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication>).
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use pintle_webhook::{Backoff, WebhookClient};
 use serde_json::json;
 use std::{str::FromStr, sync::Arc, time::Duration};
 
-/// The version of `TokenReview` that a webhook speaks.
+/// The version of `TokenReview` that the webhook gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TokenReviewVersion {
     /// `authentication.k8s.io/v1beta1`
@@ -44,20 +44,20 @@ impl FromStr for TokenReviewVersion {
     }
 }
 
-/// Asks a webhook about each token. It belongs behind a cache.
+/// Calls a webhook for each token. Use it behind a cache.
 pub struct TokenReviewWebhook {
     client: WebhookClient,
     version: TokenReviewVersion,
-    /// The server's own audiences, for which a token is whose review names none.
+    /// The server's own audiences: those of a token whose review names none.
     own_audiences: Arc<[String]>,
     backoff: Backoff,
 }
 
-/// How long one question may take.
+/// The timeout of one call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 impl TokenReviewWebhook {
-    /// Asks by this client.
+    /// A webhook behind this client.
     pub fn new(
         client: WebhookClient,
         version: TokenReviewVersion,

@@ -1,4 +1,4 @@
-//! From YAML or JSON to a tree, strictly.
+//! Decodes the configuration from YAML or JSON, strictly.
 
 use pintle_machinery::{
     Value,
@@ -7,17 +7,17 @@ use pintle_machinery::{
 use pintle_schema::{FieldSpec, ListType, NodeId, Omit, Schema, SchemaBuilder, StructSpec, Type};
 use std::sync::LazyLock;
 
-/// The versions differ in nothing.
+/// All versions have the same fields.
 const KIND: ConfigKind = ConfigKind {
     kind: "AuthenticationConfiguration",
     group: "apiserver.config.k8s.io",
     versions: &["v1", "v1beta1", "v1alpha1"],
 };
 
-/// The tree of a configuration, or why there is none. Unknown and repeated fields are errors.
+/// Decodes a configuration. Unknown and duplicate fields are errors.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
     let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
-    // Every JSON text is YAML, so that this reads both.
+    // JSON is a subset of YAML: this reads both.
     KIND.check(&converted.json)?;
     let decoded = json::decode(&converted.json, SCHEMA.root()).map_err(|error| error.to_string())?;
     let mut problems = converted.problems;
@@ -83,7 +83,7 @@ impl Types {
         self.0.list(item, ListType::Atomic, &[])
     }
 
-    /// A struct of these fields; those of the second list may be absent, which is not the same as zero.
+    /// A struct type; the fields of `pointers` are pointers in Go, so that absent and zero differ.
     fn structure(
         &mut self,
         values: &[(&'static str, NodeId)],

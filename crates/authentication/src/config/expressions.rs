@@ -1,4 +1,4 @@
-//! Expressions about claims and users, compiled.
+//! Compiles and evaluates the CEL expressions on claims and users.
 
 use pintle_cel::{
     Activation, Environment, Program, Stage, Value as CelValue,
@@ -8,31 +8,31 @@ use pintle_cel::{
 use pintle_machinery::Value;
 use std::sync::{Arc, LazyLock};
 
-/// An expression with its text.
+/// A compiled expression with its text.
 #[derive(Debug)]
 pub(crate) struct Expression {
     pub(crate) text: String,
     program: Program,
 }
 
-/// The compiled expressions of an issuer. Evaluating one costs at most what Kubernetes allows for a call.
+/// The compiled expressions of an issuer. The cost of one evaluation is bounded by Kubernetes' limit per call.
 #[derive(Debug, Default)]
 pub struct Expressions {
     pub(crate) username: Option<Expression>,
     pub(crate) groups: Option<Expression>,
     pub(crate) uid: Option<Expression>,
-    /// With their keys.
+    /// The expressions of extra fields, by key.
     pub(crate) extra: Vec<(String, Expression)>,
-    /// With what is told when they are false.
+    /// The claim rules, with the messages of their failures.
     pub(crate) claim_validation_rules: Vec<(Expression, String)>,
-    /// With what is told when they are false.
+    /// The user rules, with the messages of their failures.
     pub(crate) user_validation_rules: Vec<(Expression, String)>,
 }
 
-/// What an expression may cost: Kubernetes' limit for one call.
+/// The cost budget of one evaluation: Kubernetes' limit per call.
 const BUDGET: u64 = 1_000_000;
 
-/// What an expression is about.
+/// The variable of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variable {
     Claims,
@@ -55,7 +55,7 @@ static USER: LazyLock<Environment> = LazyLock::new(|| {
 });
 
 impl Expression {
-    /// Compiles a text; one that is a rule has to be a boolean.
+    /// Compiles a text; a rule has to be of type boolean.
     pub(crate) fn compile(text: &str, variable: Variable, is_rule: bool) -> Result<Expression, String> {
         let environment = match variable {
             Variable::Claims => &CLAIMS,
@@ -71,12 +71,12 @@ impl Expression {
         Ok(Expression { text: text.to_owned(), program })
     }
 
-    /// Whether the expression looks at a claim.
+    /// Whether the expression reads a claim.
     pub(crate) fn uses_claim(&self, claim: &str) -> bool {
         selects(self.program.ast().expr(), "claims", claim)
     }
 
-    /// The result for claims or a user, as a function of it: it borrows from them.
+    /// Evaluates the expression on claims or a user, and passes the result, which borrows from them, to `then`.
     pub(crate) fn evaluate<T>(
         &self,
         variable: Variable,
@@ -94,7 +94,7 @@ impl Expression {
     }
 }
 
-/// Whether `operand.field` stands somewhere in the tree.
+/// Whether the tree contains `operand.field`.
 fn selects(tree: &Expr, operand: &str, field: &str) -> bool {
     let is_operand = |tree: &Expr| matches!(&tree.kind, ExprKind::Ident(name) if **name == *operand);
     let inside = |tree: &Expr| selects(tree, operand, field);
@@ -125,8 +125,8 @@ fn is_text(tree: &Expr, text: &str) -> bool {
     matches!(&tree.kind, ExprKind::Literal(Literal::String(own)) if **own == *text)
 }
 
-/// A tree as expressions see it: numbers are doubles, as Go reads JSON, and members whose names cannot be written in an
-/// expression are there under their escaped names too.
+/// Converts a tree for expressions: numbers are doubles, as Go decodes JSON, and members whose names are not CEL
+/// identifiers are added under their escaped names.
 pub(crate) fn visible(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),

@@ -1,7 +1,7 @@
-//! The configuration file: `AuthenticationConfiguration` of `apiserver.config.k8s.io`
-//! (<https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/>), from bytes to types.
+//! Reads the configuration file: `AuthenticationConfiguration` of `apiserver.config.k8s.io`
+//! (<https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/>).
 //!
-//! [`read`] gives what is written; [`validate`] says what is wrong with it, by field, and compiles its expressions.
+//! [`read`] decodes it; [`validate`] reports its errors by field, and compiles its expressions.
 
 mod decode;
 pub(crate) mod expressions;
@@ -15,86 +15,86 @@ pub use validation::validate;
 use pintle_machinery::{ErrorList, Value, ValueExt};
 use std::{io, path::Path};
 
-/// Who is believed to be who they say.
+/// The configuration of authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuthenticationConfiguration {
     /// Issuers of tokens.
     pub jwt: Vec<JwtAuthenticator>,
-    /// Who shows nothing; `None` is not said.
+    /// The rule for anonymous requests; `None` when the file has none.
     pub anonymous: Option<AnonymousAuthConfig>,
 }
 
-/// Whether requests without credentials are let in.
+/// The rule for anonymous requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnonymousAuthConfig {
-    /// Whether they are at all.
+    /// Whether they are accepted at all.
     pub enabled: bool,
-    /// The paths at which they are; none given are all.
+    /// The paths at which they are accepted; an empty list accepts all paths.
     pub conditions: Vec<String>,
 }
 
-/// An issuer of tokens, and what its tokens say of users.
+/// An issuer of tokens, and the mapping of its claims to users.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JwtAuthenticator {
-    /// Who issues them.
+    /// The issuer.
     pub issuer: Issuer,
-    /// What claims have to say.
+    /// The rules that claims must satisfy.
     pub claim_validation_rules: Vec<ClaimValidationRule>,
-    /// Which claims say who the user is.
+    /// The mapping of claims to the user.
     pub claim_mappings: ClaimMappings,
-    /// What users have to be.
+    /// The rules that users must satisfy.
     pub user_validation_rules: Vec<UserValidationRule>,
 }
 
-/// Who issues tokens.
+/// A token issuer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Issuer {
-    /// What the claim `iss` says.
+    /// The issuer URL: the claim `iss` of its tokens.
     pub url: String,
-    /// Where the issuer describes itself, if not below its URL; "" is there.
+    /// The URL of the discovery document, if it is not below the issuer URL.
     pub discovery_url: String,
-    /// The authorities of its TLS certificate, as PEM; "" are the system's.
+    /// The trust anchors of its TLS certificate, as PEM; "" uses the system's.
     pub certificate_authority: String,
-    /// For whom tokens are: one of these.
+    /// The accepted audiences, one of which a token must have.
     pub audiences: Vec<String>,
-    /// `MatchAny`, or "" with one audience.
+    /// `MatchAny`, or "" with a single audience.
     pub audience_match_policy: String,
-    /// The way out of the cluster; this server has none.
+    /// The egress selection for requests to the issuer; this server supports none.
     pub egress_selector_type: String,
 }
 
-/// What a claim has to say, or an expression about all of them.
+/// A required value of a claim, or an expression on all claims.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimValidationRule {
-    /// The claim.
+    /// The claim's name.
     pub claim: String,
-    /// What it says.
+    /// The required value.
     pub required_value: String,
     /// The expression.
     pub expression: String,
-    /// What is told when it is false.
+    /// The message when the expression is false.
     pub message: String,
 }
 
-/// Which claims say who the user is.
+/// The mapping of claims to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClaimMappings {
-    /// The name.
+    /// The user name.
     pub username: PrefixedClaimOrExpression,
     /// The groups.
     pub groups: PrefixedClaimOrExpression,
-    /// The identity.
+    /// The UID.
     pub uid: ClaimOrExpression,
-    /// More.
+    /// The extra fields.
     pub extra: Vec<ExtraMapping>,
 }
 
-/// A claim whose value gets a prefix, or an expression.
+/// A claim whose value is prefixed, or an expression.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PrefixedClaimOrExpression {
     /// The claim.
     pub claim: String,
-    /// The prefix; it has to be said that there is none.
+    /// The prefix; it is required with a claim, and may be empty.
     pub prefix: Option<String>,
     /// The expression.
     pub expression: String,
@@ -109,25 +109,25 @@ pub struct ClaimOrExpression {
     pub expression: String,
 }
 
-/// More about the user.
+/// An extra field of the user.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExtraMapping {
-    /// What it is called.
+    /// The key of the extra field.
     pub key: String,
-    /// Its values.
+    /// The expression of its values.
     pub value_expression: String,
 }
 
-/// What a user has to be.
+/// A rule that users must satisfy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserValidationRule {
     /// The expression.
     pub expression: String,
-    /// What is told when it is false.
+    /// The message when the expression is false.
     pub message: String,
 }
 
-/// Why a configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -136,27 +136,27 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// The file is no configuration.
+    /// The file is not a configuration.
     #[error("failed to load authentication configuration from file {path:?}: {reason}")]
     Decode {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Fields are wrong.
+    /// Fields are invalid.
     #[error("invalid authentication configuration: {}", aggregate(.0))]
     Invalid(ErrorList),
 }
 
-/// The configuration in a file, as it is written, and the file's content.
+/// Reads and decodes a file, without validation; also returns the file's content.
 ///
 /// # Errors
-/// When it cannot be read, or is no configuration.
+/// When the file cannot be read or decoded.
 pub fn read(path: &Path) -> Result<(AuthenticationConfiguration, Vec<u8>), ConfigError> {
     let named = || path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ConfigError::Read { path: named(), source })?;
@@ -164,10 +164,10 @@ pub fn read(path: &Path) -> Result<(AuthenticationConfiguration, Vec<u8>), Confi
     Ok((config, bytes))
 }
 
-/// The configuration in the content of a file.
+/// Decodes the content of a file, without validation.
 ///
 /// # Errors
-/// Why it is none.
+/// When the content is not a configuration.
 pub fn parse(bytes: &[u8]) -> Result<AuthenticationConfiguration, String> {
     if bytes.is_empty() {
         return Err("empty config data".to_owned());
@@ -234,7 +234,7 @@ fn text(tree: &Value, path: &str) -> String {
     tree.str_at(path).to_owned()
 }
 
-/// All errors as one line, as Kubernetes prints several: in brackets, none of them twice.
+/// The errors on one line, in Kubernetes' format for several errors: in brackets, without duplicates.
 fn aggregate(errors: &ErrorList) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {

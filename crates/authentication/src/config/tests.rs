@@ -4,7 +4,7 @@ fn config(jwt: &str) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n{jwt}")
 }
 
-/// What is wrong with issuers, or nothing.
+/// The validation errors of issuers; `None` when they are valid.
 fn wrong(jwt: &str) -> Option<String> {
     let config = parse(config(jwt).as_bytes()).unwrap();
     validate(&config, &["https://own.example.com".to_owned()])

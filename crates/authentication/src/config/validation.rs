@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, by field.
+//! Validates a configuration, and compiles its expressions.
 
 use super::{
     AuthenticationConfiguration, ClaimMappings, ClaimValidationRule, Issuer, JwtAuthenticator,
@@ -13,10 +13,10 @@ use std::{collections::HashSet, sync::LazyLock};
 
 const MAX_ISSUERS: usize = 64;
 
-/// The compiled expressions of each issuer.
+/// Compiles the expressions of each issuer. `disallowed_issuers` are the server's own.
 ///
 /// # Errors
-/// Everything that is wrong, by field. `disallowed_issuers` are the server's own.
+/// All validation errors, by field.
 pub fn validate(
     config: &AuthenticationConfiguration,
     disallowed_issuers: &[String],
@@ -241,7 +241,7 @@ fn claim_mappings(
         let expression = compile(&mapping.value_expression, Variable::Claims, false, &path, errors);
         compiled.extra.extend(expression.map(|expression| (mapping.key.clone(), expression)));
     }
-    // An address that nobody has verified is no name: whoever can write it down would be who they want to be.
+    // A claim that the issuer does not verify must not be the user name: a user could claim any address.
     let uses_email = compiled.username.as_ref().is_some_and(|own| own.uses_claim("email"));
     let extra = compiled.extra.iter().map(|(_, expression)| expression);
     let rules = compiled.claim_validation_rules.iter().map(|(expression, _)| expression);
@@ -329,7 +329,7 @@ fn compile(
     }
 }
 
-/// What the part of a path behind the domain is made of.
+/// The characters of a path after the domain.
 const HTTP_PATH: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
 
 static HTTP_PATH_REGEX: LazyLock<Option<Regex>> =

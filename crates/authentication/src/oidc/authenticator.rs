@@ -1,4 +1,4 @@
-//! The tokens of one issuer.
+//! Authenticates the tokens of one issuer.
 
 use super::{
     claims::Claims,
@@ -29,7 +29,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Knows the tokens of an issuer, once the issuer has described itself. Dropping it ends asking for that.
+/// Authenticates the tokens of an issuer, once its discovery document was fetched. Dropping it cancels the discovery.
 pub struct JwtTokenAuthenticator {
     config: JwtAuthenticator,
     expressions: Expressions,
@@ -41,22 +41,22 @@ pub struct JwtTokenAuthenticator {
     task: JoinHandle<()>,
 }
 
-/// What is known of the issuer.
+/// The state of the issuer's discovery.
 struct Provider {
     keys: ArcSwapOption<RemoteKeySet>,
-    /// Why nothing is known; `None` when something is.
+    /// The last error of the discovery; `None` once it has succeeded.
     error: Mutex<Option<String>>,
     is_ready: watch::Sender<bool>,
 }
 
-/// How long to wait before an issuer is asked again that did not answer.
+/// The interval of discovery attempts.
 const RETRY: Duration = Duration::from_secs(10);
 
 impl JwtTokenAuthenticator {
-    /// Begins to ask the issuer. Tokens with other algorithms than these are refused.
+    /// Starts the discovery of the issuer. Tokens with algorithms other than these are rejected.
     ///
     /// # Errors
-    /// When the authorities of its certificate cannot be read.
+    /// When the trust anchors of the issuer's certificate are invalid.
     pub(super) fn start(
         config: JwtAuthenticator,
         expressions: Expressions,
@@ -113,15 +113,15 @@ impl JwtTokenAuthenticator {
         })
     }
 
-    /// What the claim `iss` of its tokens says.
+    /// The issuer URL: the claim `iss` of its tokens.
     pub fn issuer(&self) -> &str {
         &self.config.issuer.url
     }
 
-    /// Whether tokens can be judged.
+    /// Whether tokens can be authenticated.
     ///
     /// # Errors
-    /// Why not.
+    /// The last error of the discovery.
     pub fn health(&self) -> Result<(), String> {
         match &*self.provider.error.lock() {
             None => Ok(()),
@@ -132,21 +132,21 @@ impl JwtTokenAuthenticator {
         }
     }
 
-    /// Waits until tokens can be judged.
+    /// Waits until tokens can be authenticated.
     pub async fn ready(&self) {
         let mut is_ready = self.provider.is_ready.subscribe();
-        // The sender lives as long as this does.
+        // The sender is dropped no earlier than this authenticator.
         let _ = is_ready.wait_for(|ready| *ready).await;
     }
 
-    /// Tells the metrics that the issuer is not asked any more.
+    /// Removes the issuer's series from the metrics.
     pub(super) fn forget(&self) {
         if let Some(keys) = &*self.provider.keys.load() {
             keys.forget();
         }
     }
 
-    /// Judges a token that names this issuer; of others nothing is known.
+    /// Authenticates a token of this issuer; `None` for other tokens.
     pub(super) async fn authenticate(&self, text: &str) -> Authentication {
         let untrusted = Token::peek(text).and_then(|payload| Claims::parse(&payload));
         if untrusted.is_none_or(|claims| issuer_of(&claims) != self.config.issuer.url) {
@@ -202,7 +202,7 @@ impl JwtTokenAuthenticator {
         Ok(user)
     }
 
-    /// Whether any expression does. Most issuers do without, and their claims are not made visible.
+    /// Whether any expression reads claims. Most issuers have no expressions, and their claims are not converted.
     fn looks_at_claims(&self) -> bool {
         let Expressions { username, groups, uid, extra, claim_validation_rules, .. } = &self.expressions;
         username.is_some()
@@ -330,7 +330,7 @@ fn text_of(expression: &Expression, seen: &Value, what: &str) -> Result<String, 
     text.map_err(|error| format!("oidc: error evaluating {what} claim expression: {error}"))
 }
 
-/// A text or a list of texts; empty ones are as if they were not there.
+/// A string or a list of strings, without the empty ones.
 fn texts(value: CelValue<'_>) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let mut texts = match &value {

@@ -1,4 +1,4 @@
-//! What a token says.
+//! The claims of a token.
 
 use pintle_machinery::{Map, Value};
 
@@ -7,7 +7,7 @@ use pintle_machinery::{Map, Value};
 pub(super) struct Claims(Map);
 
 impl Claims {
-    /// Reads a payload.
+    /// Parses a payload.
     pub(super) fn parse(payload: &[u8]) -> Option<Claims> {
         match serde_json::from_slice(payload) {
             Ok(Value::Object(members)) => Some(Claims(members)),
@@ -23,21 +23,21 @@ impl Claims {
         self.0.insert(name, value);
     }
 
-    /// A claim that is a text.
+    /// A claim of type string.
     ///
     /// # Errors
-    /// When it is missing, or is none. What it says is not told.
+    /// When the claim is missing or of another type. The error does not contain its value.
     pub(super) fn text(&self, name: &str) -> Result<&str, String> {
         match self.0.get(name) {
             None => Err("claim not present".to_owned()),
-            // Go leaves a text as it was, which is empty.
+            // Go decodes null as the empty string.
             Some(Value::Null) => Ok(""),
             Some(Value::String(text)) => Ok(text),
             Some(_) => Err("it is no string".to_owned()),
         }
     }
 
-    /// A claim that is a text or a list of texts.
+    /// A claim that is a string or a list of strings.
     pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, String> {
         let wrong = || "it is neither a string nor a list of strings".to_owned();
         match self.0.get(name) {
@@ -50,12 +50,12 @@ impl Claims {
         }
     }
 
-    /// For whom the token is.
+    /// The audiences of the token.
     pub(super) fn audiences(&self) -> Result<Vec<String>, String> {
         self.texts("aud").map_err(|error| format!("oidc: failed to unmarshal claims: aud: {error}"))
     }
 
-    /// All of them, as a tree.
+    /// All claims, as a tree.
     pub(super) fn tree(&self) -> Value {
         Value::Object(self.0.clone())
     }

@@ -1,4 +1,4 @@
-//! Groups that are so many that the token names only where they are
+//! Resolves distributed claims: groups that the token refers to by a URL
 //! (<https://openid.net/specs/openid-connect-core-1_0.html#AggregatedDistributedClaims>).
 
 use super::{
@@ -17,7 +17,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 pub(super) struct ClaimResolver {
     claim: String,
     client: Arc<DocumentClient>,
-    /// The keys of those who issued what was resolved, by issuer. Verified tokens alone lead here, and not to many.
+    /// The key sets of the issuers of resolved claims. Only verified tokens add entries, up to `MAX_ISSUERS`.
     keys: Mutex<HashMap<String, RemoteKeySet>>,
 }
 
@@ -29,10 +29,10 @@ impl ClaimResolver {
         ClaimResolver { claim, client, keys: Mutex::default() }
     }
 
-    /// Puts the claim where it would be if it were not distributed.
+    /// Resolves the claim and adds it to the claims.
     ///
     /// # Errors
-    /// When it cannot be had, or what is had does not hold.
+    /// When the claim cannot be fetched, or its token is invalid.
     pub(super) async fn expand(
         &self,
         claims: &mut Claims,
@@ -53,7 +53,7 @@ impl ClaimResolver {
             .ok_or("id token _claim_names contained a source missing in _claims_sources")?;
         let url = endpoint.str_at("endpoint").to_owned();
         if url.is_empty() {
-            // An aggregated claim, perhaps.
+            // It may be an aggregated claim, which is not supported.
             return Ok(());
         }
         let token = Some(endpoint.str_at("access_token")).filter(|token| !token.is_empty());

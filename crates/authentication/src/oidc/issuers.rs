@@ -1,4 +1,4 @@
-//! All issuers, which may change while the server runs.
+//! Authenticates the tokens of all issuers, which can be replaced while the server runs.
 
 use super::{Algorithm, JwtTokenAuthenticator};
 use crate::{
@@ -13,21 +13,22 @@ use pintle_auth::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// Knows the tokens of all issuers of a configuration.
+/// The authenticators of all issuers of a configuration.
 pub struct Issuers {
     current: ArcSwap<Vec<Arc<JwtTokenAuthenticator>>>,
     algorithms: Vec<Algorithm>,
     metrics: JwtMetrics,
 }
 
-/// How long new issuers may take to describe themselves before the old ones are kept.
+/// How long the discovery of new issuers may take before the old ones are kept.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Issuers {
-    /// Begins to ask the issuers of a validated configuration. The expressions are those of its issuers, in order.
+    /// Starts the discovery of the issuers of a validated configuration. `expressions` are those of its issuers, in
+    /// order.
     ///
     /// # Errors
-    /// When one cannot be asked at all.
+    /// When the trust anchors of an issuer are invalid.
     pub fn start(
         config: &AuthenticationConfiguration,
         expressions: Vec<Expressions>,
@@ -38,10 +39,10 @@ impl Issuers {
         Ok(Issuers { current: ArcSwap::from_pointee(first), algorithms, metrics })
     }
 
-    /// Puts another validated configuration in force as soon as all its issuers have described themselves.
+    /// Replaces the configuration by another validated one, after the discovery of all its issuers has succeeded.
     ///
     /// # Errors
-    /// When they have not within a minute; the old ones stay then.
+    /// When the discovery does not succeed within a minute; the old configuration stays in force.
     pub async fn replace(
         &self,
         config: &AuthenticationConfiguration,
@@ -65,10 +66,10 @@ impl Issuers {
         Ok(())
     }
 
-    /// Whether all issuers have described themselves.
+    /// Whether the discovery of all issuers has succeeded.
     ///
     /// # Errors
-    /// Which have not, and why.
+    /// The errors of the issuers whose discovery has not succeeded.
     pub fn health(&self) -> Result<(), String> {
         let errors: Vec<_> = self.current.load().iter().filter_map(|issuer| issuer.health().err()).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors.join(", ")) }
@@ -91,7 +92,7 @@ fn start(
 impl TokenAuthenticator for Issuers {
     fn authenticate_token<'a>(&'a self, token: &'a str, _: &'a [String]) -> BoxFuture<'a, Authentication> {
         Box::pin(async move {
-            // A token names one issuer, and none but that one is asked.
+            // A token names one issuer, and only that one verifies it.
             for issuer in self.current.load_full().iter() {
                 if let Some(found) = issuer.authenticate(token).await? {
                     return Ok(Some(found));

@@ -1,4 +1,4 @@
-//! The keys of an issuer.
+//! Fetches and caches the keys of an issuer.
 
 use crate::metrics::{JwtMetrics, hash_of};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -12,7 +12,7 @@ use pintle_webhook::DocumentClient;
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// Keys that are fetched when they are needed, and kept until others are. Clones are the same set.
+/// Keys that are fetched on demand and cached. Clones are the same set.
 #[derive(Clone)]
 pub(super) struct RemoteKeySet(Arc<Inner>);
 
@@ -23,17 +23,17 @@ struct Inner {
     state: Mutex<State>,
 }
 
-/// A fetch, for whose keys several may wait.
+/// A fetch in flight, whose result several requests may await.
 type Fetch = Shared<BoxFuture<'static, Result<Arc<Vec<Key>>, String>>>;
 
 #[derive(Default)]
 struct State {
     keys: Arc<Vec<Key>>,
-    /// Until when the issuer says that there are no other keys.
+    /// The time until which the issuer declares the keys fresh.
     good_until: Option<Instant>,
     /// When the last fetch ended.
     fetched: Option<Instant>,
-    /// What tells these keys from others.
+    /// The hash of the keys, for the metrics.
     hash: String,
     open: Option<Fetch>,
 }
@@ -43,12 +43,12 @@ struct Key {
     key: PublicKey,
 }
 
-/// Before their time is over keys are fetched for tokens that they have not signed.
+/// Keys this close to their expiry are refetched for a token that they do not verify.
 const EARLY: Duration = Duration::from_secs(30);
-/// Whoever makes tokens up does not decide how often an issuer is asked.
+/// The minimum interval of fetches, so that forged tokens cannot cause more.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many keys of a set are looked at.
+/// The limit on the number of keys in a set.
 const MAX_KEYS: usize = 256;
 
 impl RemoteKeySet {
@@ -61,10 +61,10 @@ impl RemoteKeySet {
         RemoteKeySet(Arc::new(Inner { client, url, metrics, state: Mutex::default() }))
     }
 
-    /// Whether one of the keys has signed a token.
+    /// Verifies a token's signature with the keys.
     ///
     /// # Errors
-    /// When none has, or it cannot be found out.
+    /// When no key verifies it, or the keys cannot be fetched.
     pub(super) async fn verify(&self, token: &Token<'_>) -> Result<(), String> {
         let failed = || Err("failed to verify id token signature".to_owned());
         let (keys, good_until) = {
@@ -81,7 +81,7 @@ impl RemoteKeySet {
         if is_signed(token, &keys) { Ok(()) } else { failed() }
     }
 
-    /// Tells the metrics that nobody asks any more.
+    /// Removes the keys' series from the metrics.
     pub(super) fn forget(&self) {
         if let Some((metrics, issuer)) = &self.0.metrics {
             metrics.forget(issuer, &self.0.state.lock().hash);
@@ -144,7 +144,7 @@ fn is_signed(token: &Token<'_>, keys: &[Key]) -> bool {
         .any(|key| token.is_signed_by(&key.key))
 }
 
-/// A key that tokens can be verified with; others of a set are for something else.
+/// Parses a key that can verify tokens; `None` for other keys of a set.
 fn key(json: &Value) -> Option<Key> {
     let number = |name: &str| URL_SAFE_NO_PAD.decode(json.str_at(name)).ok();
     let key = match json.str_at("kty") {
@@ -155,8 +155,7 @@ fn key(json: &Value) -> Option<Key> {
     Some(Key { id: json.str_at("kid").to_owned(), key })
 }
 
-/// For how long keys are good that came with these headers
-/// (<https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1>).
+/// How long keys are fresh according to the response headers (<https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1>).
 fn lifetime(headers: &HeaderMap) -> Duration {
     let directives = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let mut max_age = None;
@@ -169,6 +168,6 @@ fn lifetime(headers: &HeaderMap) -> Duration {
             _ => {}
         }
     }
-    // No clock runs for longer than that without being looked at.
+    // The lifetime is bounded by a week.
     Duration::from_secs(max_age.unwrap_or(0).min(7 * 86_400))
 }

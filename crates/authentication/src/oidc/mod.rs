@@ -1,9 +1,9 @@
-//! Tokens of issuers that speak OpenID Connect
+//! Authenticates tokens of OpenID Connect issuers
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#openid-connect-tokens>).
 //!
-//! An issuer is asked for its description when the server starts, again and again until it answers; until then its tokens
-//! are refused. Its keys are fetched when a token comes that no known key has signed, once for all who wait. Requests with
-//! tokens of known keys never wait.
+//! The discovery of an issuer starts with the server and is retried until it succeeds; until then the issuer's tokens
+//! are rejected. Its keys are fetched for a token that no cached key verifies, once for all waiting requests. Requests
+//! with tokens of cached keys never wait.
 
 mod authenticator;
 mod claims;

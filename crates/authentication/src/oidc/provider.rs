@@ -1,4 +1,4 @@
-//! What an issuer says of itself
+//! Fetches the discovery document of an issuer
 //! (<https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfig>).
 
 use pintle_machinery::{Value, ValueExt};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where the keys of an issuer are. `discovery_url` is "" for the usual place.
+/// The URL of the issuer's keys. `discovery_url` is "" for the standard location.
 ///
 /// # Errors
-/// Why it cannot be found out.
+/// When the document cannot be fetched or is invalid.
 pub(super) async fn discover(
     client: &DocumentClient,
     issuer: &str,

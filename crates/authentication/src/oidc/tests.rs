@@ -1,4 +1,4 @@
-//! An issuer in this process, over TLS, and tokens of its and of others.
+//! Tests with an issuer in this process, over TLS, and tokens of this and other issuers.
 
 use super::*;
 use crate::{
@@ -22,7 +22,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// Documents by path. How often each was asked for is counted, and for what token.
+/// Documents by path. Requests are recorded, with their tokens.
 #[derive(Default)]
 struct Site {
     documents: HashMap<String, String>,
@@ -120,7 +120,7 @@ impl Issuer {
         self.site.lock().asked.iter().filter(|(asked, _)| asked == path).count()
     }
 
-    /// The configuration with some mappings and rules in YAML.
+    /// The configuration with further mappings and rules as YAML.
     fn config(&self, rest: &str) -> AuthenticationConfiguration {
         let indented = self.ca.replace('\n', "\n      ");
         let text = format!(
@@ -192,7 +192,7 @@ async fn tokens_say_who_users_are() {
     assert_eq!(found.extra["authentication.kubernetes.io/credential-id"], ["JTI=7"]);
     assert_eq!(user(&issuers, &issuer.token(json!({"groups": "a"}))).await.groups, ["g:a"]);
     assert_eq!(issuer.asked("/keys"), 1);
-    // Of other issuers' tokens, and of what is no token, nothing is known.
+    // Tokens of other issuers, and texts that are not tokens, are not recognized.
     let others = issuer.token(json!({"iss": "https://other.example.com"}));
     for unknown in [others.as_str(), "", "a.b.c", "plain", "a.b.c.d", "{\"payload\":\"\"}"] {
         assert_eq!(judge(&issuers, unknown).await, Ok(None), "{unknown}");
@@ -260,7 +260,7 @@ async fn keys_are_fetched_when_they_are_needed_and_no_more_often() {
     let issuer = Issuer::start().await;
     let issuers = Arc::new(issuer.issuers(PLAIN).await);
     assert_eq!(user(&issuers, &issuer.token(json!({}))).await.name, "oidc:jane");
-    // Another key, for which many wait at once.
+    // Another key, with many concurrent requests.
     let next = new_key();
     issuer.publish(&[&issuer.key, &next]);
     let token = next.sign_token(issuer.claims(&json!({})).to_string().as_bytes()).unwrap();

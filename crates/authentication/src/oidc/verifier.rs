@@ -1,4 +1,4 @@
-//! Whether a token is what an issuer issued, for this server and for now
+//! Verifies tokens: signature, issuer, audience and validity period
 //! (<https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation>).
 
 use super::{claims::Claims, key_set::RemoteKeySet};
@@ -14,18 +14,18 @@ pub(super) struct Verifier<'a> {
     pub(super) keys: &'a RemoteKeySet,
 }
 
-/// By how much clocks may differ where a token is not good yet.
+/// The allowed clock skew for tokens that are not valid yet.
 const LEEWAY: Duration = Duration::from_secs(60);
 
-/// Google's issuer, and what its tokens call it sometimes.
+/// Google's issuer URL, and its form in some of Google's tokens.
 const GOOGLE: &str = "https://accounts.google.com";
 const GOOGLE_WITHOUT_SCHEME: &str = "accounts.google.com";
 
 impl Verifier<'_> {
-    /// The claims of a token, if it holds.
+    /// The claims of a valid token.
     ///
     /// # Errors
-    /// Why it does not, without a word of what it says.
+    /// The reason why the token is invalid, without its contents.
     pub(super) async fn verify(&self, text: &str) -> Result<Claims, String> {
         let token = Token::parse(text).map_err(|_| "oidc: malformed jwt".to_owned())?;
         let is_allowed = token.algorithm.is_some_and(|algorithm| self.algorithms.contains(&algorithm));
@@ -52,7 +52,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The issuer that a token names, of which nothing is verified.
+/// The issuer that an unverified token names.
 pub(super) fn issuer_of(claims: &Claims) -> &str {
     match claims.get("iss").and_then(Value::as_str).unwrap_or_default() {
         GOOGLE_WITHOUT_SCHEME => GOOGLE,
