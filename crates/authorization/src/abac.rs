@@ -1,8 +1,7 @@
-//! Policies in a file, one a line
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/abac/>).
+//! Authorizes by policies in a file, one per line (<https://kubernetes.io/docs/reference/access-authn-authz/abac/>).
 //!
-//! A line is a `Policy` of `abac.authorization.kubernetes.io/v1beta1`, or one without kind and apiVersion, as they were
-//! before there were versions. Blank lines and those that begin with `#` are left out.
+//! A line is a `Policy` of `abac.authorization.kubernetes.io/v1beta1`, or one of the older format without kind and
+//! apiVersion. Blank lines and lines that begin with `#` are skipped.
 
 use pintle_auth::{
     BoxFuture,
@@ -17,24 +16,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Decides by the policies of a file.
+/// Authorizes by the policies of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbacAuthorizer(Vec<PolicySpec>);
 
-/// Why a policy file cannot be used.
+/// The reason why a policy file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AbacError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("error reading policy file {}: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// A line of it is no policy.
+    /// A line is not a policy.
     #[error("error reading policy file {}, line {line}: {text}: {reason}", .path.display())]
     Line {
         /// The file.
@@ -43,16 +42,16 @@ pub enum AbacError {
         line: usize,
         /// The line.
         text: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
 const KIND: &str = "Policy";
-/// How long a line may be, as for kube-apiserver.
+/// The length limit of a line, in bytes; kube-apiserver's own.
 const MAX_LINE: usize = 64 << 10;
-/// How much of a line an error shows.
+/// How much of a line an error message shows.
 const MAX_SHOWN: usize = 1000;
 
 #[derive(Deserialize, Default)]
@@ -81,7 +80,7 @@ struct PolicySpec {
     non_resource_path: String,
 }
 
-/// A policy from before there were versions.
+/// A policy of the format without versions.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct UnversionedPolicy {
@@ -96,16 +95,16 @@ impl AbacAuthorizer {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, or a line of it is no policy.
+    /// When the file cannot be read, or a line is not a policy.
     pub fn read(path: &Path) -> Result<AbacAuthorizer, AbacError> {
         let bytes = fs::read(path).map_err(|source| AbacError::Read { path: path.to_owned(), source })?;
         AbacAuthorizer::parse(path, &bytes)
     }
 
-    /// Reads the text of a file.
+    /// Parses the content of a file.
     ///
     /// # Errors
-    /// When a line of it is no policy.
+    /// When a line is not a policy.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<AbacAuthorizer, AbacError> {
         let mut policies = Vec::new();
         let mut unversioned = 0;
@@ -132,15 +131,15 @@ impl AbacAuthorizer {
     }
 }
 
-/// The policy of a line, and whether it has a version.
+/// Parses the policy of a line; also returns whether it has a version.
 fn policy(line: &[u8]) -> Result<(PolicySpec, bool), String> {
     if line.len() >= MAX_LINE {
         return Err("token too long".to_owned());
     }
-    // Every JSON text is YAML, so that this reads both.
+    // JSON is a subset of YAML: this reads both.
     let json = yaml::to_json(line).map_err(|error| error.to_string())?.json;
     let value: Value = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
-    // A list would be read as the fields of a policy in their order, and nothing as a policy for everybody.
+    // A list would be decoded as a policy's fields in order, and null as a policy for every user.
     if !value.is_object() || value.field("spec").is_some_and(|spec| !spec.is_object()) {
         return Err("it is no policy".to_owned());
     }
@@ -163,7 +162,7 @@ fn read<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, String> {
     T::deserialize(value).map_err(|error| error.to_string())
 }
 
-/// What was left out used to mean everything.
+/// Converts a policy without version, in which absent fields match everything.
 fn from_unversioned(old: UnversionedPolicy) -> PolicySpec {
     let UnversionedPolicy { user, group, readonly, resource, namespace } = old;
     let is_anybody = user.is_empty() && group.is_empty() || user == "*" || group == "*";
@@ -190,7 +189,7 @@ impl PolicySpec {
             }
     }
 
-    /// Whoever it names must fit; a policy that names nobody is for nobody.
+    /// Whether the policy's user and group match; a policy without both matches no user.
     fn matches_subject(&self, user: &UserInfo) -> bool {
         let user_fits = self.user.is_empty() || self.user == "*" || self.user == user.name;
         let group_fits = self.group.is_empty() || self.group == "*" || user.is_member_of(&self.group);
@@ -313,7 +312,7 @@ mod tests {
                 ("a", "get", "", "", "", true),
             ][..3],
         );
-        // Both have to fit where both are named, and nobody is not everybody.
+        // User and group both have to match if both are set; without both, no user matches.
         check(
             &versioned(r#""user":"a","group":"bs","namespace":"*","resource":"*","apiGroup":"*""#),
             &[("a", "get", "", "pods", "x", false)],
@@ -322,7 +321,7 @@ mod tests {
             &versioned(r#""namespace":"*","resource":"*","apiGroup":"*""#),
             &[("a", "get", "", "pods", "x", false)],
         );
-        // Without a version, what is left out is everything.
+        // Without a version, absent fields match everything.
         check(
             "{}",
             &[("a", "create", "apps", "deployments", "x", true), ("a", "get", "", "/metrics", "", true)],

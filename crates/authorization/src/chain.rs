@@ -1,10 +1,10 @@
-//! The authorizers of a configuration, and what puts another configuration in force.
+//! Builds the chain of configured authorizers, and reloads the configuration.
 //!
-//! The chain in force stands behind an atomic pointer: a request is judged by one chain from beginning to end. Members of
-//! `system:masters` are asked for before all others, so that no configuration locks the administrators out.
+//! The chain in force is behind an atomic pointer: one chain decides on a request from beginning to end. Members of
+//! `system:masters` are allowed first, so that no configuration locks the administrators out.
 //!
-//! Authorizers that know the server's objects, and policies, have to be among the first configuration: they are what
-//! another one is made of. So a configuration that is put in force later has neither fewer nor more of them.
+//! Authorizers that use the server's objects or policies have to be in the first configuration, which they are built
+//! for. Later configurations must have the same ones.
 
 use crate::{
     abac::{AbacAuthorizer, AbacError},
@@ -34,21 +34,22 @@ use std::{
     time::Duration,
 };
 
-/// Where a configuration comes from.
+/// The source of the configuration.
 #[derive(Debug, Clone)]
 pub enum ConfigurationSource {
-    /// From a file, which is read again when it changes.
+    /// A file, which is reloaded when it changes.
     File {
         /// The file.
         path: PathBuf,
-        /// How often it is looked at for changes. kube-apiserver is told of them by the system, and looks once a minute besides.
+        /// How often the file is checked for changes. Kube-apiserver uses file notifications, and polls once a minute
+        /// besides.
         poll_interval: Duration,
     },
     /// From flags.
     Fixed(AuthorizationConfiguration),
 }
 
-/// Why there is no authorization.
+/// The reason why the authorizers cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorizationError {
@@ -57,42 +58,42 @@ pub enum AuthorizationError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
-    /// The configuration is wrong.
+    /// The configuration is invalid.
     #[error("authorization configuration file {path:?}: {source}")]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         #[source]
         source: InvalidConfiguration,
     },
-    /// The policy file is wrong.
+    /// The policy file cannot be used.
     #[error(transparent)]
     Policies(#[from] AbacError),
-    /// An authorizer cannot be made.
+    /// An authorizer cannot be built.
     #[error("authorizer {name:?}: {reason}")]
     Build {
-        /// Its name.
+        /// The authorizer's name.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The authorizers that know the server's objects.
+/// The authorizers that use the server's objects.
 #[derive(Clone)]
 pub struct ObjectAuthorizers {
-    /// Decides for nodes.
+    /// The node authorizer.
     pub node: Arc<dyn Authorizer>,
-    /// Decides by roles.
+    /// The RBAC authorizer.
     pub rbac: Arc<dyn Authorizer>,
 }
 
-/// Decides as the configuration in force says.
+/// Authorizes by the configuration in force.
 pub struct ConfiguredAuthorizer {
     source: ConfigurationSource,
     parts: Parts,
@@ -100,26 +101,26 @@ pub struct ConfiguredAuthorizer {
     state: Mutex<State>,
 }
 
-/// What chains are made of.
+/// The parts that chains are built from.
 struct Parts {
     objects: ObjectAuthorizers,
     abac: Option<Arc<AbacAuthorizer>>,
     metrics: Arc<AuthorizationMetrics>,
-    /// Those of the first configuration.
+    /// The authorizer types of the first configuration.
     types: HashSet<AuthorizerType>,
 }
 
-/// What the next configuration is compared with.
+/// The configuration in force, which the next one is compared with.
 struct State {
     configuration: AuthorizationConfiguration,
     hash: String,
 }
 
 impl ConfiguredAuthorizer {
-    /// Reads the configuration and the policy file, if there are to be any, and puts it in force.
+    /// Loads the configuration and the policy file, if there are any, and puts them in force.
     ///
     /// # Errors
-    /// When one of them cannot be read or is wrong, or an authorizer cannot be made.
+    /// When a file cannot be read or is invalid, or an authorizer cannot be built.
     pub fn load(
         source: ConfigurationSource,
         policy_file: Option<PathBuf>,
@@ -152,13 +153,13 @@ impl ConfiguredAuthorizer {
         Ok(Arc::new(ConfiguredAuthorizer { source, parts, in_force: ArcSwap::from_pointee(chain), state }))
     }
 
-    /// Whether the configuration has an authorizer of this type; it has from the beginning or never, but for webhooks.
+    /// Whether the configuration has an authorizer of this type; except for webhooks, this never changes.
     pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
         self.parts.types.contains(&authorizer_type)
     }
 
-    /// Looks at the file again and again and puts what is new in it in force. Returns at once when there is no file, never
-    /// when there is one; dropping it ends it.
+    /// Polls the file and reloads it. Returns at once when there is no file, and never otherwise; drop the future to
+    /// end it.
     pub async fn run(self: Arc<Self>) {
         let ConfigurationSource::File { poll_interval, .. } = self.source else { return };
         loop {
@@ -178,8 +179,8 @@ impl ConfiguredAuthorizer {
         }
     }
 
-    /// Puts the file's configuration in force if it is another one and valid. What is wrong is told once, not again until
-    /// the file has changed.
+    /// Puts the file's configuration in force if it is different and valid. An error is reported once, until the file
+    /// changes again.
     pub(crate) fn reload(&self) -> Result<bool, AuthorizationError> {
         let ConfigurationSource::File { path, .. } = &self.source else { return Ok(false) };
         let bytes = read(path)?;
@@ -236,7 +237,7 @@ impl Parts {
             }
             AuthorizerKind::BuiltIn(authorizer_type) => *authorizer_type,
         };
-        // What needs nothing may come and go.
+        // Authorizers without state may be added and removed.
         let needs_nothing =
             matches!(authorizer_type, AuthorizerType::AlwaysAllow | AuthorizerType::AlwaysDeny);
         if !needs_nothing && !self.types.contains(&authorizer_type) {
@@ -288,7 +289,7 @@ fn invalid(path: &Path, reason: String) -> AuthorizationError {
     AuthorizationError::Invalid { path: path.to_owned(), source }
 }
 
-/// Lets nobody do anything that nobody else lets them do.
+/// Has no opinion on any request, so that it is denied unless another authorizer allows it.
 struct AlwaysDeny;
 
 impl Authorizer for AlwaysDeny {
@@ -299,7 +300,7 @@ impl Authorizer for AlwaysDeny {
     }
 }
 
-/// Counts what an authorizer decides.
+/// Counts the decisions of an authorizer.
 struct Instrumented {
     authorizer_type: AuthorizerType,
     name: String,

@@ -1,9 +1,10 @@
-//! What expressions ask of an authorizer
+//! Answers the authorization checks of CEL expressions
 //! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-authorizer-library>).
 //!
-//! An expression is evaluated at once, and an authorizer may have to wait. A check is therefore polled once where it is
-//! asked: roles and nodes answer then and there. When one has to wait, the evaluation ends, [`ExpressionAuthorizer::settle`]
-//! waits for the answer, which is remembered, and the evaluation is repeated. Whoever evaluates does so in a loop:
+//! The evaluation of an expression is synchronous, and an authorizer may have to wait. A check is therefore polled
+//! once: RBAC and the node authorizer answer at once. When an authorizer has to wait, the evaluation fails,
+//! [`ExpressionAuthorizer::settle`] awaits and caches the decision, and the evaluation is repeated. The caller
+//! evaluates in a loop:
 //!
 //! ```ignore
 //! let value = loop {
@@ -14,7 +15,7 @@
 //! };
 //! ```
 //!
-//! Each turn answers a check that was not answered before, and what checks cost bounds how many an evaluation has.
+//! Each iteration adds at least one decision, and the cost of checks bounds their number.
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -27,18 +28,18 @@ use pintle_machinery::UserInfo;
 use std::{collections::HashMap, sync::Arc};
 use tokio::runtime::Handle;
 
-/// Answers the checks of the expressions of one request.
+/// Answers the authorization checks of one request's expressions.
 pub struct ExpressionAuthorizer {
     asker: Arc<Asker>,
     answers: Mutex<Answers>,
-    /// Checks may be made on a thread that is none of the runtime's.
+    /// The runtime, for checks on threads that are not its own.
     runtime: Option<Handle>,
 }
 
 #[derive(Default)]
 struct Answers {
     known: HashMap<AuthorizationCheck, AuthorizationDecision>,
-    /// The check that has to be waited for, and its answer to come.
+    /// The undecided check, and its future decision.
     pending: Option<(AuthorizationCheck, BoxFuture<'static, AuthorizationDecision>)>,
 }
 
@@ -48,7 +49,7 @@ struct Asker {
 }
 
 impl ExpressionAuthorizer {
-    /// Answers for a user; the variable `authorizer` is made of it by [`pintle_cel::Authorization::authorizer`].
+    /// Answers for a user; [`pintle_cel::Authorization::authorizer`] makes the variable `authorizer` from it.
     pub fn new(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Arc<ExpressionAuthorizer> {
         Arc::new(ExpressionAuthorizer {
             asker: Arc::new(Asker { user, authorizer }),
@@ -57,7 +58,7 @@ impl ExpressionAuthorizer {
         })
     }
 
-    /// Waits for the answer for want of which the last evaluation ended.
+    /// Awaits the decision that the last evaluation lacked.
     pub async fn settle(&self) {
         let Some((check, answer)) = self.answers.lock().pending.take() else { return };
         let decision = answer.await;
@@ -121,7 +122,8 @@ impl Asker {
     }
 }
 
-/// Who a service account is (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens>).
+/// The user of a service account
+/// (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#service-account-tokens>).
 fn service_account(namespace: &str, name: &str) -> UserInfo {
     UserInfo {
         name: format!("system:serviceaccount:{namespace}:{name}"),
@@ -137,7 +139,7 @@ mod tests {
     use pintle_cel::{Activation, Authorization, Environment, EvaluationError};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Allows whoever is called `jane`; has to wait when asked for secrets.
+    /// Allows the user `jane`; is pending on checks of secrets.
     #[derive(Default)]
     struct Jane {
         asked: AtomicUsize,
@@ -182,7 +184,7 @@ mod tests {
         let other =
             "authorizer.serviceAccount('a', 'b').group('').resource('secrets').check('get').allowed()";
         assert_eq!(evaluate(pods).await, ("Ok(true) in 1".to_owned(), 1));
-        // Asked once, waited for, known from then on.
+        // Called once, awaited, and cached from then on.
         assert_eq!(evaluate(secrets).await, ("Ok(true) in 2".to_owned(), 1));
         let twice = format!("{secrets} && {secrets} && {pods} && {pods}");
         assert_eq!(evaluate(&twice).await, ("Ok(true) in 2".to_owned(), 2));

@@ -1,8 +1,8 @@
-//! The authorizers that a server is configured with
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/>): which ones are asked and in what order, by
-//! flags or by a file; what nodes may do; webhooks; policy files; and what expressions ask.
+//! The configurable authorizers (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/>): the chain
+//! configured by flags or a file, the node authorizer, webhooks, ABAC policy files, and the authorization checks of
+//! expressions.
 //!
-//! Deciding by roles is elsewhere, and so is what a decision means for a request. Nothing here knows requests.
+//! RBAC is a crate of its own. This crate knows no HTTP requests.
 
 mod abac;
 mod chain;

@@ -1,4 +1,4 @@
-//! Expressions that say when an authorizer is asked
+//! Evaluates the match conditions of webhooks
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization>).
 
 use crate::webhook::ReviewSpec;
@@ -10,7 +10,7 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, status::aggregat
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
-/// Conditions that all have to hold; none of them hold always. Cheap to clone.
+/// Conditions that must all be true for the webhook to be called; an empty list is true. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct MatchConditions(Arc<[Condition]>);
 
@@ -20,7 +20,7 @@ struct Condition {
     program: Program,
 }
 
-/// Two are the same when their texts are.
+/// Conditions are equal when their texts are.
 impl PartialEq for MatchConditions {
     fn eq(&self, other: &MatchConditions) -> bool {
         let texts = |conditions: &MatchConditions| -> Vec<String> {
@@ -30,13 +30,13 @@ impl PartialEq for MatchConditions {
     }
 }
 
-/// What one expression may cost.
+/// The cost budget of one expression.
 const BUDGET: u64 = 1_000_000;
 const MAX_CONDITIONS: usize = 64;
 const REQUEST: &str = "request";
 
 impl MatchConditions {
-    /// Compiles expressions of a list at this path.
+    /// Compiles the expressions of the list at this path.
     pub(crate) fn compile<'a>(
         expressions: impl ExactSizeIterator<Item = &'a str>,
         path: &FieldPath,
@@ -65,12 +65,12 @@ impl MatchConditions {
         if errors.is_empty() { Ok(MatchConditions(conditions.into())) } else { Err(errors) }
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all of them hold for a request. One that does not hold counts more than others that fail.
+    /// Whether all conditions are true for a request. A false condition takes precedence over errors of others.
     pub(crate) fn hold(&self, spec: &ReviewSpec<'_>) -> Result<bool, String> {
         let request = request(spec);
         let activation = Activation::new().with(REQUEST, CelValue::from_json(&request));
@@ -101,7 +101,7 @@ fn compile(expression: &str) -> Result<Program, String> {
     }
 }
 
-/// The variable `request`: a `SubjectAccessReviewSpec` of v1, with every text that the request could have.
+/// The environment with the variable `request`: a `SubjectAccessReviewSpec` of v1 with all its fields.
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     const SPEC: &str = "kubernetes.SubjectAccessReviewSpec";
     const RESOURCE: &str = "kubernetes.ResourceAttributes";

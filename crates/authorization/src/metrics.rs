@@ -1,5 +1,4 @@
-//! Counters of authorization, under Kubernetes' metric names
-//! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
+//! Metrics of authorization, under Kubernetes' names (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use jiff::Timestamp;
 use pintle_auth::authz::Decision;
@@ -14,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// All counters of authorization, of one server.
+/// The metrics of a server's authorizers.
 pub struct AuthorizationMetrics {
     server_hash: String,
     decisions: IntCounterVec,
@@ -30,13 +29,13 @@ pub struct AuthorizationMetrics {
     node: Arc<NodeMetrics>,
 }
 
-/// Counters of the node authorizer.
+/// The metrics of the node authorizer.
 pub struct NodeMetrics {
     graph_actions: HistogramVec,
 }
 
 impl NodeMetrics {
-    /// Does something to the graph and notes how long it took.
+    /// Runs an operation on the graph and records its duration.
     pub(crate) fn timed<T>(&self, operation: &str, action: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let outcome = action();
@@ -46,10 +45,10 @@ impl NodeMetrics {
 }
 
 impl AuthorizationMetrics {
-    /// New counters; `api_server_id` tells servers of one cluster apart.
+    /// New metrics, all zero; `api_server_id` identifies the server within its cluster.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// When a metric's name is invalid, which the names here are not.
     pub fn new(api_server_id: &str) -> Result<AuthorizationMetrics, prometheus::Error> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             IntCounterVec::new(Opts::new(format!("apiserver_authorization_{name}"), help), labels)
@@ -127,7 +126,7 @@ impl AuthorizationMetrics {
         })
     }
 
-    /// All of them, to be registered.
+    /// The collectors to register.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         vec![
             Box::new(self.decisions.clone()),
@@ -144,7 +143,7 @@ impl AuthorizationMetrics {
         ]
     }
 
-    /// Those of the node authorizer.
+    /// The metrics of the node authorizer.
     pub fn node(&self) -> &Arc<NodeMetrics> {
         &self.node
     }
@@ -168,7 +167,7 @@ impl AuthorizationMetrics {
         self.webhook_fail_open.with_label_values(&[name, result.as_str()]).inc();
     }
 
-    /// Notes that the match conditions of a webhook were evaluated: whether it is asked, or not, or that they failed.
+    /// Records an evaluation of a webhook's match conditions: matched, excluded or failed.
     pub(crate) fn matched(&self, name: &str, outcome: Result<bool, ()>, duration: Duration) {
         let labels = ["Webhook", name];
         match outcome {
@@ -179,7 +178,7 @@ impl AuthorizationMetrics {
         self.match_seconds.with_label_values(&labels).observe(duration.as_secs_f64());
     }
 
-    /// Notes that the configuration was read again, and which one is in force if that went well.
+    /// Records a reload, and the hash of the configuration in force if it succeeded.
     pub(crate) fn reloaded(&self, config_hash: Option<&str>) {
         let status = if config_hash.is_some() { "success" } else { "failure" };
         self.reloads.with_label_values(&[status, &self.server_hash]).inc();
@@ -190,14 +189,14 @@ impl AuthorizationMetrics {
         }
     }
 
-    /// Notes which configuration is in force.
+    /// Records the hash of the configuration in force.
     pub(crate) fn config_in_force(&self, hash: &str) {
         self.last_config.reset();
         self.last_config.with_label_values(&[&self.server_hash, hash]).set(1.0);
     }
 }
 
-/// `sha256:` and the hash; "" of nothing.
+/// The hash of a content as `sha256:…`; "" for an empty content.
 pub(crate) fn content_hash(content: &[u8]) -> String {
     if content.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of authorization's files on mutations of whole ones, the same ones every time.
+//! Runs the fuzz targets of authorization's files on a fixed sequence of mutations of valid files.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 

@@ -95,7 +95,7 @@ fn a_changed_file_is_put_in_force_if_it_is_right() {
     write("- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}");
     assert!(authorizer.reload().unwrap());
     assert!(verdict(&authorizer, &[]).is_allowed());
-    // What needs objects has to have been there from the start, and what was there has to stay.
+    // Authorizers that use objects cannot be added, and none of the first types removed.
     for (wrong, expected) in [
         ("- {type: AlwaysAllow, name: alwaysallow}", "missing required types: [AlwaysDeny]"),
         (

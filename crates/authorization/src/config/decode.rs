@@ -1,4 +1,4 @@
-//! From YAML or JSON to a tree, strictly.
+//! Decodes the configuration from YAML or JSON, strictly.
 
 use pintle_machinery::{
     Value,
@@ -13,8 +13,8 @@ const KIND: ConfigKind = ConfigKind {
     versions: &["v1", "v1beta1", "v1alpha1"],
 };
 
-/// The tree of a configuration, or why there is none. Unknown and repeated fields are errors. Nothing at all is a
-/// configuration without authorizers.
+/// Decodes a configuration. Unknown and duplicate fields are errors. An empty text is a configuration without
+/// authorizers.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
     if bytes.is_empty() {
         return Ok(Value::Object(Default::default()));
@@ -68,7 +68,7 @@ impl Types {
         self.0.list(item, ListType::Atomic, &[])
     }
 
-    /// A struct of these fields; those of the second list may be absent, which is not the same as zero.
+    /// A struct type; the fields of `pointers` are pointers in Go, so that absent and zero differ.
     fn structure(
         &mut self,
         values: &[(&'static str, NodeId)],

@@ -1,9 +1,8 @@
-//! The configuration file: `AuthorizationConfiguration` of `apiserver.config.k8s.io/v1`
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization>), from
-//! bytes to types.
+//! Reads the configuration file: `AuthorizationConfiguration` of `apiserver.config.k8s.io/v1`
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/authorization/#using-configuration-file-for-authorization>).
 //!
-//! What [`AuthorizationConfiguration::parse`] returns is valid: types are known, names differ, webhooks have all they need
-//! and their match conditions compile. Everything that is wrong is told at once, by field.
+//! A configuration that [`AuthorizationConfiguration::parse`] returns is valid: types are known, names are unique,
+//! webhooks are complete and their match conditions compile. All errors are reported at once, by field.
 
 mod decode;
 #[cfg(test)]
@@ -14,7 +13,7 @@ use crate::match_conditions::MatchConditions;
 use pintle_machinery::status::aggregate;
 use std::{fmt, path::PathBuf, time::Duration};
 
-/// Who is asked, in this order.
+/// The authorizers in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizationConfiguration {
     /// The authorizers; at least one.
@@ -24,23 +23,23 @@ pub struct AuthorizationConfiguration {
 /// One authorizer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizerConfiguration {
-    /// What tells it from others in metrics.
+    /// The name, a label of metrics.
     pub name: String,
-    /// What it is.
+    /// The type and its settings.
     pub kind: AuthorizerKind,
 }
 
-/// What an authorizer is.
+/// The type of an authorizer, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthorizerKind {
-    /// Of one of the types that need no settings.
+    /// An authorizer without settings.
     BuiltIn(AuthorizerType),
     /// A webhook.
     Webhook(Box<WebhookConfiguration>),
 }
 
 impl AuthorizerKind {
-    /// Its type.
+    /// The authorizer's type.
     pub fn authorizer_type(&self) -> AuthorizerType {
         match self {
             AuthorizerKind::BuiltIn(authorizer_type) => *authorizer_type,
@@ -49,7 +48,7 @@ impl AuthorizerKind {
     }
 }
 
-/// The types of authorizers, as `--authorization-mode` and configuration files name them.
+/// The types of authorizers, by their names in `--authorization-mode` and configuration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are the API's own")]
 pub enum AuthorizerType {
@@ -62,7 +61,7 @@ pub enum AuthorizerType {
 }
 
 impl AuthorizerType {
-    /// All, in the order in which messages list them.
+    /// All types, in the order in which messages list them.
     pub const ALL: [AuthorizerType; 6] = [
         AuthorizerType::Abac,
         AuthorizerType::AlwaysAllow,
@@ -72,7 +71,7 @@ impl AuthorizerType {
         AuthorizerType::Webhook,
     ];
 
-    /// Its name.
+    /// The type's name.
     pub fn as_str(self) -> &'static str {
         match self {
             AuthorizerType::Abac => "ABAC",
@@ -84,12 +83,12 @@ impl AuthorizerType {
         }
     }
 
-    /// The type of a name.
+    /// The type with this name.
     pub fn of(name: &str) -> Option<AuthorizerType> {
         AuthorizerType::ALL.into_iter().find(|own| own.as_str() == name)
     }
 
-    /// The name that the one authorizer of this type has.
+    /// The required name of the only authorizer of this type.
     pub(crate) fn authorizer_name(self) -> String {
         self.as_str().to_ascii_lowercase()
     }
@@ -104,19 +103,19 @@ impl fmt::Display for AuthorizerType {
 /// A webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookConfiguration {
-    /// The kubeconfig file that says where it is.
+    /// The kubeconfig file of the webhook.
     pub kube_config_file: PathBuf,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// The version of the reviews it is sent.
+    /// The version of `SubjectAccessReview` that the webhook gets.
     pub subject_access_review_version: ReviewVersion,
-    /// For how long it is remembered what is allowed; zero is not at all.
+    /// How long allowed decisions are cached; zero disables caching them.
     pub authorized_ttl: Duration,
-    /// For how long it is remembered what is not allowed; zero is not at all.
+    /// How long other decisions are cached; zero disables caching them.
     pub unauthorized_ttl: Duration,
-    /// What it means when it does not answer.
+    /// The decision when a call fails.
     pub failure_policy: FailurePolicy,
-    /// When it is asked.
+    /// The conditions under which it is called.
     pub match_conditions: MatchConditions,
 }
 
@@ -129,7 +128,7 @@ pub enum ReviewVersion {
 }
 
 impl ReviewVersion {
-    /// The version of a name.
+    /// The version with this name.
     pub fn of(name: &str) -> Option<ReviewVersion> {
         match name {
             "v1" => Some(ReviewVersion::V1),
@@ -139,32 +138,32 @@ impl ReviewVersion {
     }
 }
 
-/// What it means when an authorizer fails.
+/// The decision when a webhook fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// It has no opinion.
+    /// No opinion: later authorizers decide.
     NoOpinion,
-    /// Nothing is allowed that nobody allowed before.
+    /// The request is denied.
     Deny,
 }
 
-/// Why a configuration cannot be used. Names fields, not the file.
+/// The reason why a configuration is invalid. It names fields, not the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidConfiguration(pub(crate) String);
 
 impl AuthorizationConfiguration {
-    /// Reads the text of a file.
+    /// Parses and validates the content of a file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the configuration.
     pub fn parse(bytes: &[u8]) -> Result<AuthorizationConfiguration, InvalidConfiguration> {
         let tree = decode::decode(bytes).map_err(|reason| {
             InvalidConfiguration(format!("failed to load AuthorizationConfiguration from file: {reason}"))
         })?;
         let configuration = validation::validate(&tree)
             .map_err(|errors| InvalidConfiguration(aggregate(errors.iter().map(ToString::to_string))))?;
-        // The authorizers that there is one of have the name of their type.
+        // Built-in authorizers have the name of their type.
         let wrong = configuration.authorizers.iter().filter_map(|AuthorizerConfiguration { name, kind }| {
             let AuthorizerKind::BuiltIn(authorizer_type) = kind else { return None };
             let expected = authorizer_type.authorizer_name();
@@ -179,7 +178,7 @@ impl AuthorizationConfiguration {
         }
     }
 
-    /// Whether there is an authorizer of a type.
+    /// Whether there is an authorizer of this type.
     pub fn has(&self, authorizer_type: AuthorizerType) -> bool {
         self.authorizers.iter().any(|authorizer| authorizer.kind.authorizer_type() == authorizer_type)
     }

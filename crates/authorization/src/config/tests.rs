@@ -7,7 +7,7 @@ fn parse(text: &str) -> Result<AuthorizationConfiguration, String> {
     AuthorizationConfiguration::parse(text.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// A kubeconfig file that is there.
+/// An existing kubeconfig file.
 fn kubeconfig() -> tempfile::NamedTempFile {
     tempfile::NamedTempFile::new().unwrap()
 }

@@ -1,4 +1,4 @@
-//! From a tree to types, with everything that is wrong in it at once.
+//! Validates a configuration and reports all errors at once.
 
 use super::{
     AuthorizationConfiguration, AuthorizerConfiguration, AuthorizerKind, AuthorizerType, FailurePolicy,
@@ -21,7 +21,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: Duration = Duration::from_secs(300);
 const UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 
-/// The configuration, if all of it is valid.
+/// The typed configuration, if it is valid.
 pub(super) fn validate(tree: &Value) -> Result<AuthorizationConfiguration, ErrorList> {
     let mut validator = Validator { errors: Vec::new() };
     let authorizers = validator.authorizers(tree);
@@ -104,7 +104,7 @@ impl Validator {
         Some(AuthorizerConfiguration { name: name.to_owned(), kind })
     }
 
-    /// The reference names the fields of a webhook as if they were the authorizer's.
+    /// Validates a webhook. Kube-apiserver reports its fields with the path of the authorizer.
     fn webhook(&mut self, webhook: &Value, path: &FieldPath) -> Option<WebhookConfiguration> {
         let timeout = match nanoseconds(webhook, "timeout") {
             0 => {
@@ -170,7 +170,7 @@ impl Validator {
         }
     }
 
-    /// A field that has to have one of these values.
+    /// A field that must have one of these values.
     fn choice<'a>(
         &mut self,
         webhook: &'a Value,
@@ -246,7 +246,7 @@ fn wrong_file(path: &Path) -> Option<String> {
     }
 }
 
-/// A duration that decoding has found to be one.
+/// A duration field, which decoding has validated.
 fn nanoseconds(webhook: &Value, field: &str) -> i64 {
     parse_duration(webhook.str_at(field)).unwrap_or_default()
 }

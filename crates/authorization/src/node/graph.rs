@@ -1,11 +1,10 @@
-//! Which node may read what.
+//! The graph of objects that nodes may read.
 //!
-//! A pod connects the node that it is assigned to with what it refers to; a volume connects secrets with the claim it is
-//! bound to, and so with the nodes of the claim's pods. Relations are kept where they are asked for: each object has the
-//! nodes that it is connected with, counted by pods, so that a question is a few look-ups however many pods there are.
-//! What is connected with no node any more is forgotten.
+//! A pod connects its node with the objects that it refers to; a volume connects its secrets with its claim, and so
+//! with the nodes of the claim's pods. Each object has the nodes that it is connected with, counted by pods, so that a
+//! query is a few lookups however many pods there are. Objects without a connection are removed.
 //!
-//! The graph is behind one lock. Writers hold it for the look-ups of one pod, readers for those of one question.
+//! The graph is behind one lock. Writers hold it for the lookups of one pod, readers for those of one query.
 
 use super::references::Kind;
 use parking_lot::RwLock;
@@ -17,14 +16,14 @@ use std::{
 type ByName<T> = HashMap<Arc<str>, T>;
 type ByNamespace<T> = HashMap<Arc<str>, ByName<T>>;
 
-/// The graph.
+/// The graph of nodes and the objects they may read.
 #[derive(Default)]
 pub(super) struct Graph(RwLock<Edges>);
 
-/// What a node asks for.
+/// An object that a node requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vertex<'a> {
-    /// What a pod refers to: kind, namespace, name.
+    /// An object that a pod refers to: kind, namespace, name.
     Referred(Kind, &'a str, &'a str),
     Pod(&'a str, &'a str),
     PersistentVolume(&'a str),
@@ -35,30 +34,30 @@ pub(super) enum Vertex<'a> {
 #[derive(Default)]
 struct Edges {
     pods: ByNamespace<Pod>,
-    /// The nodes of what pods refer to, with the number of pods of each.
+    /// The nodes of the objects that pods refer to, with the number of referring pods per node.
     referred: HashMap<Kind, ByNamespace<ByName<u32>>>,
     volumes: ByName<Volume>,
-    /// The volumes that need a secret.
+    /// The volumes that need each secret.
     volumes_of_secrets: ByNamespace<HashSet<Arc<str>>>,
     attachments: ByName<Arc<str>>,
     slices: ByName<Arc<str>>,
 }
 
-/// A pod that is assigned.
+/// An assigned pod.
 #[derive(PartialEq, Eq)]
 struct Pod {
     node: Arc<str>,
     references: Box<[(Kind, Arc<str>)]>,
 }
 
-/// A volume that is bound.
+/// A bound volume.
 struct Volume {
     claim: (Arc<str>, Arc<str>),
     secrets: Box<[(Arc<str>, Arc<str>)]>,
 }
 
 impl Graph {
-    /// Whether a node is connected with something.
+    /// Whether a node is connected with an object.
     pub(super) fn has_path(&self, from: Vertex<'_>, node: &str) -> bool {
         let edges = self.0.read();
         match from {
@@ -80,7 +79,7 @@ impl Graph {
         }
     }
 
-    /// A pod is assigned to a node; whether that changes anything.
+    /// Adds or replaces an assigned pod; returns whether the graph changed.
     pub(super) fn set_pod<'a>(
         &self,
         namespace: &str,
@@ -120,23 +119,23 @@ impl Graph {
         true
     }
 
-    /// Whether a pod is assigned to another node than this one.
+    /// Whether a pod is assigned to another node.
     pub(super) fn is_elsewhere(&self, namespace: &str, name: &str, node: &str) -> bool {
         let edges = self.0.read();
         let known = edges.pods.get(namespace).and_then(|names| names.get(name));
         known.is_some_and(|pod| *pod.node != *node)
     }
 
-    /// A pod is gone, or not assigned.
+    /// Removes a pod that is deleted or not assigned; returns whether the graph changed.
     pub(super) fn remove_pod(&self, namespace: &str, name: &str) -> bool {
-        // Most pods that come are not assigned yet.
+        // Most added pods are not assigned yet.
         if !self.0.read().pods.get(namespace).is_some_and(|names| names.contains_key(name)) {
             return false;
         }
         self.0.write().remove_pod(namespace, name)
     }
 
-    /// A volume is bound to a claim and needs these secrets.
+    /// Adds or replaces a bound volume and the secrets it needs.
     pub(super) fn set_volume(&self, name: &str, claim: (&str, &str), secrets: &[(&str, &str)]) {
         let mut edges = self.0.write();
         edges.remove_volume(name);
@@ -153,22 +152,22 @@ impl Graph {
         edges.volumes.insert(name, volume);
     }
 
-    /// A volume is gone, or not bound.
+    /// Removes a volume that is deleted or not bound.
     pub(super) fn remove_volume(&self, name: &str) -> bool {
         self.0.write().remove_volume(name)
     }
 
-    /// An attachment or a slice is a node's.
+    /// Adds or replaces an attachment or slice of a node.
     pub(super) fn set_of_node(&self, owned: Owned, name: &str, node: &str) {
         self.0.write().owned(owned).insert(name.into(), node.into());
     }
 
-    /// An attachment or a slice is gone, or no node's.
+    /// Removes an attachment or slice that is deleted or has no node.
     pub(super) fn remove_of_node(&self, owned: Owned, name: &str) -> bool {
         self.0.write().owned(owned).remove(name).is_some()
     }
 
-    /// Namespaces and names of all pods that are connected.
+    /// Namespaces and names of all pods in the graph.
     pub(super) fn pods(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let edges = self.0.read();
         let pods = edges.pods.iter();
@@ -176,18 +175,18 @@ impl Graph {
             .collect()
     }
 
-    /// The names of all volumes that are connected.
+    /// The names of all volumes in the graph.
     pub(super) fn volumes(&self) -> Vec<Arc<str>> {
         self.0.read().volumes.keys().cloned().collect()
     }
 
-    /// The names of all attachments or slices that are connected.
+    /// The names of all attachments or slices in the graph.
     pub(super) fn of_node(&self, owned: Owned) -> Vec<Arc<str>> {
         self.0.write().owned(owned).keys().cloned().collect()
     }
 }
 
-/// What is a node's of itself.
+/// Objects that belong to a node directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owned {
     VolumeAttachment,
@@ -247,7 +246,7 @@ impl Edges {
     }
 }
 
-/// The text as a map already has it as a key, so that it is there once.
+/// The shared text of an existing key, or a new one.
 fn key_of<T>(map: &ByName<T>, text: &str) -> Arc<str> {
     map.get_key_value(text).map_or_else(|| text.into(), |(key, _)| key.clone())
 }
@@ -281,7 +280,7 @@ mod tests {
         assert!(!graph.has_path(secret, "m") && !graph.has_path(Vertex::Pod("shop", "p"), "m"));
         assert!(!graph.has_path(Vertex::Referred(Kind::ConfigMap, "shop", "s"), "n"));
         assert!(!graph.has_path(Vertex::Referred(Kind::Secret, "other", "s"), "n"));
-        // As long as one of the node's pods refers to it.
+        // The connection lasts as long as one of the node's pods refers to the secret.
         assert!(set(&graph, "q", "n", &[(Kind::Secret, "s")]));
         assert!(graph.remove_pod("shop", "p"));
         assert!(graph.has_path(secret, "n"));
@@ -320,7 +319,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, who may read what follows from the pods there are, and nothing is left of those that are gone.
+        /// After any steps, the readable objects follow from the existing pods, and nothing remains of removed ones.
         #[test]
         fn the_graph_is_what_its_pods_say(
             steps in prop::collection::vec((0usize..4, 0usize..3, prop::collection::btree_set(0usize..4, 0..4)), 0..40)
@@ -329,7 +328,7 @@ mod tests {
             let graph = Graph::default();
             let mut model: HashMap<usize, (usize, Vec<usize>)> = HashMap::new();
             for (pod, node, secrets) in steps {
-                // The third node is none.
+                // The third node stands for no node.
                 if node == 2 {
                     graph.remove_pod("ns", &pod.to_string());
                     model.remove(&pod);

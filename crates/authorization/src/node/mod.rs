@@ -1,8 +1,8 @@
-//! What nodes may do: their own node object, the pods that are assigned to them and what those refer to
+//! Authorizes nodes: for their own Node object, the pods assigned to them and the objects those refer to
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/node/>).
 //!
-//! A node is a user in the group `system:nodes` whose name is `system:node:` and the node's. Whatever is not allowed here
-//! may still be by another authorizer.
+//! A node is a user in the group `system:nodes` whose name is `system:node:` and the node's name. Requests that are not
+//! allowed here may be allowed by another authorizer.
 
 mod graph;
 mod populator;
@@ -25,30 +25,30 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Decides for nodes.
+/// The node authorizer.
 pub struct NodeAuthorizer {
     graph: Arc<Graph>,
     metrics: Arc<NodeMetrics>,
     populators: OnceLock<Vec<Arc<Populator>>>,
 }
 
-/// The name of the group of all nodes.
+/// The group of all nodes.
 const NODES: &str = "system:nodes";
 const USER_PREFIX: &str = "system:node:";
-/// Where nodes keep their leases.
+/// The namespace of the nodes' leases.
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 impl NodeAuthorizer {
-    /// An authorizer that has heard of nothing yet, and so refuses nodes whatever is not the same for all of them.
+    /// An authorizer with an empty graph: it allows only the requests that are allowed to every node.
     pub fn new(metrics: Arc<NodeMetrics>) -> Arc<NodeAuthorizer> {
         Arc::new(NodeAuthorizer { graph: Arc::default(), metrics, populators: OnceLock::new() })
     }
 
-    /// Waits until it has heard of all that was there when it began to follow its sources. Returns at once when it follows
-    /// none, or when the server ends.
+    /// Waits until the graph has all objects that existed when [`NodeAuthorizer::follow`] was called. Returns at once
+    /// without sources, and when the server stops.
     pub async fn wait_synced(&self) {
         for populator in self.populators() {
-            // An error is that nobody is left who could say so.
+            // An error means that the server stops.
             drop(populator.synced().wait_for(|synced| *synced).await);
         }
     }
@@ -57,7 +57,7 @@ impl NodeAuthorizer {
         self.populators.get().into_iter().flatten()
     }
 
-    /// Whether a node is connected with something, after all that any watch may have told of by now.
+    /// Whether a node is connected with an object, after applying all events received so far.
     fn has_path(&self, from: Vertex<'_>, node: &str) -> bool {
         self.populators().for_each(|populator| populator.catch_up(node));
         self.graph.has_path(from, node)
@@ -86,7 +86,7 @@ impl NodeAuthorizer {
             ("resource.k8s.io", "resourceslices") => asked.resource_slice(),
             ("", "nodes") => asked.node_object(),
             ("", "pods") => asked.pod(),
-            // What would be for nodes here is behind a feature gate that is off.
+            // A feature gate that is off would allow nodes these requests.
             ("certificates.k8s.io", "podcertificaterequests") => NOTHING_TO_SAY,
             _ if rules::allow(attributes) => ALLOW,
             _ => NOTHING_TO_SAY,
@@ -116,12 +116,12 @@ impl Authorizer for NodeAuthorizer {
     }
 }
 
-/// The name of the node that a user is.
+/// The name of the node that a user authenticates as.
 pub fn node_name(user: &UserInfo) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member_of(NODES))
 }
 
-/// Allowed, or why this authorizer does not allow it.
+/// Allowed, or the reason why this authorizer does not allow the request.
 type Opinion = Result<(), Cow<'static, str>>;
 
 const ALLOW: Opinion = Ok(());
@@ -135,7 +135,7 @@ fn quote(text: &str) -> String {
     pintle_machinery::text::quote(text)
 }
 
-/// A question of a node.
+/// A request of a node.
 struct Asked<'a> {
     authorizer: &'a NodeAuthorizer,
     node: &'a str,
@@ -147,7 +147,7 @@ impl<'a> Asked<'a> {
         Vertex::Referred(kind, self.attributes.namespace, self.attributes.name)
     }
 
-    /// What the node is connected with.
+    /// Allows a request for a named object that the node is connected with.
     fn connected(&self, with: Vertex<'_>) -> Opinion {
         if self.attributes.name.is_empty() {
             return refuse("No Object name found");
@@ -214,7 +214,7 @@ impl<'a> Asked<'a> {
         if namespace != LEASE_NAMESPACE {
             return refuse("can only access leases in the \"kube-node-lease\" system namespace");
         }
-        // A lease that is created has its name in the body, which admission looks at.
+        // The name of a created lease is in the body, which admission checks.
         if verb != "create" && name != self.node {
             return refuse("can only access node lease with the same name as the requesting node");
         }
@@ -240,7 +240,7 @@ impl<'a> Asked<'a> {
             return refuse("cannot authorize ResourceSlice subresources");
         }
         match self.attributes.verb {
-            // What is created is looked at by admission.
+            // Admission checks created objects.
             "create" => ALLOW,
             "get" | "update" | "patch" | "delete" => {
                 self.connected(Vertex::ResourceSlice(self.attributes.name))
@@ -261,9 +261,9 @@ impl<'a> Asked<'a> {
     fn node_object(&self) -> Opinion {
         let Attributes { verb, subresource, name, .. } = *self.attributes;
         match (subresource, verb) {
-            // That it is the node's own is for admission to see.
+            // Admission checks that the Node is the node's own.
             ("", "create" | "update" | "patch") | ("status", "update" | "patch") => ALLOW,
-            // By name rather than by the graph: a kubelet looks for its node before there is one.
+            // By name rather than by the graph: a kubelet reads its Node before it exists.
             ("", "get" | "list" | "watch") if name == self.node => ALLOW,
             ("", "get" | "list" | "watch") if name.is_empty() => {
                 refuse(format!("node '{}' cannot read all nodes, only its own Node object", self.node))
@@ -282,13 +282,13 @@ impl<'a> Asked<'a> {
             ("", "list" | "watch") if self.selects_own("spec.nodeName") => ALLOW,
             ("", "list" | "watch") if !name.is_empty() => self.connected(Vertex::Pod(namespace, name)),
             ("", "list" | "watch") => refuse("can only list/watch pods with spec.nodeName field selector"),
-            // Mirror pods, status and evictions of the node's own pods: admission sees whose they are.
+            // Mirror pods, status and evictions of the node's own pods: admission checks the pod's node.
             ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => ALLOW,
             _ => NOTHING_TO_SAY,
         }
     }
 
-    /// Whether only objects are asked for that are this node's.
+    /// Whether the field selector restricts the request to this node's objects.
     fn selects_own(&self, field: &str) -> bool {
         let terms = self.attributes.selectors.map_or(&[][..], |selectors| &selectors.field_terms);
         terms.iter().any(|term| {

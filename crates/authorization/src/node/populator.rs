@@ -1,4 +1,4 @@
-//! Feeds the graph from the caches of what it is made of.
+//! Feeds the graph from the watch caches.
 
 use super::{
     NodeAuthorizer,
@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 
-/// What the graph is made of. A resource that is not served has no part in it.
+/// The watch caches that the graph is built from; `None` for a resource that is not served.
 #[derive(Default)]
 pub struct NodeSources {
     /// Pods.
@@ -32,26 +32,26 @@ pub struct NodeSources {
     pub resource_slices: Option<Arc<Cacher>>,
 }
 
-/// One of the resources.
+/// The resource of a populator.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Pods {
-        /// The place of `spec.nodeName` among the selectable fields.
+        /// The index of `spec.nodeName` among the selectable fields.
         node_name: usize,
     },
     PersistentVolumes,
     Owned(Owned),
 }
 
-/// How many events are taken at once.
+/// The maximum of events in one batch.
 const BATCH: usize = 64;
-/// How long is waited before watching again.
+/// The delay before a watch is restarted.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often events are taken while there are some and nobody asks.
+/// How often events are taken while there are some and no query takes them.
 const PERIOD: Duration = Duration::from_millis(100);
 
 impl NodeAuthorizer {
-    /// Follows pods, volumes, attachments and slices until `stopping` turns true. Call it once.
+    /// Follows pods, volumes, attachments and slices until `stopping` becomes true. Call it once.
     pub fn follow(
         self: &Arc<Self>,
         sources: NodeSources,
@@ -90,8 +90,8 @@ impl NodeAuthorizer {
     }
 }
 
-/// Feeds the graph from one source. Events are taken many at a time, and whoever asks the graph takes those first that are
-/// there: there are many writes, few of them matter to the graph, and few questions.
+/// Feeds the graph from one source. Events are taken in batches, and a query of the graph first takes all available
+/// ones: there are many writes, of which few affect the graph, and few queries.
 pub(super) struct Populator {
     cacher: Arc<Cacher>,
     source: Source,
@@ -101,7 +101,7 @@ pub(super) struct Populator {
     following: Mutex<Following>,
 }
 
-/// Pods by their node.
+/// Changed pods by node.
 type Unread = HashMap<Arc<str>, HashMap<Key, Arc<CachedObject>>>;
 
 #[derive(Default)]
@@ -109,19 +109,20 @@ struct Following {
     /// `None` between two watches.
     watcher: Option<(Watcher, FollowedWatch)>,
     items: Vec<WatchItem>,
-    /// Assigned pods that have changed since they were last read, by their node: they are read when it asks for something.
+    /// Assigned pods that have changed since they were last parsed, by node: they are parsed when the node makes a
+    /// request.
     unread: Unread,
-    /// Whom events wake, if anybody waits for them.
+    /// The waker of the populator's task, if it waits for events.
     waker: Option<Waker>,
 }
 
 impl Populator {
-    /// Whether what was there at the start is known.
+    /// Becomes true when all objects that existed at the start are in the graph.
     pub(super) fn synced(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
     }
 
-    /// Takes all events that are there, as far as they matter to a node.
+    /// Applies all available events that affect a node.
     pub(super) fn catch_up(&self, node: &str) {
         let mut following = self.following.lock();
         let waker = following.waker.clone();
@@ -139,16 +140,16 @@ impl Populator {
         let forever = async {
             loop {
                 self.watch_once().await;
-                // The watch was cut off, or the cache is not usable: everything is looked at again.
+                // The watch was cut off, or the cache is not ready: the next watch starts with all objects.
                 tokio::time::sleep(PAUSE).await;
             }
         };
         tokio::select! {
             () = forever => {}
-            // An error is that nobody is left who could say so.
+            // An error means that the server stops.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
-        // What the watch holds goes with the server.
+        // Release the watch and its buffers.
         *self.following.lock() = Following::default();
     }
 
@@ -164,7 +165,7 @@ impl Populator {
         }
     }
 
-    /// Takes events, and waits for one if there is none. `false` when the watch is over.
+    /// Takes available events, or waits for one. `false` when the watch has ended.
     fn poll(&self, context: &mut Context<'_>) -> Poll<bool> {
         let mut following = self.following.lock();
         let has_some = self.take_ready(&mut following, context.waker());
@@ -181,7 +182,7 @@ impl Populator {
         }
     }
 
-    /// Takes all events that are there, and says whether there were any. The next one wakes the waker.
+    /// Takes all available events, and returns whether there were any. The next one wakes the waker.
     fn take_ready(&self, following: &mut Following, waker: &Waker) -> bool {
         let mut has_some = false;
         let mut context = Context::from_waker(waker);
@@ -215,8 +216,8 @@ impl Populator {
         }
     }
 
-    /// Keeps a pod that is assigned until its node asks. It may have the name of another one, on another node, that went
-    /// while nobody was looking.
+    /// Keeps an assigned pod until its node makes a request. A pod of the same name on another node, whose deletion was
+    /// missed, is removed.
     fn set_unread(&self, pod: &Arc<CachedObject>, node_name: usize, unread: &mut Unread) {
         let (namespace, name) = (pod.namespace(), pod.name());
         match node_of(pod, node_name) {
@@ -242,7 +243,7 @@ impl Populator {
         self.remove(pod.namespace(), pod.name());
     }
 
-    /// Makes an object part of the graph, as it is now.
+    /// Adds the present state of an object to the graph.
     fn read(&self, object: &CachedObject) {
         let (namespace, name) = (object.namespace(), object.name());
         let outcome = match self.source {
@@ -261,7 +262,7 @@ impl Populator {
             }),
         };
         if let Err(error) = outcome {
-            // Nobody gets access by an object that nobody can read.
+            // An object that cannot be parsed gives no access.
             self.remove(namespace, name);
             tracing::error!(namespace, name, %error, "an object is no part of the node authorizer's graph");
         }
@@ -269,7 +270,7 @@ impl Populator {
 
     fn set_pod(&self, namespace: &str, name: &str, pod: &Pod<'_>) {
         if pod.node_name().is_empty() {
-            // It may have the name of one that went while nobody was looking.
+            // The deletion of an assigned pod of the same name may have been missed.
             self.graph.remove_pod(namespace, name);
             return;
         }
@@ -288,7 +289,7 @@ impl Populator {
         };
     }
 
-    /// Removes all but these.
+    /// Removes all objects but these.
     fn keep(&self, there: &Names) {
         let known: Vec<(Arc<str>, Arc<str>)> = match self.source {
             Source::Pods { .. } => self.graph.pods(),
@@ -314,7 +315,7 @@ fn without_namespace(names: Vec<Arc<str>>) -> Vec<(Arc<str>, Arc<str>)> {
 }
 
 impl Owned {
-    /// What metrics call it when one comes.
+    /// The operation label for an addition.
     fn adding(self) -> &'static str {
         match self {
             Owned::VolumeAttachment => "AddVolumeAttachment",
@@ -322,7 +323,7 @@ impl Owned {
         }
     }
 
-    /// What metrics call it when one goes.
+    /// The operation label for a deletion.
     fn deleting(self) -> &'static str {
         match self {
             Owned::VolumeAttachment => "DeleteVolumeAttachment",
@@ -339,7 +340,7 @@ mod tests {
     use pintle_cacher::{CacherConfig, DecodeError, DecodedObject, Labels, ObjectDecoder};
     use pintle_storage::{MemoryStorage, Revision};
 
-    /// For a cache of which nothing is asked.
+    /// A decoder for a cache that is never read.
     struct NoObjects;
 
     impl ObjectDecoder for NoObjects {
@@ -393,7 +394,7 @@ mod tests {
         hear(&pod("n", "s"));
         assert!(may("n", "s"));
         assert!(!may("o", "s"));
-        // Nobody has told that it went.
+        // The deletion of the old pod was not reported.
         hear(&pod("o", "t"));
         assert!(!may("n", "s"), "before the other node asks for anything");
         assert!(may("o", "t"));

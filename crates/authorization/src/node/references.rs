@@ -1,6 +1,6 @@
-//! What pods, volumes and their kin refer to, read from objects as they are stored in the cache.
+//! Parses the references of pods, volumes and related objects from their cached JSON.
 //!
-//! Only the fields that matter are read, and texts are borrowed: this runs for every write of an assigned pod.
+//! Only relevant fields are parsed, and strings are borrowed: this runs for every write of an assigned pod.
 
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ struct PodMeta<'a> {
     annotations: Option<HashMap<Cow<'a, str>, serde::de::IgnoredAny>>,
 }
 
-/// A pod, as far as it decides what its node may read.
+/// The fields of a pod that determine the objects its node may read.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct Pod<'a> {
@@ -134,7 +134,7 @@ struct EnvFrom<'a> {
     config_map_ref: Option<Name<'a>>,
 }
 
-/// A driver of volumes that takes a secret.
+/// A volume driver with a secret reference.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct WithSecretRef<'a> {
@@ -219,7 +219,7 @@ struct Volume<'a> {
     ephemeral: Option<serde::de::IgnoredAny>,
 }
 
-/// What kind of thing a pod refers to.
+/// The kind of an object that a pod refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     Secret,
@@ -229,7 +229,7 @@ pub(super) enum Kind {
     ServiceAccount,
 }
 
-/// Pods with this annotation were made by a node itself: what they refer to gives the node no rights
+/// The annotation of mirror pods, which a node creates itself: their references give the node no access
 /// (<https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/>).
 const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 
@@ -238,12 +238,12 @@ impl<'a> Pod<'a> {
         serde_json::from_slice(json)
     }
 
-    /// The node it is assigned to, or "".
+    /// The node that the pod is assigned to, or "".
     pub(super) fn node_name(&self) -> &str {
         &self.spec.node_name
     }
 
-    /// What the kubelet needs in order to run the pod; all is in the pod's namespace. Sorted, each once.
+    /// The objects that the kubelet needs to run the pod, all in the pod's namespace. Sorted, without duplicates.
     pub(super) fn references(&self) -> Vec<(Kind, Cow<'_, str>)> {
         if self.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR_POD))
         {
@@ -299,7 +299,7 @@ impl<'a> Pod<'a> {
         for claim in spec.resource_claims.iter().flatten() {
             let name = match (&claim.resource_claim_name, &claim.resource_claim_template_name) {
                 (Some(name), _) => Some(name),
-                // A claim made of a template gets its name when it is made.
+                // The status has the name of a claim that is made from a template.
                 (None, Some(_)) => {
                     let mut statuses = self.status.resource_claim_statuses.iter().flatten();
                     let status = statuses.find(|status| status.name == claim.name);
@@ -319,7 +319,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// A volume, as far as it connects secrets with claims.
+/// The fields of a volume that connect secrets with claims.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(super) struct PersistentVolume<'a> {
@@ -357,16 +357,16 @@ impl<'a> PersistentVolume<'a> {
         serde_json::from_slice(json)
     }
 
-    /// Namespace and name of the claim it is bound to.
+    /// Namespace and name of the claim that the volume is bound to.
     pub(super) fn claim(&self) -> Option<(&str, &str)> {
         self.spec.claim_ref.as_ref().map(|claim| (&*claim.namespace, &*claim.name))
     }
 
-    /// Namespaces and names of the secrets that a kubelet needs for it. Sorted, each once.
+    /// Namespaces and names of the secrets that a kubelet needs for the volume. Sorted, without duplicates.
     pub(super) fn secrets(&self) -> Vec<(&str, &str)> {
         let Some((claim_namespace, _)) = self.claim() else { return Vec::new() };
         let spec = &self.spec;
-        // Volumes of old have no namespace beside their secret: it is the claim's.
+        // A secret reference without a namespace is in the claim's namespace.
         let drivers = [&spec.cephfs, &spec.flex_volume, &spec.rbd, &spec.scale_io, &spec.iscsi];
         let of_drivers = drivers.into_iter().flatten().filter_map(|driver| driver.secret_ref.as_ref());
         let of_drivers = of_drivers.map(|secret| match &*secret.namespace {

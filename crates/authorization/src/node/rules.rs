@@ -1,4 +1,4 @@
-//! What every node may do, whichever it is: the part of the role `system:node` that is about no object in particular
+//! The rules for every node: the part of the role `system:node` that does not depend on single objects
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/node/>).
 
 use pintle_auth::authz::Attributes;
@@ -8,7 +8,7 @@ type Rule = (&'static [&'static str], &'static str, &'static [&'static str]);
 
 const READ: &[&str] = &["get", "list", "watch"];
 
-/// What is subdivided by object is decided before these are asked, and is not among them.
+/// The rules. Resources that are authorized by object are decided before and not among them.
 const RULES: &[Rule] = &[
     (&["create"], "authentication.k8s.io", &["tokenreviews"]),
     (&["create"], "authorization.k8s.io", &["subjectaccessreviews", "localsubjectaccessreviews"]),
@@ -21,7 +21,7 @@ const RULES: &[Rule] = &[
     (READ, "node.k8s.io", &["runtimeclasses"]),
 ];
 
-/// Whether every node may do this.
+/// Whether the rules allow a request.
 pub(super) fn allow(attributes: &Attributes<'_>) -> bool {
     attributes.is_resource_request
         && attributes.subresource.is_empty()

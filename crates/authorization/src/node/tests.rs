@@ -24,7 +24,7 @@ fn authorizer() -> Arc<NodeAuthorizer> {
     authorizer
 }
 
-/// Rows of who, verb, what (`group/resource/subresource`), namespace, name, field selector, and the reason of a refusal.
+/// Rows of user, verb, `group/resource/subresource`, namespace, name, field selector, and the reason of a refusal.
 #[test]
 fn nodes_may_do_what_their_pods_need() {
     const YES: Option<&str> = None;

@@ -1,4 +1,4 @@
-//! Answers that are remembered, for a time and up to a number.
+//! An LRU cache of webhook decisions.
 
 use super::review::ReviewStatus;
 use std::{
@@ -7,11 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Remembers the answers that were looked at last, none longer than it was told.
+/// Caches the decisions that were used last, each at most for its TTL.
 #[derive(Default)]
 pub(super) struct AnswerCache {
     entries: HashMap<Arc<[u8]>, Entry>,
-    /// The questions by when they were last looked at.
+    /// Requests by the time of their last use.
     uses: BTreeMap<u64, Arc<[u8]>>,
     clock: u64,
 }
@@ -22,7 +22,7 @@ struct Entry {
     used: u64,
 }
 
-/// How many are remembered.
+/// The capacity, in decisions.
 const CAPACITY: usize = 8192;
 
 impl AnswerCache {

@@ -1,8 +1,6 @@
-//! Asks a webhook what users may do
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/webhook/>).
+//! Authorizes by a webhook (<https://kubernetes.io/docs/reference/access-authn-authz/webhook/>).
 //!
-//! A webhook is asked again, with growing waits, when it fails in a way that may pass; answers are remembered, up to a
-//! number of them and not when the question is very large.
+//! Calls are retried with back-off after transient failures. Decisions are cached, except for very large requests.
 
 mod cache;
 mod review;
@@ -26,7 +24,7 @@ pub(crate) use review::ReviewSpec;
 use review::ReviewStatus;
 use std::{borrow::Cow, future::ready, sync::Arc, time::Instant};
 
-/// Asks a webhook.
+/// Authorizes by a webhook.
 pub(crate) struct WebhookAuthorizer {
     name: String,
     configuration: WebhookConfiguration,
@@ -36,11 +34,11 @@ pub(crate) struct WebhookAuthorizer {
     metrics: Arc<AuthorizationMetrics>,
 }
 
-/// Larger questions are not remembered: whoever asks decides how large they are.
+/// The size limit of cached requests, in bytes: clients choose the size of their requests.
 const MAX_REMEMBERED: usize = 10_000;
 
 impl WebhookAuthorizer {
-    /// A webhook that is not asked yet; an error when its kubeconfig file cannot be used.
+    /// A webhook authorizer; an error when its kubeconfig file cannot be used.
     pub(crate) fn new(
         name: String,
         configuration: WebhookConfiguration,

@@ -1,4 +1,4 @@
-//! What a webhook is asked and what it answers: `SubjectAccessReview`
+//! Encodes and decodes the webhook's requests and responses: `SubjectAccessReview`
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/authorization-resources/subject-access-review-v1/>).
 
 use crate::config::ReviewVersion;
@@ -10,7 +10,7 @@ use pintle_machinery::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The question. Serializes as the spec of a review of v1.
+/// The spec of the review. Serializes as that of v1.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReviewSpec<'a> {
@@ -51,7 +51,7 @@ pub(crate) struct ResourceAttributes<'a> {
     pub(crate) label_selector: Option<SelectorAttributes<'a>>,
 }
 
-/// A selector; it has at least one requirement.
+/// A selector with at least one requirement.
 #[derive(Serialize)]
 pub(crate) struct SelectorAttributes<'a> {
     pub(crate) requirements: Vec<SelectorRequirement<'a>>,
@@ -120,7 +120,7 @@ fn of_labels(selectors: &Selectors) -> Option<SelectorAttributes<'_>> {
             LabelOperator::NotEquals | LabelOperator::NotIn => "NotIn",
             LabelOperator::Exists => "Exists",
             LabelOperator::DoesNotExist => "DoesNotExist",
-            // Left out, which asks for more, never for less.
+            // Left out: the review then requests more objects, never fewer.
             LabelOperator::GreaterThan | LabelOperator::LessThan => return None,
         };
         let values = requirement.values().iter().map(String::as_str).collect();
@@ -144,14 +144,14 @@ impl ReviewVersion {
         }
     }
 
-    /// The body of a question, made of the JSON of its spec.
+    /// The body of a request, made from the JSON of its spec.
     pub(super) fn question(self, spec: &[u8]) -> Vec<u8> {
         let head =
             format!(r#"{{"kind":"{KIND}","apiVersion":"{}","metadata":{{}},"spec":"#, self.api_version());
         [head.as_bytes(), spec, br#","status":{"allowed":false}}"#, b"\n"].concat()
     }
 
-    /// The JSON of a spec, with the names of fields that this version has.
+    /// The JSON of a spec, with this version's field names.
     pub(super) fn spec(self, spec: &ReviewSpec<'_>) -> serde_json::Result<Vec<u8>> {
         match self {
             ReviewVersion::V1 => serde_json::to_vec(spec),
@@ -167,7 +167,7 @@ impl ReviewVersion {
         }
     }
 
-    /// The status of an answer.
+    /// The status in a response.
     pub(super) fn status(self, answer: &Value) -> Result<ReviewStatus, String> {
         let (kind, version) = (answer.str_at("kind"), answer.str_at("apiVersion"));
         let expected = self.api_version();
@@ -184,7 +184,7 @@ impl ReviewVersion {
     }
 }
 
-/// The answer, as far as it counts.
+/// The relevant fields of the response's status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReviewStatus {
     pub(super) allowed: bool,

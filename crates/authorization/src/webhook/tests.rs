@@ -1,4 +1,4 @@
-//! A webhook over real TLS, asked through a kubeconfig file.
+//! Tests with a webhook over real TLS, called through a kubeconfig file.
 
 use super::*;
 use crate::config::{ReviewVersion, WebhookConfiguration};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What the webhook answers: a status code and a body, or nothing at all.
+/// The webhook's response: a review status, a status code and a body, or none at all.
 #[derive(Clone)]
 enum Answer {
     Status(Value),
@@ -23,12 +23,12 @@ enum Answer {
     Never,
 }
 
-/// A webhook that wants a certificate of its own authority and a token.
+/// A webhook that requires a client certificate of its own authority and a token.
 struct Webhook {
     dir: TempDir,
-    /// What it answers next; the last one is answered on and on.
+    /// The next responses; the last one is repeated.
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// Header and body of what it was asked.
+    /// The header and body of received requests.
     asked: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
@@ -172,11 +172,11 @@ async fn a_webhook_decides() {
     let (request, body) = webhook.asked.lock()[0].clone();
     assert_eq!(request, "POST /authorize?timeout=10s Bearer sesame");
     assert_eq!(body["spec"]["user"], "jane");
-    // What was allowed is remembered, what was not is not, and d counts as allowed.
+    // Allowed decisions are cached, others are not, and d was allowed.
     check("a", json!({"denied": true}), (Decision::Allow, "so", "")).await;
     assert_eq!(webhook.questions(), 4);
     check("b", json!({"denied": true}), (Decision::Deny, "", "")).await;
-    // Very large questions are not remembered.
+    // Very large requests are not cached.
     let large = "x".repeat(MAX_REMEMBERED);
     check(&large, json!({"allowed": true}), (Decision::Allow, "", "")).await;
     check(&large, json!({"denied": true}), (Decision::Deny, "", "")).await;
@@ -237,7 +237,7 @@ async fn what_may_pass_is_tried_again() {
     assert_eq!(decision, Decision::NoOpinion);
     assert_eq!(error, "an error on the server (\"unknown\") has prevented the request from succeeding");
     assert_eq!(webhook.questions(), 3 + 5);
-    // What would be the same the next time is not.
+    // Failures that would repeat are not retried.
     for (code, body) in [(404, ""), (200, "nonsense"), (200, "{}")] {
         let before = webhook.questions();
         webhook.answers(&[Answer::Raw(code, body)]);
@@ -272,7 +272,7 @@ async fn only_the_right_webhook_is_asked() {
         "{error}"
     );
     assert_eq!(webhook.questions(), 0);
-    // Unless it is said that anybody will do.
+    // Unless the kubeconfig disables verification.
     let path = webhook.dir.path().join("kubeconfig");
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("certificate-authority: ca.pem", "insecure-skip-tls-verify: true"))
