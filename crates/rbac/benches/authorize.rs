@@ -1,4 +1,4 @@
-//! What a check costs with many bindings.
+//! Measures an authorization check with many bindings.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_auth::authz::Attributes;

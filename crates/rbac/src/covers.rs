@@ -1,35 +1,34 @@
-//! Whether somebody who has some rules has others by them: nobody may give what they do not have
+//! Checks privilege escalation: users may grant only the permissions that they have
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping>).
 //!
-//! A rule is taken apart into what it allows to one verb on one resource, each of which some other rule has to cover alone.
+//! A rule is split into parts, one verb on one resource each, and a single rule of the user has to cover each part.
 
 use crate::policy_rule::{PolicyRule, quoted_list};
 use pintle_machinery::UserInfo;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Into how many parts the rules of one object may be taken. Their number is the product of a rule's lists, so that a small
-/// body can ask for very many.
+/// The limit on the parts that the rules of one object are split into. Their number is the product of a rule's lists,
+/// so that a small body can have very many.
 const MAX_PARTS: usize = 1 << 20;
-/// How many comparisons of a part with a rule decide about one object. There are as many as parts times the rules that
-/// the writer has, and both are the writer's to choose.
+/// The limit on comparisons of a part with a rule for one object. Their number is the product of the parts and the
+/// user's own rules, both of which the user can choose.
 const MAX_COMPARISONS: usize = 1 << 23;
-/// How many missing parts are told.
+/// The limit on reported missing parts.
 const MAX_MISSING: usize = 10_000;
 
-/// The smallest thing that a rule can allow.
+/// The smallest permission that a rule can grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part<'a> {
     Resource { group: &'a str, resource: &'a str, name: Option<&'a str>, verb: &'a str },
     Path { path: &'a str, verb: &'a str },
 }
 
-/// The rules that are asked for cannot be judged: they allow more single things than anybody needs to list, or would have to
-/// be compared with too many rules.
+/// The requested rules cannot be checked: they have too many parts, or would need too many comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the rules allow more than {MAX_PARTS} combinations of verbs, groups, resources and names")]
 pub struct TooManyParts;
 
-/// What of the wanted rules the own rules do not have, each single thing as a rule, in the order of the wanted ones.
+/// The parts of the wanted rules that no own rule covers, each as a rule, in the order of the wanted rules.
 ///
 /// # Errors
 /// [`TooManyParts`].
@@ -39,7 +38,7 @@ pub fn missing(own: &[&PolicyRule], wanted: &[PolicyRule]) -> Result<Vec<PolicyR
 
 fn missing_parts<'a>(own: &[&PolicyRule], wanted: &'a [PolicyRule]) -> Result<Vec<Part<'a>>, TooManyParts> {
     let count = wanted.iter().fold(0_usize, |sum, rule| sum.saturating_add(count_parts(rule)));
-    // What a role gives by one binding more is nothing more.
+    // A role that is granted by several bindings counts once.
     let mut seen = HashSet::new();
     let own: Vec<OwnRule<'_>> = own
         .iter()
@@ -60,7 +59,7 @@ fn missing_parts<'a>(own: &[&PolicyRule], wanted: &'a [PolicyRule]) -> Result<Ve
     Ok(missing)
 }
 
-/// What a user is told who would give what they do not have; `None` when they have it all.
+/// The message for a user that tries to grant permissions without having them; `None` when the user has all of them.
 ///
 /// # Errors
 /// [`TooManyParts`].
@@ -83,7 +82,7 @@ pub fn escalation(
     )))
 }
 
-/// The verbs on one and the same thing as one rule; those on paths each for itself.
+/// Joins the verbs on the same resource into one rule; parts on paths stay separate.
 fn compact(parts: &[Part<'_>]) -> Vec<PolicyRule> {
     let mut rules: Vec<PolicyRule> = Vec::new();
     let mut by_thing = HashMap::new();
@@ -157,16 +156,16 @@ impl Part<'_> {
     }
 }
 
-/// A rule that the writer has, as parts are compared with it: a comparison costs the same however long its lists are.
+/// One of the user's own rules, indexed so that a comparison costs the same however long its lists are.
 struct OwnRule<'a> {
     verbs: OneOf<'a>,
     groups: OneOf<'a>,
     resources: OneOf<'a>,
-    /// `scale` of `*/scale`.
+    /// The subresources of entries such as `*/scale`.
     subresources: HashSet<&'a str>,
     names: HashSet<&'a str>,
     paths: HashSet<&'a str>,
-    /// What paths ended in "*" begin with, sorted, without those that begin with another one.
+    /// The prefixes of paths that end in "*", sorted, without those that a shorter prefix covers.
     path_prefixes: Vec<&'a str>,
 }
 
@@ -193,14 +192,14 @@ impl<'a> OwnRule<'a> {
     }
 
     fn covers_path(&self, wanted: &str) -> bool {
-        // The last prefix that is not greater than the path is the only one that it can begin with.
+        // Only the last prefix that is not greater than the path can be a prefix of it.
         let at = self.path_prefixes.partition_point(|prefix| *prefix <= wanted);
         let before = at.checked_sub(1).and_then(|at| self.path_prefixes.get(at));
         self.paths.contains(wanted) || before.is_some_and(|prefix| wanted.starts_with(prefix))
     }
 }
 
-/// Texts, or any text at all.
+/// A set of texts, or any text.
 struct OneOf<'a> {
     all: bool,
     texts: HashSet<&'a str>,
@@ -313,7 +312,7 @@ mod tests {
         assert_eq!(missing(&[], &rules(rule)), Err(TooManyParts));
     }
 
-    /// Parts and rules are each few enough, and too many together.
+    /// The parts and the rules are each within bounds, but not their product.
     #[test]
     fn comparisons_are_bounded() {
         let names = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
@@ -328,10 +327,10 @@ mod tests {
         let begun = std::time::Instant::now();
         assert_eq!(missing(&own, &pods(8000)).unwrap().len(), 7999);
         assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
-        // One rule that a thousand bindings give is one rule.
+        // One role that a thousand bindings grant counts once.
         let same = vec![own[0]; 1000];
         assert_eq!(missing(&same, &pods(10_000)).unwrap().len(), 9999);
-        // As many as are told, and no more.
+        // The number of reported parts is bounded.
         assert_eq!(missing(&same, &pods(100_000)).unwrap().len(), MAX_MISSING);
     }
 
@@ -354,7 +353,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is let give rules can do all that the rules allow.
+        /// A user that may grant rules has every permission in them.
         #[test]
         fn what_is_covered_is_allowed(own in vec(rule(), 0..4), wanted in vec(rule(), 0..3)) {
             let lacking = missing(&own.iter().collect::<Vec<_>>(), &wanted).unwrap();
@@ -375,7 +374,7 @@ mod tests {
                     }
                 }
             }
-            // And with what is lacking, everything is covered.
+            // Together with the missing rules, everything is covered.
             let both: Vec<&PolicyRule> = own.iter().chain(&lacking).collect();
             prop_assert_eq!(missing(&both, &wanted).unwrap(), vec![]);
         }

@@ -1,8 +1,8 @@
-//! All roles and bindings, found by what checks know.
+//! Indexes roles and bindings by the keys of authorization checks.
 //!
-//! Keys are texts put together of a namespace ("" for the cluster), which has no "/", and a name, so that one buffer serves
-//! all look-ups of a check: `default/reader` is a role, `default/uJane` are the bindings of a user there, `/gdevs` those of a
-//! group in the whole cluster. A service account is the user that it is.
+//! A key is the namespace ("" for the cluster), which has no "/", and a name, so that one buffer serves all lookups of
+//! a check: `default/reader` is a role, `default/uJane` the bindings of a user there, `/gdevs` those of a group in the
+//! whole cluster. A service account is indexed as its user.
 
 use crate::{PolicyRule, RoleBinding};
 use pintle_machinery::{UserInfo, text::quote};
@@ -10,27 +10,27 @@ use std::{fmt, sync::Arc};
 
 type Map<T> = imbl::HashMap<Arc<str>, T>;
 
-/// Roles and bindings at one moment. Immutable as it is shared; a clone costs nothing and shares all.
+/// Roles and bindings at one time. A shared index is immutable; a clone is cheap and shares everything.
 #[derive(Clone, Default)]
 pub struct Index {
     roles: Map<Arc<[PolicyRule]>>,
     bindings: Map<Arc<Entry>>,
-    /// The bindings of users and groups, sorted by name. A list that no other index has is changed in place.
+    /// The bindings of each user and group, sorted by name. A list that no other index shares is changed in place.
     by_subject: Map<Arc<Vec<Arc<Entry>>>>,
 }
 
-/// A binding with the key of its role; `None` when it is of a kind that there is not.
+/// A binding with the key of its role; `None` when the role's kind is unknown.
 struct Entry {
     binding: RoleBinding,
     role: Option<Arc<str>>,
 }
 
-/// A role that a binding gives and that is not there.
+/// A role that a binding refers to and that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MissingRole {
-    /// `Role`, `ClusterRole`, or what else the binding says.
+    /// `Role`, `ClusterRole`, or another kind that the binding names.
     pub kind: String,
-    /// Its name.
+    /// The role's name.
     pub name: String,
 }
 
@@ -45,16 +45,16 @@ impl fmt::Display for MissingRole {
     }
 }
 
-/// What a binding of a user gives them.
+/// The grant of one binding of a user.
 pub(crate) enum Given<'a> {
-    /// The rules of the role, by this binding.
+    /// The rules of the role, and the binding.
     Rules(&'a RoleBinding, &'a [PolicyRule]),
-    /// Nothing.
+    /// No rules: the role does not exist.
     Nothing(MissingRole),
 }
 
 impl Index {
-    /// Puts a role ("" is the namespace of a cluster role), or takes it out.
+    /// Adds, replaces or (with `None`) removes a role; the namespace of a cluster role is "".
     pub fn set_role(&mut self, namespace: &str, name: &str, rules: Option<Vec<PolicyRule>>) {
         let key = key(namespace, name);
         match rules {
@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// Puts a binding in place of the one of its name.
+    /// Adds or replaces a binding.
     pub fn set_binding(&mut self, binding: RoleBinding) {
         let key = key(&binding.namespace, &binding.name);
         self.forget_binding(&key);
@@ -85,7 +85,7 @@ impl Index {
         self.bindings.insert(key, entry);
     }
 
-    /// Takes a binding out.
+    /// Removes a binding.
     pub fn remove_binding(&mut self, namespace: &str, name: &str) {
         self.forget_binding(&key(namespace, name));
     }
@@ -102,18 +102,18 @@ impl Index {
         }
     }
 
-    /// The namespaces and names of all roles, those of the cluster or the others.
+    /// The namespaces and names of all cluster roles, or of all other roles.
     pub(crate) fn role_names(&self, of_cluster: bool) -> Vec<(String, String)> {
         names(self.roles.keys(), of_cluster)
     }
 
-    /// The namespaces and names of all bindings, those of the cluster or the others.
+    /// The namespaces and names of all cluster role bindings, or of all other bindings.
     pub(crate) fn binding_names(&self, of_cluster: bool) -> Vec<(String, String)> {
         names(self.bindings.keys(), of_cluster)
     }
 
-    /// Visits what a user is given in the whole cluster, then, unless it is "", in a namespace, until the visitor says stop.
-    /// What is given to a user in more than one way is visited more than once.
+    /// Visits the grants of a user in the whole cluster and then, unless it is "", in a namespace, until the visitor
+    /// returns false. A binding that matches the user in several ways is visited several times.
     pub(crate) fn visit<'a>(
         &'a self,
         user: &UserInfo,
@@ -154,7 +154,7 @@ fn key(namespace: &str, name: &str) -> Arc<str> {
     format!("{namespace}/{name}").into()
 }
 
-/// Under which keys a binding is found.
+/// The keys that a binding is indexed under.
 fn subject_keys(binding: &RoleBinding) -> Vec<Arc<str>> {
     let namespace = &binding.namespace;
     let keys = binding.subjects.iter().filter_map(|subject| match &*subject.kind {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// The caches of roles and bindings; `None` for one that is not served, of which there are then none.
+/// The watch caches of roles and bindings; `None` for a resource that is not served.
 #[derive(Default)]
 pub struct Sources {
     /// `roles`
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Rbac {
-    /// Follows the caches until `stopping` turns true. Call it once.
+    /// Follows the caches until `stopping` becomes true. Call it once.
     pub fn follow(
         self: &Arc<Self>,
         sources: Sources,

@@ -1,12 +1,13 @@
-//! Role-based access control (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/>): roles and bindings in an
-//! index in memory ([`index`]), fed by the watch caches ([`informer`]), and the authorizer that asks it ([`Rbac`]).
+//! Role-based access control (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/>): roles and bindings in
+//! an in-memory index ([`index`]), fed by the watch caches ([`informer`]), and the authorizer that queries it
+//! ([`Rbac`]).
 //!
-//! The index is immutable behind an atomic pointer, so that a check takes no lock, and is changed by replacing it with one
-//! that shares all but what changed. Bindings are found by the names of users and groups, so that a check costs what the
-//! bindings of its user cost, however many others there are.
+//! The index is immutable behind an atomic pointer, so that a check takes no lock; a change replaces it by an index
+//! that shares all unchanged entries. Bindings are indexed by the names of users and groups, so that the cost of a
+//! check depends on the bindings of its user only.
 //!
-//! What writes of roles and bindings need ([`covers`], the rules of somebody) is here too; the strategies of the kinds ask.
-//! Nothing here writes, and nothing knows requests.
+//! The escalation checks for writes of roles and bindings ([`covers`], the rules of a user) are here too; the
+//! strategies of the kinds call them. This crate writes no objects and knows no requests.
 
 pub mod covers;
 mod index;
@@ -21,5 +22,5 @@ pub use policy_rule::PolicyRule;
 pub use rbac::Rbac;
 pub use role_binding::{RoleBinding, RoleRef, Subject};
 
-/// The group of roles and bindings.
+/// The API group of roles and bindings.
 pub const GROUP_NAME: &str = "rbac.authorization.k8s.io";

@@ -1,32 +1,33 @@
-//! What a role allows.
+//! The rules of roles.
 
 use pintle_auth::authz::Attributes;
 use pintle_machinery::{Value, ValueExt, text::quote};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 
-/// One rule of a role: verbs on resources, or on paths that are no resources.
+/// One rule of a role: verbs on resources or on non-resource paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
-    /// The verbs; "*" is all.
+    /// The verbs; "*" stands for all.
     #[serde(deserialize_with = "or_none")]
     pub verbs: Vec<String>,
-    /// The groups; "*" is all.
+    /// The groups; "*" stands for all.
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
-    /// The resources, `pods` or `pods/log`; "*" is all with their subresources, "*/scale" that subresource of all.
+    /// The resources, such as `pods` or `pods/log`; "*" stands for all and their subresources, "*/scale" for that
+    /// subresource of all.
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// The names; none is all.
+    /// The object names; an empty list stands for all.
     #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
-    /// The paths; "*" at the end is whatever follows.
+    /// The paths; "*" at the end matches any continuation.
     #[serde(rename = "nonResourceURLs", deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
 
-/// An absent list; `null` is none.
+/// Deserializes a list; `null` is an empty list.
 pub(crate) fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -34,19 +35,19 @@ pub(crate) fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 impl PolicyRule {
-    /// The rules of a role in a tree. What has not the shape of a rule is none.
+    /// The rules of a role's tree. Malformed rules are skipped.
     pub fn of_role(role: &Value) -> Vec<PolicyRule> {
         role.items_at("rules").iter().filter_map(|rule| PolicyRule::deserialize(rule).ok()).collect()
     }
 
-    /// How many texts the rule is made of.
+    /// The number of texts in the rule.
     pub(crate) fn texts(&self) -> usize {
         let lists =
             [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
         lists.into_iter().map(Vec::len).sum()
     }
 
-    /// Whether the rule allows what is asked for.
+    /// Whether the rule allows a request.
     pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
         if !has(&self.verbs, attributes.verb) {
             return false;
@@ -63,12 +64,12 @@ impl PolicyRule {
     }
 }
 
-/// Whether a list of verbs or groups has one, or all.
+/// Whether a list of verbs or groups contains the wanted one or "*".
 pub(crate) fn has(list: &[String], wanted: &str) -> bool {
     list.iter().any(|own| own == wanted || own == "*")
 }
 
-/// Whether a resource of a rule is the one that is asked for, without putting together `resource/subresource`.
+/// Whether a resource of a rule matches the request's, without building `resource/subresource`.
 fn is_resource(own: &str, attributes: &Attributes<'_>) -> bool {
     let (resource, subresource) = (attributes.resource, attributes.subresource);
     if own == "*" {
@@ -83,13 +84,13 @@ fn is_resource(own: &str, attributes: &Attributes<'_>) -> bool {
     parent == resource || parent == "*"
 }
 
-/// Whether a path of a rule is a path, or its beginning up to "*".
+/// Whether a path of a rule equals a path, or matches it with a final "*".
 pub(crate) fn is_below(own: &str, path: &str) -> bool {
     own == path || own.ends_with('*') && path.starts_with(own.trim_end_matches('*'))
 }
 
 impl fmt::Display for PolicyRule {
-    /// As messages show rules that somebody lacks: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
+    /// The format of missing rules in messages: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             ("APIGroups", &self.api_groups),
@@ -107,7 +108,7 @@ impl fmt::Display for PolicyRule {
     }
 }
 
-/// Texts in quotes in brackets, as messages show lists.
+/// The format of lists in messages: quoted texts in brackets.
 pub(crate) fn quoted_list(list: &[String]) -> String {
     let quoted: Vec<String> = list.iter().map(|text| quote(text)).collect();
     format!("[{}]", quoted.join(" "))

@@ -1,4 +1,4 @@
-//! The authorizer.
+//! The RBAC authorizer.
 
 use crate::{Index, MissingRole, PolicyRule, index::Given};
 use arc_swap::ArcSwap;
@@ -19,32 +19,33 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Decides by roles and bindings. It has none until [`Rbac::follow`] was called and [`Rbac::wait_synced`] has returned.
+/// Authorizes by roles and bindings. It has none until [`Rbac::follow`] was called and [`Rbac::wait_synced`] has
+/// returned.
 pub struct Rbac {
     index: ArcSwap<Index>,
-    /// Held by who changes the index.
+    /// Held while the index is changed.
     changing: Mutex<()>,
     /// Set by [`Rbac::follow`].
     pub(crate) sources: OnceLock<Vec<Source>>,
 }
 
-/// A cache that is followed.
+/// A watch cache that the index follows.
 pub(crate) struct Source {
-    /// Weak, since a cache knows the rules of its kind, which know this.
+    /// Weak, to break a cycle: the cache holds the strategy of its kind, which holds the authorizer.
     pub(crate) cacher: Weak<Cacher>,
-    /// Up to which revision the index has it; `None` until it has all that was there at the start.
+    /// The revision up to which the index is current; `None` until it has all objects that existed at the start.
     pub(crate) applied: watch::Receiver<Option<Revision>>,
 }
 
-/// A user with more bindings may have many of one role.
+/// With more bindings than this, roles are deduplicated, since a user may have many bindings of one role.
 const FEW_BINDINGS: usize = 8;
-/// How many roles are told that are not there.
+/// The limit on reported missing roles.
 const MAX_TOLD_MISSING: usize = 100;
-/// How many texts (verbs, resources, names, …) are told when somebody asks for all of a user's rules.
+/// The limit on the texts (verbs, resources, names, …) in the enumerated rules of a user.
 const MAX_TOLD_TEXTS: usize = 200_000;
 
-/// How long a question waits for the index to know the newest writes. It is asked without them then, as if it had come a
-/// little earlier.
+/// How long a check waits for the index to catch up with the latest writes. It then uses the index as it is, as if the
+/// check had come a little earlier.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Default for Rbac {
@@ -60,7 +61,7 @@ impl fmt::Debug for Rbac {
 }
 
 impl Rbac {
-    /// Changes the index. Checks see all of the change or nothing.
+    /// Changes the index atomically: checks see all of the change or nothing.
     pub fn change(&self, change: impl FnOnce(&mut Index)) {
         let _one_at_a_time = self.changing.lock();
         let mut index = Index::clone(&self.index.load());
@@ -68,7 +69,7 @@ impl Rbac {
         self.index.store(Arc::new(index));
     }
 
-    /// The roles and bindings as they are now.
+    /// The current roles and bindings.
     pub fn index(&self) -> Arc<Index> {
         self.index.load_full()
     }
@@ -77,21 +78,21 @@ impl Rbac {
         self.sources.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether every role and binding that was there at the start is known.
+    /// Whether the index has every role and binding that existed at the start.
     pub fn is_synced(&self) -> bool {
         self.sources().iter().all(|source| source.applied.borrow().is_some())
     }
 
-    /// Waits until every role and binding that was there at the start is known.
+    /// Waits until the index has every role and binding that existed at the start.
     pub async fn wait_synced(&self) {
         for source in self.sources() {
-            // Who has ended will tell nothing more.
+            // An error means that the informer has ended.
             drop(source.applied.clone().wait_for(Option::is_some).await);
         }
     }
 
-    /// Waits until what was created or changed before is known, as far as that does not take too long. What was deleted may
-    /// still be known.
+    /// Waits, for a bounded time, until the index has all earlier creates and updates. Earlier deletes may not be
+    /// applied yet.
     pub async fn catch_up(&self) {
         let caught_up = async {
             for Source { cacher, applied } in self.sources() {
@@ -106,7 +107,7 @@ impl Rbac {
         }
     }
 
-    /// Decides, at once.
+    /// Decides on a request, without waiting.
     pub fn decide(&self, attributes: &Attributes<'_>) -> Verdict {
         let index = self.index.load();
         let mut missing: Vec<MissingRole> = Vec::new();
@@ -115,7 +116,7 @@ impl Rbac {
         index.visit(attributes.user, attributes.namespace, |given| {
             visited += 1;
             match given {
-                // Many bindings of one large role cost what the role costs.
+                // Many bindings of one large role cost as much as the role once.
                 Given::Rules(_, rules) if visited > FEW_BINDINGS && !judged.insert(rules.as_ptr()) => {}
                 Given::Rules(binding, rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     let subject = binding.subject_of(attributes.user);
@@ -139,8 +140,8 @@ impl Rbac {
 }
 
 impl Index {
-    /// All rules that a user has in a namespace ("" for those of the whole cluster alone), binding by binding in the order of
-    /// their names, and the roles that they should have and that are not there.
+    /// All rules of a user in a namespace ("" for the cluster-wide ones alone), in the order of the bindings' names,
+    /// and the missing roles of the user's bindings.
     pub fn rules_of<'a>(
         &'a self,
         user: &UserInfo,

@@ -1,4 +1,4 @@
-//! Who has a role.
+//! Bindings of roles to subjects.
 
 use crate::policy_rule::or_none;
 use pintle_machinery::{UserInfo, text::quote};
@@ -14,11 +14,11 @@ pub struct Subject {
     pub kind: String,
     /// The name.
     pub name: String,
-    /// Of a service account; "" is that of the binding.
+    /// The namespace of a service account; "" stands for the binding's.
     pub namespace: String,
 }
 
-/// The role that is given.
+/// A reference to a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct RoleRef {
@@ -28,24 +28,24 @@ pub struct RoleRef {
     pub name: String,
 }
 
-/// A role binding, or a cluster role binding, which is in no namespace.
+/// A role binding, or a cluster role binding, which has no namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleBinding {
-    /// Its namespace; "" is the whole cluster.
+    /// The namespace; "" stands for the whole cluster.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
-    /// What it gives.
+    /// The granted role.
     pub role_ref: RoleRef,
-    /// Whom it gives it to.
+    /// The subjects that it is granted to.
     pub subjects: Vec<Subject>,
 }
 
 impl RoleBinding {
-    /// Reads a binding's JSON.
+    /// Parses a binding's JSON.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the JSON is not a binding.
     pub fn read(namespace: &str, name: &str, json: &[u8]) -> Result<RoleBinding, serde_json::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -58,7 +58,7 @@ impl RoleBinding {
         Ok(RoleBinding { namespace: namespace.into(), name: name.into(), role_ref, subjects })
     }
 
-    /// The first subject that a user is.
+    /// The first subject that matches a user.
     pub fn subject_of(&self, user: &UserInfo) -> Option<&Subject> {
         self.subjects.iter().find(|subject| match &*subject.kind {
             "User" => subject.name == user.name,
@@ -67,7 +67,7 @@ impl RoleBinding {
         })
     }
 
-    /// The user that a service account is; `None` for other subjects, and for a service account of no namespace.
+    /// The user name of a service account; `None` for other subjects, and for a service account without a namespace.
     pub(crate) fn service_account_user(&self, subject: &Subject) -> Option<String> {
         let namespace = self.namespace_of(subject);
         (subject.kind == "ServiceAccount" && !namespace.is_empty())
@@ -81,7 +81,7 @@ impl RoleBinding {
         }
     }
 
-    /// How the binding gives its role to a subject, for who is told why something is allowed.
+    /// The text of the binding and a subject, for messages about allowed requests.
     pub fn describe(&self, subject: &Subject) -> String {
         struct To<'a>(&'a RoleBinding, &'a Subject);
         impl fmt::Display for To<'_> {

@@ -72,7 +72,7 @@ fn reasons_are_those_of_kubernetes() {
         |subject: &str| format!("RBAC: allowed by RoleBinding \"b/shop\" of Role \"reader\" to {subject}");
     check(&user("jane", &[]), "get", "pods", "shop", Allow, &to("User \"jane\""));
     check(&user("joe", &["a", "devs"]), "get", "pods", "shop", Allow, &to("Group \"devs\""));
-    // The first subject that is the user tells, whatever found the binding.
+    // The message names the first subject that matches the user, whichever key found the binding.
     check(&user("jane", &["devs"]), "get", "pods", "shop", Allow, &to("User \"jane\""));
     let bot = user("system:serviceaccount:shop:bot", &[]);
     check(&bot, "get", "pods", "shop", Allow, &to("ServiceAccount \"bot/shop\""));
@@ -148,7 +148,7 @@ async fn rules_are_told_once() {
     assert!(!resolved.incomplete);
 }
 
-/// What the reference does: every binding is looked at.
+/// Kube-apiserver's algorithm: every binding is checked.
 fn by_looking_at_all(
     roles: &[(String, String, Vec<PolicyRule>)],
     bindings: &[RoleBinding],
