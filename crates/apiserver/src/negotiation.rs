@@ -104,7 +104,7 @@ pub fn accept_clauses(header: &str) -> Vec<AcceptClause<'_>> {
 pub enum Offers {
     /// Only the object itself.
     Plain,
-    /// Only the object itself, at an endpoint of a kind that has transformations elsewhere: a request for one gets 406.
+    /// Only the object itself, as the response to a binding, a token request, a review or the like.
     Answer,
     /// An object, and tables and partial metadata of it.
     Object,

@@ -135,6 +135,9 @@ impl Encoder<'_> {
     }
 
     /// Final JSON of this version, with its newline.
+    ///
+    /// # Errors
+    /// 500 when the stored bytes cannot be read, or [`Encoder::convert`] was not called for the object.
     pub fn json(&self, object: &CachedObject) -> Result<Bytes, Status> {
         if self.resource.is_cached_version() {
             return Ok(object.json().clone());
@@ -151,6 +154,9 @@ impl Encoder<'_> {
     }
 
     /// The object's tree in this version.
+    ///
+    /// # Errors
+    /// As [`Encoder::json`].
     pub fn tree(&self, object: &CachedObject) -> Result<Value, Status> {
         let converted = match self.resource.resource.converter {
             Some(_) => self.json(object)?,

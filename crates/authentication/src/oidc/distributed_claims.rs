@@ -53,7 +53,7 @@ impl ClaimResolver {
             .ok_or("id token _claim_names contained a source missing in _claims_sources")?;
         let url = endpoint.str_at("endpoint").to_owned();
         if url.is_empty() {
-            // It may be an aggregated claim, which is not supported.
+            // It may be an aggregated claim, which is left as it is.
             return Ok(());
         }
         let token = Some(endpoint.str_at("access_token")).filter(|token| !token.is_empty());

@@ -55,7 +55,7 @@ impl Mode {
         }
     }
 
-    /// The verb that allowed the impersonation, for audit events and the request's user; "" in the legacy mode.
+    /// The verb that allowed the impersonation, for audit events; "" in the legacy mode.
     pub(super) fn constraint(self) -> &'static str {
         match self {
             Mode::Legacy => "",
