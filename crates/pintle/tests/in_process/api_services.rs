@@ -1,4 +1,4 @@
-//! API services of what the server itself serves.
+//! Tests the automatic registration of API services.
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
@@ -9,7 +9,7 @@ const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MERGE: &str = "Content-Type: application/merge-patch+json";
 
-/// Asks for an API service until it is as wanted; null when there is none.
+/// Reads an API service until it is as wanted; null when there is none.
 async fn until(server: &Server, name: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -60,7 +60,7 @@ async fn what_definitions_serve_is_registered_and_kept() {
         (&json!("Available"), &json!("True"), &json!("Local"))
     );
 
-    // What somebody changes is set right, and what they delete comes again.
+    // A changed API service is restored, and a deleted one created again.
     let change = json!({"spec": {"versionPriority": 7}});
     sent(&server, &format!("PATCH {API_SERVICES}/v1.example.com\n{MERGE}\n\n{change}")).await;
     until(&server, "v1.example.com", |found| found["spec"]["versionPriority"] == 100).await;
@@ -71,7 +71,7 @@ async fn what_definitions_serve_is_registered_and_kept() {
     sent(&server, &format!("PATCH {API_SERVICES}/v1.example.com/status\n{MERGE}\n\n{broken}")).await;
     until(&server, "v1.example.com", |found| found["status"]["conditions"][0]["reason"] == "Local").await;
 
-    // They come and go with the definition.
+    // API services are created and deleted with the definition.
     let other = json!({"spec": definition(&[("v1", true), ("v2", true)])["spec"]});
     sent(&server, &format!("PATCH {DEFINITIONS}/things.example.com\n{MERGE}\n\n{other}")).await;
     until(&server, "v2.example.com", Value::is_object).await;
@@ -96,7 +96,7 @@ async fn built_in_versions_are_registered_once_for_each_start() {
     let own = json!({"metadata": {"name": "v9.apps", "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"}},
         "spec": {"group": "apps", "version": "v9", "groupPriorityMinimum": 1, "versionPriority": 1}});
     sent(&server, &format!("POST {API_SERVICES}\n\n{own}")).await;
-    // By the time that a definition's is there, the others have been looked at.
+    // Once the definition's API service exists, the others have been reconciled.
     sent(&server, &format!("POST {DEFINITIONS}\n\n{}", definition(&[("v1", true)]))).await;
     until(&server, "v1.example.com", Value::is_object).await;
     until(&server, "v1.apps", Value::is_null).await;

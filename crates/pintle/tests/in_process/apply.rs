@@ -1,4 +1,4 @@
-//! Server-side apply and who owns what, over the wire: from the first apply to the last owner, and what is refused.
+//! Tests server-side apply and managed fields over the wire: from the first apply to the last owner, and refusals.
 
 use crate::harness::{Answer, Server, Transcript, assert_transcript};
 use serde_json::{Value, json};
@@ -286,7 +286,7 @@ async fn managed_fields_are_reset_in_every_format() {
         assert!(!owners(&made).is_empty(), "{what}");
         let answer = server.exchange(method, &path, &[content_type], body).await;
         assert_eq!((answer.status, owners(&answer)), (200, vec![]), "{what}: {}", answer.text());
-        // Nobody is noted until somebody applies, and then everything that was there is somebody's too.
+        // No manager is recorded before the first apply, which then records all earlier fields.
         let answer = server.exchange("PATCH", &path, &[MERGE_PATCH], r#"{"data":{"k":"w"}}"#).await;
         assert_eq!(owners(&answer), vec![], "{what}");
         let answer = apply(&server, &path, "two", &config_map("a", json!({"l": "x"}))).await;
@@ -310,7 +310,7 @@ async fn writes_that_change_nothing_are_none() {
         ("the same object", "PUT", JSON, "three", body.to_string()),
         ("an empty patch", "PATCH", MERGE_PATCH, "three", "{}".to_owned()),
         ("what is there", "PATCH", MERGE_PATCH, "three", r#"{"data":{"k":"v"}}"#.to_owned()),
-        // The change is taken back before it is stored: only the time would be another.
+        // The strategy reverts the change: a write would change the time alone.
         (
             "an immutable field",
             "PATCH",
@@ -349,7 +349,7 @@ async fn owners_in_other_versions_are_understood() {
     };
     let first = scaler("v1", json!({"targetCPUUtilizationPercentage": 50}));
     assert_eq!(apply(&server, &path("v1"), "one", &first).await.status, 201);
-    // The first version's percentage is the second's metrics.
+    // The first version's percentage is a metric in the second.
     let refused = apply(&server, &path("v2"), "two", &scaler("v2", metrics(60))).await;
     let text = "Apply failed with 1 conflict: conflict with \"one\": .spec.targetCPUUtilizationPercentage";
     assert_eq!((refused.status, refused.str_at("/message")), (409, text.to_owned()));
@@ -359,7 +359,7 @@ async fn owners_in_other_versions_are_understood() {
     let owners = owners(&forced);
     assert_eq!(owners[0].1["f:spec"], json!({"f:maxReplicas": {}, "f:scaleTargetRef": {}}), "{owners:?}");
     assert!(owners[1].1["f:spec"].get("f:metrics").is_some(), "{owners:?}");
-    // The same manager in another version is the same manager.
+    // A manager is the same in every version.
     let moved = apply(&server, &path("v2"), "one", &scaler("v2", metrics(60))).await;
     assert_eq!(moved.status, 200, "{}", moved.text());
     let versions: Vec<_> = moved.json()["metadata"]["managedFields"]

@@ -1,4 +1,4 @@
-//! Audit: what is written of which requests, when a backend fails, and when it is a webhook.
+//! Tests audit events: the events of requests, failing backends, and the webhook backend.
 
 mod webhook;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Options with this policy and a log beside the data.
+/// Options with this policy, and a log in the data directory.
 fn audited(rules: &str) -> impl FnOnce(&mut Options) {
     let policy = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\n{rules}");
     move |options| {
@@ -27,7 +27,7 @@ fn events(options: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The events of a request, once there are so many.
+/// The events of a request, once there are `count` of them.
 async fn events_of(dir: &Path, id: &str, count: usize) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -66,7 +66,7 @@ async fn each_level_tells_what_it_should() {
     assert_eq!(event["sourceIPs"], json!(["127.0.0.1"]));
     assert_eq!(event["annotations"]["authorization.k8s.io/decision"], "allow");
 
-    // The same object in a form that is not JSON.
+    // The same object in an encoding other than JSON.
     let protobuf = "Accept: application/vnd.kubernetes.protobuf";
     for (path, id) in [(format!("{MAPS}/a"), "get"), (MAPS.to_owned(), "list")] {
         server.send(&format!("GET {path}\nAudit-ID: {id}\n{protobuf}")).await;
@@ -77,7 +77,7 @@ async fn each_level_tells_what_it_should() {
         assert!(object["metadata"].get("managedFields").is_none());
     }
 
-    // At the metadata level nothing of the object is told.
+    // At the metadata level, events have no objects.
     server
         .send("POST /api/v1/namespaces/default/secrets\nAudit-ID: secret\n\n{\"metadata\":{\"name\":\"s\"}}")
         .await;
@@ -130,7 +130,7 @@ async fn a_strict_log_that_fails_stops_requests_and_another_does_not() {
     for (mode, expected) in [("blocking-strict", 500), ("blocking", 200)] {
         let server = Server::start_with(|options| {
             audited("rules: [{level: Metadata}]")(options);
-            // Every write to it fails.
+            // Every write to the log fails.
             options.audit.log.path = Some("/dev/full".into());
             options.audit.log.max_size = 0;
             options.audit.log.delivery.mode = mode.to_owned();

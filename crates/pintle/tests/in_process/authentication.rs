@@ -1,5 +1,5 @@
-//! Who is believed to be who they say: certificates, front proxies, issuers and webhooks, each over real TLS, and those who
-//! lie.
+//! Tests authentication by certificates, front proxies, issuers and webhooks, each over real TLS, with valid and
+//! invalid credentials.
 
 use crate::{
     harness::{PATIENCE, Server, options},
@@ -24,7 +24,7 @@ fn write(options: &Options, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Waits until something holds; a test that waits for longer than anything takes has failed.
+/// Waits until a condition is true; fails after [`PATIENCE`].
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, async {
         while !holds().await {
@@ -53,7 +53,7 @@ async fn certificates_of_the_files_authorities_are_believed() {
     assert_eq!(who(Some(&by_old)).await.as_deref(), Some("jane"));
     assert_eq!(who(None).await.as_deref(), Some("system:anonymous"));
     assert_eq!(who(Some(&old.client("root", "system:masters"))).await.as_deref(), Some("(administrator)"));
-    // Certificates that do not hold are answered, with 401, and never as if nothing had been shown.
+    // Invalid certificates get 401, and are never ignored.
     for bad in [
         &other.client("root", "system:masters"),
         &by_new,
@@ -70,7 +70,7 @@ async fn certificates_of_the_files_authorities_are_believed() {
         );
         assert!(!answer.to_lowercase().contains("www-authenticate"), "{answer}");
     }
-    // The authority is exchanged while the server runs, and extension servers are told.
+    // The authority is replaced while the server runs, and published for extension servers.
     std::fs::write(&file, new.pem()).unwrap();
     until("the new authority is believed", async || who(Some(&by_new)).await.as_deref() == Some("joe")).await;
     assert_eq!(who(Some(&by_old)).await, None);
@@ -80,7 +80,7 @@ async fn certificates_of_the_files_authorities_are_believed() {
         data.contains(new.pem().trim()) && !data.contains(old.pem().trim())
     })
     .await;
-    // A broken file changes nothing.
+    // An invalid file changes nothing.
     std::fs::write(&file, "no certificate").unwrap();
     assert_eq!(who(Some(&by_new)).await.as_deref(), Some("joe"));
     server.stop().await;
@@ -112,7 +112,7 @@ async fn front_proxies_are_believed_and_nobody_else() {
     for told in [admin, odd] {
         assert_eq!(who(None, told).await.as_deref(), Some("system:anonymous"));
         assert_eq!(who(Some(&client), told).await.as_deref(), Some("jane"));
-        // Of the proxies' authority, but no proxy; of another authority of that name; expired.
+        // Issued by the proxies' authority, but with another name; by another authority of the same name; expired.
         assert_eq!(who(Some(&proxies.client("eve", "a")), told).await, None);
         assert_eq!(who(Some(&Authority::new("proxies").client("proxy", "a")), told).await, None);
         assert_eq!(who(Some(&proxies.client_until("proxy", "a", -1)), told).await, None);
@@ -127,7 +127,7 @@ async fn front_proxies_are_believed_and_nobody_else() {
     server.stop().await;
 }
 
-/// An issuer of OpenID Connect.
+/// An OpenID Connect issuer.
 struct Issuer {
     https: Https,
     key: SigningKey,
@@ -163,7 +163,7 @@ impl Issuer {
         self.key.sign_token(claims.to_string().as_bytes()).unwrap()
     }
 
-    /// A configuration file in which this issuer is believed.
+    /// A configuration file that trusts this issuer.
     fn configuration(&self, prefix: &str) -> String {
         let ca = self.https.ca.replace('\n', "\n      ");
         format!(
@@ -204,7 +204,7 @@ async fn tokens_of_an_issuer_by_flags_are_believed() {
     ] {
         assert_eq!(who(&bad).await, None);
     }
-    // Nothing that was shown is in what is told, but what became of it is.
+    // Metrics have the results, and no credentials.
     let metrics = server.send("GET /metrics").await;
     let metrics = metrics.text();
     for expected in [
@@ -234,12 +234,12 @@ async fn the_configuration_file_counts_as_it_changes() {
     let who = async |subject: &str| Peer::default().who(address, &bearer(&issuer.token("me", subject))).await;
     until("the issuer has described itself", async || who("jane").await.is_some()).await;
     assert_eq!(who("jane").await.as_deref(), Some("a:jane"));
-    // Anonymous requests are let in where the file says.
+    // Anonymous requests are accepted at the paths in the file.
     assert_eq!(Peer::default().ask(address, "/livez", "").await.0, 200);
     assert_eq!(Peer::default().ask(address, "/readyz", "").await.0, 401);
     std::fs::write(&file, issuer.configuration("b:")).unwrap();
     until("the new file is in force", async || who("joe").await.as_deref() == Some("b:joe")).await;
-    // What is wrong changes nothing, and is counted.
+    // An invalid file changes nothing, and is counted.
     std::fs::write(&file, "no configuration").unwrap();
     let failures = "apiserver_authentication_config_controller_automatic_reloads_total{apiserver_id_hash=";
     until("the failure is counted", async || {
@@ -296,7 +296,7 @@ async fn a_webhook_knows_tokens() {
     for bad in ["bad", "odd", "broken"] {
         assert_eq!(who(bad).await, None, "{bad}");
     }
-    // A token may come by the protocols of a web socket.
+    // A token may be among the subprotocols of a web socket.
     let socket = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: \
                   base64url.bearer.authorization.k8s.io.Z29vZA, v4.channel.k8s.io\r\n";
     assert_eq!(Peer::default().who(address, socket).await.as_deref(), Some("jane"));
@@ -323,7 +323,8 @@ async fn what_cannot_be_is_told_at_the_start() {
     };
     check(
         &|options| options.client_ca_file = Some(write(options, "ca.pem", "none")),
-        // The administrator's authority is in the bundle as well; a file without any certificate is an error all the same.
+        // The administrator's authority is in the bundle as well; a file without a certificate is an error all the
+        // same.
         "--client-ca-file",
     )
     .await;

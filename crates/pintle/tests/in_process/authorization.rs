@@ -1,4 +1,4 @@
-//! Who decides what users may do: nodes by their pods, a webhook in this process, a configuration that changes.
+//! Tests authorization: nodes by their pods, a webhook in this process, and a reloaded configuration.
 
 use crate::{
     harness::{Answer, PATIENCE, Server},
@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Asks until the answer has the status.
+/// Repeats a request until the response has the status.
 async fn until(status: u16, ask: impl AsyncFn() -> Answer) -> Answer {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -64,13 +64,13 @@ async fn a_node_reads_what_its_pods_refer_to_as_long_as_they_are_there() {
     server.stop().await;
 }
 
-/// A webhook in this process that lets `jane` list what has the label `app=x`, and breaks for `eve`.
+/// A webhook in this process that lets `jane` list objects with the label `app=x`, and fails for `eve`.
 struct Webhook {
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Webhook {
-    /// The kubeconfig file for it is written into a directory.
+    /// Starts the webhook and writes its kubeconfig file into a directory.
     async fn start(dir: &Path) -> Webhook {
         let webhook = Webhook { asked: Arc::default() };
         let asked = webhook.asked.clone();
@@ -152,13 +152,13 @@ async fn a_webhook_is_asked_as_the_configuration_says_which_may_change() {
         "{}",
         refused.text()
     );
-    // A webhook that fails has no opinion, but who is not allowed is told that something went wrong.
+    // A failed webhook has no opinion, but a request that is not allowed gets 500 instead of 403.
     let broken = list("eve", "").await;
     assert_eq!(broken.status, 500);
     let expected = "Internal Server Error: \"/api/v1/namespaces/default/pods?labelSelector=\": the server could not find the \
                     requested resource\n";
     assert_eq!(broken.text(), expected);
-    // Roles are asked where the webhook is not.
+    // RBAC decides on requests that the webhook is not called for.
     let path_of_all = "GET /version\nImpersonate-User: eve";
     assert_eq!(server.send(path_of_all).await.status, 200);
     let (first, all) = {
@@ -168,7 +168,7 @@ async fn a_webhook_is_asked_as_the_configuration_says_which_may_change() {
     assert!(first == "jane" && all, "{first}");
     fs::write(&path, asks("eve")).unwrap();
     until(403, async || list("eve", "").await).await;
-    // What is wrong leaves in force what is there.
+    // An invalid configuration leaves the old one in force.
     fs::write(&path, format!("{HEAD}- {{type: AlwaysAllow}}\n")).unwrap();
     let failed = "apiserver_authorization_config_controller_automatic_reloads_total{apiserver_id_hash=\"";
     let end = Instant::now() + PATIENCE;

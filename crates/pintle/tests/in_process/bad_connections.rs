@@ -1,4 +1,4 @@
-//! Connections that do not speak as they should: they end, and nobody else notices.
+//! Tests connections that violate the protocol: they are closed, and other connections are not affected.
 
 use crate::harness::{Identity, PATIENCE, Server};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Sends bytes and gives what comes back until the server closes.
+/// Sends bytes and returns the response until the server closes.
 async fn exchange(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.raw(Identity::Admin).await;
-    // The server may have closed before all of it is sent.
+    // The server may close before all bytes are sent.
     stream.write_all(bytes).await.ok();
     stream.flush().await.ok();
     let mut answer = Vec::new();
-    // Neither may it close in order: what was not read by the server breaks the connection.
+    // The connection may be reset, since the server has not read all bytes.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -50,7 +50,7 @@ async fn requests_that_are_none_are_refused() {
     for (what, request) in rows {
         let answer = exchange(&server, request.as_bytes()).await;
         let code = answer.split(' ').nth(1).unwrap_or_default();
-        // A flood may be cut off without an answer, but never served.
+        // A flood may be cut off without a response, but is never served.
         assert!(answer.is_empty() || matches!(code, "400" | "414" | "431"), "{what}: {answer}");
     }
     server.assert_lives().await;
@@ -66,7 +66,7 @@ async fn a_flood_of_headers_on_http_2_is_refused() {
     let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
     match client.begin("GET", "/version", &headers, crate::harness::whole("")).await {
         Ok(response) => assert_eq!(response.status(), 431),
-        // A reset, or the end of the connection.
+        // A stream reset, or the end of the connection.
         Err(error) => assert!(!error.is_timeout(), "{error}"),
     }
     server.assert_lives().await;
@@ -101,7 +101,7 @@ async fn what_is_no_tls_ends_the_connection() {
     server.stop().await;
 }
 
-/// The clock is paused: it jumps whenever all tasks wait, so nothing here takes the time it tells of.
+/// The clock is paused: it advances whenever all tasks wait, so that timeouts take no time.
 #[tokio::test(flavor = "current_thread")]
 async fn a_client_that_never_ends_its_headers_is_cut_off() {
     let server = Server::start().await;
@@ -120,7 +120,7 @@ async fn a_client_that_never_ends_its_headers_is_cut_off() {
     server.stop().await;
 }
 
-/// As above, for who never begins to speak TLS.
+/// As above, for a client that never starts the TLS handshake.
 #[tokio::test(flavor = "current_thread")]
 async fn a_client_that_never_shakes_hands_is_cut_off() {
     let server = Server::start().await;
@@ -137,13 +137,13 @@ async fn a_client_that_never_shakes_hands_is_cut_off() {
     server.stop().await;
 }
 
-/// Sends the head of a request, then its body in pieces, and gives the status and whether the connection is usable.
+/// Sends the head of a request, then its body in pieces; returns the status and whether the connection is usable.
 async fn send_in_pieces(server: &Server, head: &str, pieces: &[&[u8]]) -> (String, bool) {
     let mut stream = server.raw(Identity::Admin).await;
     stream.write_all(head.as_bytes()).await.unwrap();
     for piece in pieces {
         stream.flush().await.unwrap();
-        // The server has every chance to answer, and to close.
+        // The server may answer and close before the next piece.
         tokio::task::yield_now().await;
         stream.write_all(piece).await.unwrap();
     }
@@ -185,7 +185,7 @@ async fn a_body_that_does_not_come_holds_an_answer_up_for_a_moment_only() {
     let answer = exchange(&server, head).await;
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     assert!(started.elapsed() < PATIENCE);
-    // A client that asks whether it may send is not asked to.
+    // A client that sends `Expect: 100-continue` is not asked for the body.
     let asking =
         b"PATCH /apis/nope.io/v1/things HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n";
     let answer = exchange(&server, asking).await;
@@ -196,7 +196,7 @@ async fn a_body_that_does_not_come_holds_an_answer_up_for_a_moment_only() {
 const POST_WITHOUT_END: &[u8] = b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n\
     Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"metadata\":";
 
-/// The clock is paused, as above: the time of a request is that of its body, too.
+/// The clock is paused, as above: the request timeout includes reading the body.
 #[tokio::test(flavor = "current_thread")]
 async fn a_body_that_never_ends_has_the_time_of_its_request_and_no_seat_beyond_it() {
     let server = Server::start().await;
@@ -217,7 +217,7 @@ async fn a_body_that_never_ends_has_the_time_of_its_request_and_no_seat_beyond_i
         seats.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>()
     };
     let deadline = Instant::now() + PATIENCE;
-    // The request that asks has one itself.
+    // The request for the metrics has a seat itself.
     while executing(server.send("GET /metrics").await.text()) > 1.0 {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -247,7 +247,7 @@ async fn a_body_that_never_ends_does_not_hold_up_the_end_of_the_server() {
     dripping.abort();
 }
 
-/// A body that is being read has its part of what all bodies may take: others are told to come again.
+/// A body that is being read has its share of the memory budget: other requests get 429.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_share_their_memory() {
     let server = Server::start_with(|options| options.request_body_memory = 64 * 1024).await;
@@ -266,7 +266,7 @@ async fn bodies_share_their_memory() {
         let mut stream = server.raw(Identity::Admin).await;
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
-        // The large one is refused itself when a small one is there first, and begins again.
+        // The large body is refused itself when a small one comes first, and is sent again.
         for _ in 0..20 {
             let answer = server.send(small).await;
             if answer.status != 201 {
@@ -286,7 +286,7 @@ async fn bodies_share_their_memory() {
     server.stop().await;
 }
 
-/// Who does nothing makes room for who does something, and not the other way round.
+/// New connections evict idle ones, but never those with requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_without_requests_give_way_to_others() {
     let server = Server::start_with(|options| options.max_connections = Some(8)).await;
@@ -305,7 +305,7 @@ async fn connections_without_requests_give_way_to_others() {
         timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
         assert!(answer.is_empty());
     }
-    // Those that all have requests give way to nobody.
+    // Connections that all have requests are not evicted.
     let mut watches = vec![watch];
     for _ in 0..7 {
         let client = server.client(Identity::Admin).await;

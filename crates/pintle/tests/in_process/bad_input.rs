@@ -1,4 +1,4 @@
-//! Bodies, names and tokens made to hurt: each gets its 4xx, leaves nothing behind, and the server lives on.
+//! Tests malicious bodies, names and tokens: each gets its 4xx, leaves nothing behind, and the server keeps running.
 
 use crate::harness::{Answer, Server, Transcript, assert_transcript, whole};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -16,7 +16,7 @@ const JSON_PATCH: (&str, &str) = ("Content-Type", "application/json-patch+json")
 const MERGE_PATCH: (&str, &str) = ("Content-Type", "application/merge-patch+json");
 const STRATEGIC_PATCH: (&str, &str) = ("Content-Type", "application/strategic-merge-patch+json");
 
-/// A config map that must be there, and as it was, when the attack is over.
+/// Creates a config map that must be unchanged after the attack.
 async fn keep(server: &Server) -> Answer {
     let answer = server
         .send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"kept\"}},\"data\":{{\"k\":\"v\"}}}}"))
@@ -25,7 +25,7 @@ async fn keep(server: &Server) -> Answer {
     answer
 }
 
-/// Fails unless the kept object is all there is, unchanged, and a new client is served.
+/// Fails unless the kept object is the only one, unchanged, and a new client is served.
 async fn assert_untouched(server: &Server, kept: &Answer) {
     server.assert_lives().await;
     let list = server.send(&format!("GET {MAPS}")).await;
@@ -85,7 +85,7 @@ async fn malformed_bodies() {
     server.stop().await;
 }
 
-/// Bytes that no text may hold in JSON are replaced, as Go replaces them.
+/// Bytes that are not UTF-8 are replaced in JSON, as by Go.
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_that_are_no_text_are_replaced_in_json() {
     let server = Server::start().await;
@@ -151,7 +151,7 @@ async fn bodies_deeper_than_anything_real() {
     server.stop().await;
 }
 
-/// What is let in can be read again in every form, however deep it is.
+/// Every accepted object can be read in every form, however deep it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deep_and_let_in_can_be_read() {
     let server = Server::start().await;
@@ -223,7 +223,7 @@ async fn bodies_larger_than_allowed() {
         .run_hidden("one byte more than is read", &format!("POST {MAPS}"), &[JSON], body(limit + 1))
         .await;
     assert_refused("one byte more", &answer);
-    // What is read may still be more than a config map may hold.
+    // A body within the limit may exceed the limit of a config map.
     let answer = server.exchange("POST", MAPS, &[JSON], body(limit)).await;
     assert_eq!(answer.status, 422, "{}", answer.text());
     let answer = transcript
@@ -235,7 +235,7 @@ async fn bodies_larger_than_allowed() {
         .await;
     assert_refused("delete options", &answer);
     assert_transcript!(transcript);
-    // Without a length, and in pieces.
+    // Without `Content-Length`, in pieces.
     let client = server.client(crate::harness::Identity::Admin).await;
     let pieces = (0..64).map(|_| Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; 64 * 1024]))));
     let body = StreamBody::new(futures_util::stream::iter(pieces)).boxed();
@@ -332,7 +332,7 @@ async fn forged_tokens_read_nothing_else() {
             let text = answer.text();
             assert!(!text.contains("hush") && !text.contains("theirs"), "{start:?} {version}: {text}");
             if answer.status != 200 {
-                // A version of the future is waited for, and then the time is over.
+                // A read at a future version waits, and times out.
                 if answer.status != 504 {
                     assert_refused(start, &answer);
                 }
@@ -442,7 +442,7 @@ async fn bodies_where_none_belongs_are_ignored() {
     server.stop().await;
 }
 
-/// Numbers as large as their types allow, and larger: nothing overflows, panics or takes long.
+/// Numbers at and beyond the limits of their types: nothing overflows, panics or takes long.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_at_the_end_of_their_range() {
     let server = Server::start().await;
@@ -459,7 +459,7 @@ async fn numbers_at_the_end_of_their_range() {
         {
             check(query, &server.send(&format!("GET {MAPS}?{query}{number}")).await);
         }
-        // A watch of ages is answered, and ended by its client.
+        // A very long watch is served until its client ends it.
         let client = server.client(crate::harness::Identity::Admin).await;
         let path = format!("{MAPS}?watch=1&timeoutSeconds={number}");
         let response = client.begin("GET", &path, &[], whole("")).await.unwrap();
@@ -531,8 +531,8 @@ async fn numbers_at_the_end_of_their_range() {
     server.stop().await;
 }
 
-/// The same for a custom resource, whose managed fields are as deep as it is and inside its metadata: none is stored that
-/// cannot be read again.
+/// The same for a custom resource, whose managed fields are as deep as itself and inside its metadata: no stored object
+/// is too deep to be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_resources_at_the_limit_of_depth_are_refused_or_can_be_read() {
     let server = Server::start().await;

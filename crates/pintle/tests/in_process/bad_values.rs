@@ -1,4 +1,4 @@
-//! Stored values that cannot be read: a clear error for that object, and the rest is served.
+//! Tests stored values that cannot be read: an error for that object, while all others are served.
 
 use crate::harness::{Identity, Server, plain_user};
 use pintle::{FeatureGates, StorageMediaType};
@@ -68,7 +68,7 @@ async fn a_bad_value_is_an_error_of_its_object_alone() {
         }
         let elsewhere = server.send("GET /api/v1/namespaces/kube-system/configmaps").await;
         assert_eq!(elsewhere.header("warning"), "");
-        // It is there: nobody makes another, changes it, or takes the collection for empty.
+        // The object exists: it cannot be created or changed, and the collection is not empty.
         let taken = server.send(&format!("POST {MAPS}\n\n{{\"metadata\":{{\"name\":\"bad\"}}}}")).await;
         assert_eq!(taken.status, 409, "{}", taken.text());
         for request in ["PUT", "DELETE"] {
@@ -98,7 +98,7 @@ async fn a_value_that_is_good_again_is_served_again() {
     let read = server.send(&format!("GET {MAPS}/a")).await;
     assert_eq!(read.status, 200, "{}", read.text());
     let event = watch.next().await.unwrap();
-    // Nobody was told that it was deleted.
+    // No DELETED event was sent.
     assert_eq!(event, format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", read.text().trim_end()));
     server.stop().await;
 }

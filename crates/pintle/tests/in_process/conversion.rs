@@ -1,4 +1,4 @@
-//! Versions of custom resources that a webhook converts into each other, and webhooks that do it badly.
+//! Tests versions of custom resources that a webhook converts, and webhooks that convert wrongly.
 
 use crate::{
     harness::{PATIENCE, Server},
@@ -22,14 +22,14 @@ const V2: &str = "/apis/example.com/v2/namespaces/default/lamps";
 const MERGE: &str = "Content-Type: application/merge-patch+json";
 const APPLY: &str = "Content-Type: application/apply-patch+yaml";
 
-/// What a webhook does to the answer that would be right; `None` never answers.
+/// Changes the webhook's correct response; with `None` it never responds.
 type Lie = fn(Value) -> Option<Value>;
 
-/// A webhook in this process. In `v1` a lamp has `spec.watts`, in `v2` the same as text in `spec.power`.
+/// A webhook in this process. In `v1` a lamp has `spec.watts`, in `v2` the same value as text in `spec.power`.
 struct Webhook {
     port: u16,
     ca: String,
-    /// How many objects each review asked for.
+    /// The number of objects in each review.
     asked: Arc<Mutex<Vec<usize>>>,
     lie: Arc<Mutex<Lie>>,
 }
@@ -129,7 +129,7 @@ fn lamp(version: &str, name: &str, spec: Value) -> String {
     .to_string()
 }
 
-/// Sends a request and gives the `spec` that was answered.
+/// Sends a request and returns the `spec` of the response.
 async fn spec(server: &Server, request: &str) -> Value {
     let answer = server.send(request).await;
     assert!(answer.status < 300, "{request}: {}", answer.text());
@@ -214,7 +214,7 @@ async fn a_new_storage_version_is_that_of_what_is_written_from_then_on() {
     assert_eq!(answer.json()["status"]["storedVersions"], json!(["v1", "v2"]));
     let deadline = Instant::now() + PATIENCE;
     loop {
-        // The change is served a moment later.
+        // The changed definition is served a moment later.
         let label =
             format!("{{\"metadata\":{{\"labels\":{{\"at\":\"t{}\"}}}}}}", deadline.elapsed().as_nanos());
         let answer = server.send(&format!("PATCH {V1}/rewritten\n{MERGE}\n\n{label}")).await;
@@ -314,7 +314,7 @@ async fn a_webhook_that_hangs_holds_up_nobody_else() {
     server.stop().await;
 }
 
-/// Who owns fields in another version asks the webhook for what they are in this one: without holding a worker.
+/// Managed fields of another version are converted by the webhook without blocking a worker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_that_hangs_holds_no_worker_for_the_owners_of_fields() {
     let (server, webhook) = (Server::start().await, Webhook::start().await);
@@ -345,7 +345,7 @@ async fn a_webhook_that_hangs_holds_no_worker_for_the_owners_of_fields() {
     }
     server.assert_lives().await;
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
-    // What the webhook says then decides who owns what.
+    // The webhook's conversion then decides on the owners.
     webhook.lies(Some);
     let client = server.client(crate::harness::Identity::Admin).await;
     let applied = lamp("v1", "a", json!({"watts": 7}));

@@ -1,4 +1,4 @@
-//! Custom resources: served as soon as they are defined, by what serves built-in kinds.
+//! Tests custom resources: the generic server serves them as soon as they are defined.
 
 use crate::harness::{PATIENCE, Server, Transcript, assert_transcript, options};
 use pintle::StorageBackend;
@@ -65,7 +65,7 @@ fn condition(definition: &Value, condition_type: &str) -> String {
     found.next().map_or(String::new(), |condition| condition["status"].as_str().unwrap().to_owned())
 }
 
-/// Asks until the answer is as wanted.
+/// Repeats a GET until the response is as wanted.
 async fn until(server: &Server, path: &str, is_wanted: impl Fn(u16, &Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -145,7 +145,7 @@ async fn discovery_follows_the_definitions() {
     let names: Vec<&str> =
         names["groups"].as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"example.com"), "{names:?}");
-    // The group goes with its last definition.
+    // The group is removed with its last definition.
     let answer = server.send(&format!("DELETE {DEFINITIONS}/boxes.example.com")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     until(&server, "/apis/example.com", |status, _| status == 404).await;
@@ -158,7 +158,7 @@ async fn discovery_follows_the_definitions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_is_served_within_milliseconds() {
     let server = Server::start().await;
-    // The first one makes what is shared by all.
+    // The first definition initializes shared state.
     define(&server, &boxes()).await;
     let mut longest = Duration::ZERO;
     for index in 0..5 {
@@ -172,7 +172,7 @@ async fn a_definition_is_served_within_milliseconds() {
         until(&server, &format!("/apis/example.com/v1/things{index}"), |status, _| status == 200).await;
         longest = longest.max(created.elapsed());
     }
-    // 20 ms is what is promised; an unoptimized build on a busy machine gets more.
+    // The goal is 20 ms; an unoptimized build on a busy machine gets more.
     assert!(longest < Duration::from_millis(500), "{longest:?}");
     server.stop().await;
 }
@@ -191,7 +191,7 @@ async fn watches_see_every_version_and_end_with_the_definition() {
     assert_eq!(event["type"], "ADDED");
     assert_eq!(event["object"]["apiVersion"], "example.com/v2");
     assert_eq!(event["object"]["spec"]["size"], 3);
-    // Another schema is another resource: who watches begins again, and what was before is too old for it.
+    // Another schema ends watches, and older revisions are expired for it.
     let patch = "[{\"op\":\"replace\",\"path\":\"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/default\",\"value\":4}]";
     let answer = server
         .send(&format!(
@@ -211,7 +211,7 @@ async fn watches_see_every_version_and_end_with_the_definition() {
     assert_eq!(frames.event().await["type"], "ADDED");
     let answer = server.send(&format!("DELETE {DEFINITIONS}/boxes.example.com")).await;
     assert_eq!(answer.status, 200);
-    // Its objects go first, and are seen to go.
+    // Its objects are deleted first, with events.
     assert_eq!(frames.event().await["type"], "DELETED");
     assert_eq!(frames.event().await["type"], "DELETED");
     assert_eq!(frames.next().await, None);
@@ -232,7 +232,7 @@ async fn objects_stay_in_the_version_they_were_stored_in() {
     );
     let answer = server.send(&migrate).await;
     assert_eq!(answer.json()["status"]["storedVersions"], json!(["v1", "v2"]), "{}", answer.text());
-    // The new storage version has no inches; the object is as it was all the same, until it is written again.
+    // The new storage version has no inches; the object keeps them until it is written again.
     let read = until(&server, &format!("{BOXES}/a"), |status, _| status == 200).await;
     assert_eq!(read["spec"], json!({"inches": "2", "size": 3}));
     let list = server.send(&format!("GET {BOXES}")).await;
@@ -269,10 +269,10 @@ async fn definitions_are_served_again_after_a_restart() {
     assert_eq!(created.status, 201);
     server.stop().await;
     let server = start().await;
-    // The very first request finds it.
+    // The very first request finds the object.
     let read = server.send(&format!("GET {BOXES}/a")).await;
     assert_eq!((read.status, read.text()), (200, created.text()));
-    // Its objects are counted as others are.
+    // Its objects are counted in the metrics.
     let metrics = server.send("GET /metrics").await;
     let counted = "apiserver_resource_objects{group=\"example.com\",resource=\"boxes\"} 1";
     assert!(metrics.text().contains(counted), "{}", metrics.text());
@@ -317,7 +317,7 @@ async fn nothing_is_created_while_a_definition_waits_for_its_objects() {
     let release = format!("PATCH {held}\n{MERGE}\n\n{{\"metadata\":{{\"finalizers\":null}}}}");
     assert_eq!(server.send(&release).await.status, 200);
     until(&server, &format!("{DEFINITIONS}/boxes.example.com"), |status, _| status == 404).await;
-    // Defined anew, it has nothing of before.
+    // A new definition of the same name has no objects of the old one.
     define(&server, &boxes()).await;
     let list = until(&server, BOXES, |status, _| status == 200).await;
     assert_eq!(list["items"], json!([]));

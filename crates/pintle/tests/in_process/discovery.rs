@@ -1,4 +1,4 @@
-//! Discovery, and the endpoints beside the API.
+//! Tests discovery, and the endpoints beside the API.
 
 use crate::harness::{Server, Transcript, assert_transcript};
 

@@ -1,4 +1,4 @@
-//! A server whose disk fails: its clients are told, its health too, and what it has acknowledged stays.
+//! Tests a server whose disk fails: clients get errors, health checks fail, and acknowledged writes are kept.
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
@@ -11,7 +11,7 @@ async fn start(dir: &Path) -> Server {
     let mut options = options(dir);
     options.storage_backend = StorageBackend::Embedded;
     let server = Server::start_in(options).await;
-    // What the server registers of itself is written.
+    // Wait for the writes of the server's own registration.
     until_health(&server, "/readyz", 200).await;
     server
 }
@@ -21,7 +21,7 @@ async fn create(server: &Server, name: &str) -> (u16, String) {
     (answer.status, answer.text().to_owned())
 }
 
-/// Asks a health endpoint until it answers so.
+/// Reads a health endpoint until it returns the status.
 async fn until_health(server: &Server, path: &str, status: u16) -> String {
     tokio::time::timeout(PATIENCE, async {
         loop {
@@ -49,12 +49,12 @@ async fn a_failed_sync_ends_writing_until_the_restart() {
     let server = start(dir.path()).await;
     assert_eq!(create(&server, "acknowledged").await.0, 201);
     disk.fail(Fault { call: Call::Sync, file: ".journal", after: 0, times: 1, effect: Effect::IoError });
-    // The server's own writes may meet it first; what comes after that is refused all the same.
+    // A write of the server's own may hit the fault first; later writes are refused all the same.
     let (status, text) = create(&server, "doubtful").await;
     assert_eq!(status, 500, "{text}");
     assert!(text.contains("InternalError") && text.contains("stopped writing"), "{text}");
     assert!(disk.failed() > 0);
-    // The disk works again, but nobody knows what the kernel has dropped.
+    // The disk works again, but the kernel may have dropped dirty pages.
     disk.heal();
     assert_eq!(create(&server, "refused").await.0, 500);
     assert_eq!(server.send(&format!("DELETE {MAPS}/acknowledged")).await.status, 500);
@@ -86,7 +86,7 @@ async fn a_full_disk_refuses_writes_until_there_is_space() {
     let (status, text) = create(&server, "during").await;
     assert_eq!(status, 500, "{text}");
     assert!(text.contains("the disk is full"), "{text}");
-    // The check of readiness, which only /readyz has, looks on its own.
+    // The readiness check, which only `/readyz` has, runs on its own.
     let text = until_health(&server, "/healthz", 500).await;
     assert!(text.contains("[-]etcd failed"), "{text}");
     assert_eq!(names(&server).await, ["before"]);

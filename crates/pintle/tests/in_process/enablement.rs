@@ -1,4 +1,4 @@
-//! What `--runtime-config` and `--event-ttl` change.
+//! Tests `--runtime-config` and `--event-ttl`.
 
 use crate::harness::{PATIENCE, Server, options};
 use pintle::StorageBackend;
@@ -59,7 +59,7 @@ async fn versions_are_views_of_the_same_objects_whichever_is_on() {
     );
     assert_eq!(first.send("GET /apis/networking.k8s.io/v1/servicecidrs").await.status, 404);
     first.stop().await;
-    // Neither is on; what is stored stays.
+    // Both are disabled; stored objects are kept.
     let second = start("networking.k8s.io/v1=false").await;
     assert_eq!(second.send("GET /apis/networking.k8s.io").await.status, 404);
     second.stop().await;
@@ -144,7 +144,7 @@ async fn a_bad_configuration_is_told_at_the_start() {
 async fn a_server_without_its_usual_groups_starts() {
     let server = Server::start_with(|options| {
         options.runtime_config.add("api/ga=false,/v1/configmaps=true,/v1/namespaces=true");
-        // It needs objects of a group that is off.
+        // Priority and fairness needs the objects of a disabled group.
         options.priority_and_fairness.enabled = false;
     })
     .await;

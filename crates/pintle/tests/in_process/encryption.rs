@@ -1,4 +1,4 @@
-//! What `--encryption-provider-config` changes: the stored bytes, and nothing that clients see.
+//! Tests `--encryption-provider-config`: it changes the stored bytes, and nothing that clients see.
 
 use crate::harness::{PATIENCE, Server, options};
 use bytes::Bytes;
@@ -14,14 +14,14 @@ use tokio::time::timeout;
 
 const SECRET: &str = "/api/v1/namespaces/default/secrets/db";
 const STORED_SECRET: &str = "/registry/secrets/default/db";
-/// `hunter2hunter2`, and what it looks like to clients.
+/// `hunter2hunter2` in base64, as clients see it.
 const PASSWORD: &str = "aHVudGVyMmh1bnRlcjI=";
 
 const ONE: &str = "aescbc: {keys: [{name: one, secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=}]}";
 const TWO: &str = "secretbox: {keys: [{name: two, secret: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=}]}";
 const OTHER_ONE: &str = "aescbc: {keys: [{name: one, secret: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=}]}";
 
-/// A data directory, which outlives servers.
+/// A data directory that outlives servers.
 struct Disk(TempDir);
 
 impl Disk {
@@ -66,7 +66,7 @@ impl Disk {
         self.start().await
     }
 
-    /// The stored bytes, while no server runs.
+    /// The stored bytes; call it while no server runs.
     async fn stored(&self, key: &str) -> Bytes {
         let store = self.0.path().join("store");
         let storage = EmbeddedStorage::open(store, EmbeddedOptions::default()).unwrap();
@@ -84,7 +84,7 @@ impl Disk {
         items.into_iter().map(|kv| (kv.key, kv.value)).collect()
     }
 
-    /// Whether any file of the store has these bytes in it.
+    /// Whether any file of the store contains these bytes.
     fn holds(&self, needle: &[u8]) -> bool {
         files(&self.0.path().join("store")).iter().any(|path| {
             let bytes = std::fs::read(path).unwrap();
@@ -98,7 +98,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
         return vec![path.to_owned()];
     }
     let Ok(entries) = std::fs::read_dir(path) else {
-        // The store is a file and those that are named after it.
+        // The store is one file, and files named after it.
         return Vec::new();
     };
     entries.flat_map(|entry| files(&entry.unwrap().path())).collect()
@@ -133,7 +133,7 @@ async fn rewrite_secrets(server: &Server) {
     }
 }
 
-/// Asks again until the answer is as wanted.
+/// Repeats a GET until the response is as wanted.
 async fn until(server: &Server, path: &str, wanted: impl Fn(u16, &str) -> bool) {
     let start = Instant::now();
     loop {
@@ -190,7 +190,7 @@ async fn keys_are_rotated_by_writing_everything_again() {
         rewrite_secrets(&server).await;
         let rewritten = server.send(&format!("GET {SECRET}")).await.resource_version();
         assert_ne!(version, rewritten, "{prefix}");
-        // What is written by the first provider already is not written again.
+        // A secret that the first provider has encrypted already is not written again.
         rewrite_secrets(&server).await;
         assert_eq!(server.send(&format!("GET {SECRET}")).await.resource_version(), rewritten, "{prefix}");
         assert_readable(&server).await;
@@ -229,7 +229,7 @@ async fn a_wrong_key_takes_away_only_what_it_is_for() {
             .await;
         server.stop().await;
     }
-    // A key of the right name that is another one: garbage, or padding that is wrong.
+    // Another key of the same name decrypts to garbage or wrong padding.
     let server = disk.start_with("secrets", &[OTHER_ONE]).await;
     let read = server.send(&format!("GET {SECRET}")).await;
     assert_eq!(read.status, 500, "{}", read.text());
@@ -308,7 +308,7 @@ async fn a_key_service_may_come_late_and_change_its_key() {
     for (path, status) in [
         ("/healthz/kms-providers", 200),
         ("/readyz/kms-providers", 200),
-        // A restart would not help.
+        // A restart would not help: liveness does not include the check.
         ("/livez/kms-providers", 404),
     ] {
         assert_eq!(server.send(&format!("GET {path}")).await.status, status, "{path}");
@@ -320,7 +320,7 @@ async fn a_key_service_may_come_late_and_change_its_key() {
     assert!(stored.starts_with(b"k8s:enc:kms:v2:vault:"));
     assert!(!disk.holds(b"hunter2") && !disk.holds(PASSWORD.as_bytes()));
 
-    // Without the service nothing of it can be read, and the server says that it is not ready.
+    // Without the KMS provider the secret cannot be read, and the server is not ready.
     let server = disk.start().await;
     let read = server.send(&format!("GET {SECRET}")).await;
     assert_eq!(
@@ -331,7 +331,7 @@ async fn a_key_service_may_come_late_and_change_its_key() {
     assert_eq!(ready.status, 500);
     assert!(ready.text().contains("[-]kms-providers failed: reason withheld"), "{}", ready.text());
 
-    // It comes, with another key, and all is well without a restart.
+    // The provider starts, with another key, and the server recovers without a restart.
     let key_id = "key-2".to_owned();
     let plugin = KmsPlugin::start_with(&disk.socket(), State { key_id, ..state }).unwrap();
     until(&server, "/readyz/kms-providers", |status, _| status == 200).await;
@@ -367,11 +367,11 @@ async fn a_server_all_of_whose_objects_are_encrypted_waits_for_its_key_service()
     let stored = disk.all_stored().await;
     assert!(stored.len() > 5);
     for (key, value) in stored {
-        // The server's own records have no resource that a rule could name.
+        // No encryption rule can name the server's own records.
         let is_own = key.as_str().starts_with("/registry/ranges/");
         assert_eq!(value.starts_with(b"k8s:enc:kms:v2:vault:"), !is_own, "{key}");
     }
-    // When it starts again its objects are there, and cannot be read at first.
+    // At the next start the objects exist, and cannot be read at first.
     let (server, _plugin) = start_before(plugin.stop().await).await;
     assert_readable(&server).await;
     server.stop().await;

@@ -1,6 +1,6 @@
-//! One client floods the server: others hardly notice.
+//! Tests a flood of requests from one client: the latency of other clients hardly changes.
 //!
-//! The time is the test's: requests take so many milliseconds of it, and nobody waits for them in earnest.
+//! Time is simulated: requests take some milliseconds of it, and the test does not wait for them.
 
 use crate::overload::ByName;
 use bytes::Bytes;
@@ -26,9 +26,9 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// How long a request takes to be served.
+/// The execution time of a request.
 const COST: Duration = Duration::from_millis(10);
-/// How long a flooding client waits when it is refused: it should for a second at least.
+/// How long a flooding client waits after a 429, whose `Retry-After` is a second.
 const RETRY: Duration = Duration::from_millis(10);
 
 struct TestClock(Instant);
@@ -47,7 +47,7 @@ impl ResourceStatsSource for NoStats {
     }
 }
 
-/// A chain with flow control, how many requests are served at once, and the most that were.
+/// A chain with flow control, and the maximum of concurrently served requests.
 struct World {
     handler: Handler,
     flow_control: Arc<FlowControl>,
@@ -95,7 +95,7 @@ fn world(limit: u64) -> World {
     World { handler: chain(config, handler), flow_control, most }
 }
 
-/// Sends a request and tells the status and how long it took.
+/// Sends a request; returns the status and the latency.
 async fn ask(handler: &Handler, user: &str, path: &str) -> (u16, Duration) {
     let request = Request::builder()
         .uri(path)
@@ -119,7 +119,7 @@ async fn a_flood_delays_others_by_less_than_their_own_time() {
         .map(|index| {
             let (handler, stop, refused) = (world.handler.clone(), stop.clone(), refused.clone());
             tokio::spawn(async move {
-                // They do not come all at the same moment.
+                // The clients start at different times.
                 sleep(Duration::from_micros(index * 17)).await;
                 while !stop.load(Ordering::SeqCst) {
                     match ask(&handler, "flood", pods).await.0 {
@@ -133,7 +133,7 @@ async fn a_flood_delays_others_by_less_than_their_own_time() {
             })
         })
         .collect();
-    // Until the flood has filled what it may fill.
+    // Until the flood has filled its queues.
     while refused.load(Ordering::SeqCst) < 1000 {
         sleep(Duration::from_millis(1)).await;
     }
@@ -142,7 +142,7 @@ async fn a_flood_delays_others_by_less_than_their_own_time() {
         let (status, latency) = ask(&world.handler, "quiet", pods).await;
         assert_eq!(status, 200);
         latencies.push(latency);
-        // Health is told at once, to whoever asks.
+        // Health endpoints respond at once, for every client.
         assert_eq!(ask(&world.handler, "flood", "/readyz").await, (200, Duration::ZERO));
         assert_eq!(ask(&world.handler, "root", "/version").await, (200, Duration::ZERO));
         sleep(Duration::from_micros(turn * 370)).await;
@@ -153,13 +153,13 @@ async fn a_flood_delays_others_by_less_than_their_own_time() {
         flooding.await.unwrap();
     }
     assert!(latencies.iter().all(|latency| *latency <= 2 * unloaded), "{latencies:?}");
-    // Six queues of fifty places are all that a flow gets, and its level has twelve seats while nobody else wants any.
+    // Six queues of fifty places are a flow's limit, and its level has twelve seats while no other level borrows any.
     let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
     let cells: Vec<usize> = row.split(',').skip(1).filter_map(|cell| cell.trim().parse().ok()).collect();
     let (active, waiting) = (cells[0], cells[1]);
     assert!(active <= 7 && (250..=300).contains(&waiting), "{dump}");
     assert_eq!(world.most.load(Ordering::SeqCst), 12);
-    // Nothing is left of it.
+    // No request is left.
     let dump = world.flow_control.dump_priority_levels();
     let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
     assert!(row.split(',').map(str::trim).collect::<Vec<_>>()[2..6] == ["true", "false", "0", "0"], "{dump}");
@@ -186,7 +186,7 @@ async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
             _ => refusals.push(response),
         }
     }
-    // Twelve are served at once, three hundred wait their turn.
+    // Twelve are executed at once, three hundred are queued.
     assert_eq!(refusals.len(), 400 - 12 - 300);
     let refusal = refusals.pop().unwrap();
     assert_eq!(refusal.status(), 429);
@@ -198,7 +198,7 @@ async fn a_refusal_says_when_to_come_again_and_what_it_was_taken_for() {
     assert!(header("x-kubernetes-pf-prioritylevel-uid").is_some());
 }
 
-/// A write goes on without its client once it has begun; before that it makes place for others.
+/// A write that has started continues without its client; a queued one leaves the queue.
 #[tokio::test(start_paused = true)]
 async fn writes_whose_clients_left_wait_no_more() {
     let world = world(120);

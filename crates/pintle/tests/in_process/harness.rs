@@ -1,4 +1,4 @@
-//! A server in this process, and clients that speak to it over TLS.
+//! The test harness: a server in this process, and clients that connect to it over TLS.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
@@ -24,10 +24,10 @@ use tempfile::TempDir;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// Longer than anything takes here; a test that waits so long has failed.
+/// The timeout of every wait: longer than anything takes here.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running server and the administrator's way to it.
+/// A running server and an administrator's client.
 pub(crate) struct Server {
     running: Option<Running>,
     address: SocketAddr,
@@ -36,7 +36,7 @@ pub(crate) struct Server {
     dir: Option<TempDir>,
 }
 
-/// What the tests start from: everything in memory, any free port, and nothing that differs from machine to machine.
+/// The default options of tests: the memory engine, any free port, and no dependence on the machine.
 pub(crate) fn options(dir: &Path) -> Options {
     Options {
         data_dir: dir.to_owned(),
@@ -54,7 +54,7 @@ impl Server {
         Server::start_with(|_| {}).await
     }
 
-    /// A server with other options than usual.
+    /// A server with changed options.
     pub(crate) async fn start_with(change: impl FnOnce(&mut Options)) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let mut options = options(dir.path());
@@ -86,12 +86,12 @@ impl Server {
         Client::connect(self.address, &self.kubeconfig, identity).await
     }
 
-    /// A TLS connection without any HTTP on it, for those who want to speak it badly.
+    /// A TLS connection without an HTTP client, for malformed HTTP/1.1.
     pub(crate) async fn raw(&self, identity: Identity) -> TlsStream<TcpStream> {
         tls(self.address, &self.kubeconfig, identity, b"http/1.1").await
     }
 
-    /// As [`Server::raw`], for those who want to speak HTTP/2 badly.
+    /// As [`Server::raw`], for malformed HTTP/2.
     pub(crate) async fn raw_http2(&self, identity: Identity) -> TlsStream<TcpStream> {
         tls(self.address, &self.kubeconfig, identity, b"h2").await
     }
@@ -107,7 +107,7 @@ impl Server {
         self.client.exchange(method, path, headers, body).await
     }
 
-    /// Sends a request that is written out, see [`Transcript`].
+    /// Sends a request in the notation of [`Transcript`].
     pub(crate) async fn send(&self, request: &str) -> Answer {
         self.client.send(request).await
     }
@@ -117,37 +117,37 @@ impl Server {
         self.client.watch(path, headers).await
     }
 
-    /// Fails unless the server still does what it is asked.
+    /// Fails unless the server still serves requests.
     pub(crate) async fn assert_lives(&self) {
         let client = self.client(Identity::Admin).await;
         let answer = client.send("GET /api/v1/namespaces/default").await;
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    /// Ends the server in order.
+    /// Stops the server.
     pub(crate) async fn stop(mut self) {
         let running = self.running.take().unwrap();
         drop(self.client);
         timeout(PATIENCE, running.stop()).await.unwrap().unwrap();
     }
 
-    /// What is stored, byte for byte.
+    /// The storage engine with the stored bytes.
     pub(crate) fn storage(&self) -> Arc<dyn Storage> {
         self.running.as_ref().unwrap().storage().clone()
     }
 
-    /// The running server, for who wants to stop it while clients are there.
+    /// Takes the running server out, to stop it while clients are connected.
     pub(crate) fn take(&mut self) -> Running {
         self.running.take().unwrap()
     }
 }
 
-/// Who a client is.
+/// The identity of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// The administrator, by certificate.
     Admin,
-    /// Nobody, unless a request carries a token.
+    /// Anonymous, unless a request has a token.
     Nobody,
 }
 
@@ -194,7 +194,7 @@ async fn tls(
 
 type SentBody = BoxBody<Bytes, Infallible>;
 
-/// One HTTP/2 connection; another one when the server has closed it, as it does for those whom nobody knows.
+/// One HTTP/2 connection; it reconnects when the server has closed it, as the server does after a 401.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
@@ -209,7 +209,7 @@ impl Client {
         let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (sender, connection) = timeout(PATIENCE, handshake).await.unwrap().unwrap();
         tokio::spawn(async move {
-            // A connection that breaks is seen by those whose requests are on it.
+            // The requests on a broken connection get the error.
             connection.await.ok();
         });
         Client { address, kubeconfig: kubeconfig.into(), identity, sender }
@@ -229,7 +229,7 @@ impl Client {
         request.body(body).unwrap()
     }
 
-    /// Sends a request and gives the answer's head.
+    /// Sends a request and returns the head of the response.
     pub(crate) async fn begin(
         &self,
         method: &str,
@@ -241,7 +241,7 @@ impl Client {
         timeout(PATIENCE, self.sender.clone().send_request(request)).await.unwrap()
     }
 
-    /// Sends a request and reads all of the answer.
+    /// Sends a request and returns the whole response.
     pub(crate) async fn exchange(
         &self,
         method: &str,
@@ -259,7 +259,7 @@ impl Client {
         Answer::read(response).await
     }
 
-    /// Sends a request that is written out, see [`Transcript`].
+    /// Sends a request in the notation of [`Transcript`].
     pub(crate) async fn send(&self, request: &str) -> Answer {
         let (method, path, headers, body) = parse(request);
         self.exchange(method, path, &headers, body.to_owned()).await
@@ -278,12 +278,12 @@ impl Client {
     }
 }
 
-/// A body that is there at once.
+/// A body that is complete at once.
 pub(crate) fn whole(body: impl Into<Bytes>) -> SentBody {
     Full::new(body.into()).boxed()
 }
 
-/// Splits a written request: a line with method and path, header lines, and behind an empty line the body.
+/// Parses a request: a line with method and path, header lines, and after an empty line the body.
 fn parse(request: &str) -> (&str, &str, Vec<(&str, &str)>, &str) {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines();
@@ -317,7 +317,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
     }
 
-    /// A string in the answer's JSON, by pointer.
+    /// A string in the response's JSON, by JSON pointer.
     pub(crate) fn str_at(&self, pointer: &str) -> String {
         let json = self.json();
         let value = json.pointer(pointer).and_then(serde_json::Value::as_str);
@@ -333,7 +333,7 @@ impl Answer {
     }
 }
 
-/// An answer that comes in lines: a watch.
+/// A response that is streamed in lines: a watch.
 pub(crate) struct Frames {
     pub(crate) headers: HeaderMap,
     body: Incoming,
@@ -341,7 +341,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The next line; `None` when the stream has ended in order.
+    /// The next line; `None` at the regular end of the stream.
     pub(crate) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(at) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -375,7 +375,7 @@ impl Frames {
     }
 }
 
-/// Requests and their answers, as they would be read on the wire: what snapshots are made of.
+/// Requests and their responses as text, for snapshots.
 ///
 /// A request is written as `METHOD PATH`, header lines, an empty line and a body; a body is JSON unless a header says
 /// otherwise.
@@ -384,7 +384,7 @@ pub(crate) struct Transcript<'a> {
     text: String,
 }
 
-/// Headers of an answer that clients go by.
+/// The response headers in a transcript: those that clients depend on.
 const SHOWN: [&str; 7] =
     ["content-type", "warning", "etag", "vary", "retry-after", "location", "x-content-type-options"];
 
@@ -393,12 +393,12 @@ impl<'a> Transcript<'a> {
         Transcript { client: &server.client, text: String::new() }
     }
 
-    /// The requests are another client's.
+    /// The same transcript, with another client.
     pub(crate) fn by(self, client: &'a Client) -> Transcript<'a> {
         Transcript { client, ..self }
     }
 
-    /// Sends a request and writes both sides down.
+    /// Sends a request and records request and response.
     pub(crate) async fn run(&mut self, request: &str) -> Answer {
         let answer = self.client.send(request).await;
         for line in request.lines() {
@@ -415,7 +415,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Sends a request whose body is too large or too ugly to be shown.
+    /// Sends a request whose body is too large or unreadable for a snapshot.
     pub(crate) async fn run_hidden(
         &mut self,
         what: &str,
@@ -446,7 +446,7 @@ impl<'a> Transcript<'a> {
         }
     }
 
-    /// Writes down what else is to be seen.
+    /// Adds further text to the transcript.
     pub(crate) fn write(&mut self, text: &str) {
         self.text.push_str(text);
         if !text.is_empty() && !text.ends_with('\n') {
@@ -462,7 +462,7 @@ impl std::fmt::Display for Transcript<'_> {
     }
 }
 
-/// Compares with the snapshot; what differs from run to run is written as what it is.
+/// Compares with the snapshot; values that differ between runs are replaced by placeholders.
 macro_rules! assert_transcript {
     ($value:expr) => {{
         let mut settings = insta::Settings::clone_current();

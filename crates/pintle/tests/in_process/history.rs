@@ -1,4 +1,4 @@
-//! How long the past can be read: across a restart, and until it is compacted.
+//! Tests how long old revisions can be read: across a restart, and until they are compacted.
 
 use crate::harness::{Answer, PATIENCE, Server, options};
 use pintle::{Options, StorageBackend};
@@ -26,7 +26,7 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
 }
 
-/// What happened after a version, as `ADDED a`, until so many events have come.
+/// The first `count` events after a version, such as `ADDED a`.
 async fn watched(server: &Server, version: &str, count: usize) -> Vec<String> {
     let mut watch = server.watch(&format!("{MAPS}?watch=1&resourceVersion={version}"), &[]).await;
     let mut events = Vec::new();
@@ -74,7 +74,7 @@ async fn pages_and_watches_go_on_after_a_restart() {
     }
 }
 
-/// Asks until the answer is that the version is gone.
+/// Repeats a request until the response is 410.
 async fn until_gone(server: &Server, path: &str) -> Answer {
     tokio::time::timeout(PATIENCE, async {
         loop {
@@ -126,11 +126,11 @@ async fn what_is_compacted_is_gone_for_lists_pages_and_watches() {
     let rest = server.send(&format!("GET {MAPS}?limit=5&continue={fresh}")).await;
     assert_eq!(names(&rest.json()), ["d", "e"]);
     assert!(rest.resource_version().parse::<u64>().unwrap() > version.parse().unwrap());
-    // The watch cache still has what happened.
+    // The watch cache still has the events.
     assert_eq!(watched(&server, &version, 4).await, HAPPENED);
     server.stop().await;
 
-    // After a restart it does not, and the store does not either.
+    // After a restart neither the watch cache nor the store has them.
     for (cached, message) in [
         (true, "too old resource version: "),
         (false, "The resourceVersion for the provided watch is too old."),
@@ -151,7 +151,7 @@ async fn what_is_compacted_is_gone_for_lists_pages_and_watches() {
             let (asked, oldest) = told.trim_start_matches(message).split_once(" (").unwrap();
             let oldest: u64 = oldest.trim_end_matches(')').parse().unwrap();
             assert_eq!(asked, version);
-            // From there a watch can start.
+            // A watch can start at that revision.
             let mut watch = server.watch(&format!("{MAPS}?watch=1&resourceVersion={oldest}"), &[]).await;
             put(&server, "f").await;
             assert_eq!(watch.event().await["type"], "ADDED");

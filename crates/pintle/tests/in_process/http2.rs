@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/2 frame by frame, as no library lets one.
+//! An HTTP/2 client that sends single frames, which client libraries do not allow.
 
 use crate::harness::{Identity, PATIENCE, Server};
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) fn settings(values: &[(u16, u32)]) -> Vec<u8> {
     frame(SETTINGS, 0, 0, &pairs.collect::<Vec<_>>())
 }
 
-/// A text of a header block: its length with a prefix of seven bits, then itself.
+/// A string literal of a header block: its length with a 7-bit prefix, then its bytes.
 fn text(text: &str) -> Vec<u8> {
     let mut encoded = Vec::new();
     match text.len() {
@@ -59,18 +59,18 @@ fn text(text: &str) -> Vec<u8> {
     encoded
 }
 
-/// A header that goes into no table.
+/// A header literal that is not added to the table.
 pub(crate) fn literal(name: &str, value: &str) -> Vec<u8> {
     [vec![0], text(name), text(value)].concat()
 }
 
-/// The header block of a GET without headers of its own.
+/// The header block of a GET without further headers.
 pub(crate) fn get(path: &str) -> Vec<u8> {
-    // GET, https, a path that goes into no table.
+    // GET, https, and a path that is not added to the table.
     [vec![0x82, 0x87, 0x04], text(path)].concat()
 }
 
-/// A frame that came.
+/// A received frame.
 pub(crate) struct Frame {
     pub(crate) kind: u8,
     pub(crate) flags: u8,
@@ -79,21 +79,21 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The error code of a reset, or of the end of the connection.
+    /// The error code of a RST_STREAM or GOAWAY.
     pub(crate) fn code(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
     }
 }
 
-/// A connection that has sent what it begins with.
+/// A connection that has sent the client preface.
 pub(crate) struct Http2 {
     pub(crate) reader: ReadHalf<TlsStream<TcpStream>>,
     pub(crate) writer: WriteHalf<TlsStream<TcpStream>>,
 }
 
 impl Http2 {
-    /// The administrator's connection. On each stream the server may send so many bytes unasked.
+    /// The administrator's connection; `window` is the initial window of each stream, in bytes.
     pub(crate) async fn connect(server: &Server, window: u32) -> Http2 {
         let (reader, writer) = tokio::io::split(server.raw_http2(Identity::Admin).await);
         let mut client = Http2 { reader, writer };
@@ -107,13 +107,13 @@ impl Http2 {
         self.writer.flush().await
     }
 
-    /// Begins a GET.
+    /// Sends a GET.
     pub(crate) async fn get(&mut self, stream: u32, path: &str) {
         let head = frame(HEADERS, END_STREAM | END_HEADERS, stream, &get(path));
         self.send(&head).await.unwrap();
     }
 
-    /// The next frame, whatever it is.
+    /// The next frame of any kind.
     pub(crate) async fn frame(&mut self) -> io::Result<Frame> {
         let mut head = [0; 9];
         self.reader.read_exact(&mut head).await?;
@@ -124,7 +124,7 @@ impl Http2 {
         Ok(Frame { kind: head[3], flags: head[4], stream, payload })
     }
 
-    /// The next frame of some kinds. Those between are skipped, pings and settings answered. An error when the
+    /// The next frame of these kinds. Other frames are skipped; pings and settings are acknowledged. An error when the
     /// connection ends.
     pub(crate) async fn next(&mut self, kinds: &[u8]) -> io::Result<Frame> {
         loop {
@@ -140,7 +140,7 @@ impl Http2 {
         }
     }
 
-    /// As [`Http2::next`], without waiting for ever.
+    /// As [`Http2::next`], with a timeout.
     pub(crate) async fn soon(&mut self, kinds: &[u8]) -> io::Result<Frame> {
         timeout(PATIENCE, self.next(kinds)).await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! Floods of HTTP/2 frames that cost their sender little: the server neither keeps them nor forgets others over them.
+//! Tests floods of cheap HTTP/2 frames: the server keeps none of them, and serves other clients meanwhile.
 
 use crate::{
     harness::{Identity, PATIENCE, Server},
@@ -13,31 +13,31 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How many frames are sent of a kind, unless the server closes the connection before.
+/// The number of frames of a flood, unless the server closes the connection first.
 const FRAMES: usize = 100_000;
-/// The same when nothing is read: more than there are answers in the buffers of the system.
+/// The number of frames of a flood whose responses are not read: more than the system's buffers hold.
 const UNREAD_FRAMES: usize = 500_000;
-/// How many of them are written at once.
+/// The number of frames per write.
 const BATCH: usize = 500;
-/// How much memory all of a flood may take, in bytes: what buffers and the allocator need to be at ease.
+/// The memory that a flood may take, in bytes: the slack of buffers and the allocator.
 const MEMORY: usize = 48 << 20;
 
-/// The memory that this process has in use.
+/// The resident memory of this process, in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     4096 * text.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
 }
 
-/// What becomes of a connection that is flooded.
+/// The fate of a flooded connection.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// The server reads all of it, or no more until its answers are read.
+    /// The server reads all frames, or stops reading until its responses are read.
     Read,
     /// The server closes the connection.
     Closed,
 }
 
-/// Sends frames, reading what comes back or not.
+/// Sends frames, and reads the responses or not.
 async fn flood(server: &Server, begin: &[u8], next: impl FnMut(usize) -> Vec<u8>, reads: bool) -> End {
     let mut client = Http2::connect(server, 0).await;
     client.send(begin).await.unwrap();
@@ -54,7 +54,7 @@ async fn flood(server: &Server, begin: &[u8], next: impl FnMut(usize) -> Vec<u8>
     };
     let writing = async {
         write(&mut writer, next, FRAMES, PATIENCE).await.ok();
-        // What closes the connection may have been the last of it.
+        // The last frames may be the ones that close the connection.
         tokio::time::sleep(Duration::from_millis(500)).await;
     };
     tokio::select! {
@@ -64,7 +64,7 @@ async fn flood(server: &Server, begin: &[u8], next: impl FnMut(usize) -> Vec<u8>
     }
 }
 
-/// Writes frames, as long as the server takes some of them in time. An error when the connection ends.
+/// Writes frames while the server accepts some in time. An error when the connection ends.
 async fn write(
     writer: &mut (impl AsyncWrite + Unpin),
     mut next: impl FnMut(usize) -> Vec<u8>,
@@ -85,7 +85,7 @@ async fn write(
     Ok(())
 }
 
-/// Whether a client that does as it should is served at once, all the time that others do not.
+/// Runs an attack while a well-behaved client is served promptly.
 async fn serves_others<T>(server: &Server, attack: impl Future<Output = T>) -> T {
     let client = server.client(Identity::Admin).await;
     let mut attack = std::pin::pin!(attack);
@@ -180,7 +180,7 @@ async fn floods_of_frames_take_no_memory_and_nobody_elses_turn() {
     server.stop().await;
 }
 
-/// The header block of a POST whose body is awaited.
+/// The header block of a POST with a body.
 fn post() -> Vec<u8> {
     let mut block = get("/api/v1/namespaces/default/configmaps");
     block[0] = 0x83;
@@ -188,11 +188,11 @@ fn post() -> Vec<u8> {
     block
 }
 
-/// A connection whose header table holds a header of four kilobytes, named by 62.
+/// A connection whose header table holds a header of four kilobytes at index 62.
 async fn with_large_header(server: &Server) -> Http2 {
     let mut client = Http2::connect(server, 1 << 20).await;
     let mut entry = literal("x-large", &"y".repeat(3900));
-    // It goes into the table.
+    // Adds the header to the table.
     entry[0] = 0x40;
     let head = [get("/livez"), entry].concat();
     client.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &head)).await.unwrap();
@@ -200,7 +200,7 @@ async fn with_large_header(server: &Server) -> Http2 {
     client
 }
 
-/// A header of four kilobytes is sent once and named thousands of times
+/// A header of four kilobytes is sent once and referenced thousands of times
 /// (<https://nvd.nist.gov/vuln/detail/CVE-2016-6581>).
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_that_are_named_again_and_again_are_counted_each_time() {
@@ -211,15 +211,15 @@ async fn headers_that_are_named_again_and_again_are_counted_each_time() {
         frame(HEADERS, END_HEADERS | END_STREAM, 3, &{ [get("/livez"), vec![0x80 | 62; times]].concat() })
     };
     client.send(&named(16_000)).await.unwrap();
-    // More than the four times of what is allowed: nobody does that by mistake.
+    // More than four times the limit cannot be a mistake: the connection is closed.
     let end = client.soon(&[GOAWAY]).await.unwrap();
     assert_eq!(end.code(), 11, "ENHANCE_YOUR_CALM");
     assert!(resident().saturating_sub(before) < MEMORY);
     let mut client = with_large_header(&server).await;
-    // A megabyte is allowed, as Go's server has it; more is too large.
+    // Go's limit is a megabyte; a larger head gets 431.
     client.send(&named(500)).await.unwrap();
     let head = client.soon(&[HEADERS, RST_STREAM]).await.unwrap();
-    // The status, by its name in the table and with the codes of its digits.
+    // The status 431, Huffman-encoded, with an indexed name.
     assert_eq!(head.payload, [0x48, 0x83, 0x69, 0x90, 0xff]);
     // The connection is usable.
     client.get(5, "/version").await;
@@ -229,7 +229,7 @@ async fn headers_that_are_named_again_and_again_are_counted_each_time() {
     server.stop().await;
 }
 
-/// Go's server takes a megabyte of headers, counting 32 bytes more for each.
+/// Go's server accepts a megabyte of headers, with 32 bytes added for each.
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_may_be_as_large_as_go_has_it() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! What lies in the store: keys, media types, versions.
+//! Tests the layout of the store: keys, media types, versions.
 
 use crate::harness::{Answer, PATIENCE, Server, options};
 use pintle::{Options, StorageBackend, StorageMediaType};
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Everything that is stored below a prefix.
+/// All values below a prefix.
 async fn stored(storage: &dyn Storage, prefix: &str) -> Vec<KeyValue> {
     let request = ListRequest { prefix: prefix.to_owned(), start_after: None, limit: 0, revision: None };
     storage.get_list(request).await.unwrap().items
@@ -56,7 +56,7 @@ async fn protobuf_at_rest_is_the_envelope_and_the_message() {
     // Data{k: v}, and the envelope's empty content encoding and type.
     assert!(value.ends_with(b"\x12\x06\x0a\x01k\x12\x01v\x1a\0\"\0"), "{}", value.escape_ascii());
     for kv in stored(&*storage, "/registry/").await {
-        // The aggregator and the API extensions server have always written JSON.
+        // Kube-apiserver's aggregator and API extensions server store JSON.
         let json = ["/registry/apiregistration.k8s.io/", "/registry/apiextensions.k8s.io/"];
         let head: &[u8] = match json.iter().any(|prefix| kv.key.as_str().starts_with(prefix)) {
             true => b"{\"kind\":",
@@ -124,12 +124,12 @@ async fn another_media_type_is_read_and_rewritten_by_an_update_of_nothing() {
         let after = value(&*server.storage(), key).await;
         assert_ne!(before, after, "{media_type:?}");
         assert_ne!(written.resource_version(), read.resource_version());
-        // Once it is in the configured form, nothing more is written.
+        // An object in the configured form is not written again.
         let again = server.send(&format!("PUT {MAPS}/a\n\n{}", written.text())).await;
         assert_eq!(again.resource_version(), written.resource_version(), "{media_type:?}");
         server.stop().await;
         if media_type == StorageMediaType::Protobuf {
-            // But for the managed fields of the updates, all is as it was.
+            // Except for the managed fields of the updates, the bytes are the same.
             assert_eq!(first[..20], after[..20]);
         }
     }
@@ -190,7 +190,7 @@ async fn an_object_stored_in_an_older_version_is_served_in_the_newest_and_rewrit
 
 /// Every resource that is served by default: its group and version, its name, the key of an object, and the version in
 /// which kube-apiserver v1.36 stores it. The versions follow from the storage version hashes of its discovery, the keys
-/// from the prefixes compiled into it.
+/// from its storage prefixes.
 const KEYS: &[(&str, &str, &str, &str)] = &[
     ("v1", "configmaps", "/registry/configmaps/ns/name", "v1"),
     ("v1", "endpoints", "/registry/services/endpoints/ns/name", "v1"),
@@ -390,7 +390,7 @@ async fn every_resource_lies_where_and_as_kube_apiserver_has_it() {
     assert_eq!(found, expected);
 }
 
-/// An object once the server's own controllers have said of it what they have to say.
+/// Reads an object once the server's own controllers have updated its status.
 async fn settled(server: &Server, path: &str) -> Answer {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! Lists: pages, tokens, versions, and deletes of collections.
+//! Tests lists: pages, continue tokens, versions, and deletes of collections.
 
 use crate::harness::{Server, Transcript, assert_transcript};
 
@@ -18,7 +18,7 @@ async fn pages_show_one_version_and_say_how_to_go_on() {
     fill(&server, &["a1", "a2", "b1", "b2", "c1"]).await;
     let mut transcript = Transcript::new(&server);
     let first = transcript.run(&format!("GET {MAPS}?limit=2")).await;
-    // What comes and goes between the pages is not seen by them.
+    // Creates and deletes between the pages do not affect them.
     server.send(&format!("DELETE {MAPS}/b1")).await;
     fill(&server, &["b3"]).await;
     let token = first.str_at("/metadata/continue");

@@ -1,8 +1,8 @@
-//! Whole servers in this process, spoken to over TLS as any client would: what clients parse, what bad clients may
-//! not do, and what must survive.
+//! Tests whole servers in this process, over TLS like any client: the responses that clients parse, attacks by bad
+//! clients, and durability.
 //!
-//! Snapshots are the bytes of the answers. A changed snapshot is a changed API: compare it with what the reference
-//! server does before accepting it (`INSTA_UPDATE=always cargo test -p pintle --test in_process`).
+//! Snapshots are the bytes of the responses. A changed snapshot is a changed API: compare it with kube-apiserver before
+//! accepting it (`INSTA_UPDATE=always cargo test -p pintle --test in_process`).
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 

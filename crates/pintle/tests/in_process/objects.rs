@@ -1,4 +1,4 @@
-//! Objects: every form of every answer to a request that is in order.
+//! Tests objects: every form of every response to valid requests.
 
 use crate::harness::{Identity, Server, Transcript, assert_transcript};
 use pintle_machinery::codec::{json, protobuf};
@@ -168,7 +168,7 @@ async fn protobuf_says_the_same_as_json() {
         let again = format!("{}\n", String::from_utf8(json::encode(&tree, schema)).unwrap());
         assert_eq!(again, plain.text(), "{path}");
     }
-    // And back in: the object that came out is taken as it is.
+    // The encoded object is accepted as a body.
     let path = "/api/v1/namespaces/default/configmaps/a";
     let packed = server.send(&format!("GET {path}\nAccept: {protobuf_type}")).await;
     let headers = [("Content-Type", protobuf_type)];
@@ -210,7 +210,7 @@ async fn a_pod_whose_status_changes_while_it_is_deleted_is_deleted() {
         let patch = format!(
             "PATCH /api/v1/namespaces/default/pods/a/status\nContent-Type: application/merge-patch+json\n\n{patch}"
         );
-        // An update of an object without a grace period deletes it, and so may be first.
+        // The update of an object without a grace period deletes it, and may come first.
         let deleting = user.send("DELETE /api/v1/namespaces/default/pods/a?gracePeriodSeconds=0");
         let (_, deleted) = tokio::join!(scheduler.send(&patch), deleting);
         assert_eq!(deleted.status, 200, "round {round}: {}", deleted.text());

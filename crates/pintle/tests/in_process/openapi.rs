@@ -1,4 +1,4 @@
-//! OpenAPI: which documents there are, and the form of one.
+//! Tests the OpenAPI index, and one of the documents.
 
 use crate::harness::{PATIENCE, Server, Transcript, assert_transcript};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 async fn the_index_names_every_group_version_by_hash() {
     let server = Server::start().await;
     let answer = server.send("GET /openapi/v3").await;
-    // Go's server guesses the type of a document that was given none.
+    // Go's server detects the type of a document without a media type.
     assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; charset=utf-8"));
     let json = answer.json();
     let mut keys = String::new();
@@ -41,11 +41,11 @@ async fn a_document_has_paths_and_schemas() {
     server.stop().await;
 }
 
-/// Texts of others, which are long and change without any change of ours.
+/// Removes upstream's descriptions, which are long and change independently.
 fn remove_descriptions(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            // A property may have that name, too.
+            // A property may be named `description`, too.
             if map.get("description").is_some_and(Value::is_string) {
                 map.remove("description");
             }
@@ -94,7 +94,7 @@ const DEFINITION: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"Cust
 "spec":{"group":"open.example.com","scope":"Namespaced","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,
 "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"string","description":"one"}}}}}]}}"#;
 
-/// The URL of a document in the index, when it is there and `differs` from another.
+/// The URL of a document in the index, if it exists and differs from `other`.
 async fn url_of(server: &Server, key: &str, other: Option<&str>) -> Option<String> {
     let index = server.send("GET /openapi/v3").await.json();
     let url = index["paths"][key]["serverRelativeURL"].as_str().map(str::to_owned);
@@ -141,7 +141,7 @@ async fn documents_follow_definitions() {
     server.stop().await;
 }
 
-/// Asks until there is an answer.
+/// Repeats a condition until it returns a value.
 async fn wait_for<T>(mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     let answer = async {
         loop {

@@ -1,4 +1,4 @@
-//! More requests than the limits allow: refused with 429 at once, but for the administrators and for watches.
+//! Tests requests above the limits: they get 429 at once, except administrators' requests and watches.
 
 use crate::harness::{Identity, Server};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use pintle_machinery::UserInfo;
 use std::{future::ready, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
-/// The token is the user's name; `root` is a master.
+/// Authenticates a token as the user of that name; `root` is in `system:masters`.
 pub(crate) struct ByName;
 
 impl Authenticator for ByName {
@@ -33,7 +33,7 @@ impl Authenticator for ByName {
     }
 }
 
-/// A chain whose handler answers only when it is given a permit.
+/// A chain whose handler responds only when it gets a permit.
 fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     let inner = gate.clone();
@@ -59,7 +59,7 @@ fn slow_chain(reads: usize, writes: usize) -> (Handler, Arc<Semaphore>) {
     (chain(config, handler), gate)
 }
 
-/// Begins a request, and gives time to those who can answer at once.
+/// Starts a request, and lets other tasks run.
 async fn begin(handler: &Handler, user: &str, request: &str) -> tokio::task::JoinHandle<Response> {
     let (method, path) = request.split_once(' ').unwrap();
     let request = Request::builder()
@@ -80,7 +80,7 @@ async fn begin(handler: &Handler, user: &str, request: &str) -> tokio::task::Joi
 async fn requests_over_the_limit_are_told_to_come_again() {
     let (handler, gate) = slow_chain(2, 1);
     let pods = "GET /api/v1/pods";
-    // Discovery counts as any other read.
+    // Discovery counts as a read.
     let first = begin(&handler, "jane", "GET /apis").await;
     let second = begin(&handler, "jane", pods).await;
     for request in ["GET /api", "GET /openapi/v2", pods, "GET /version"] {
@@ -94,14 +94,14 @@ async fn requests_over_the_limit_are_told_to_come_again() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         insta::assert_snapshot!("refusal", std::str::from_utf8(&body).unwrap());
     }
-    // Writes have a limit of their own.
+    // Writes have a separate limit.
     let write = begin(&handler, "jane", "POST /api/v1/namespaces/a/pods").await;
     assert!(!write.is_finished());
     for request in ["POST /api/v1/namespaces/a/pods", "DELETE /api/v1/namespaces/a/pods/b", "POST /anything"]
     {
         assert_eq!(begin(&handler, "jane", request).await.await.unwrap().status(), 429, "{request}");
     }
-    // Administrators are let in, and watches may stay as long as they like.
+    // Administrators' requests and watches are not limited.
     let root = begin(&handler, "root", pods).await;
     let watch = begin(&handler, "jane", "GET /api/v1/pods?watch=1").await;
     assert!(!root.is_finished() && !watch.is_finished());
@@ -109,7 +109,7 @@ async fn requests_over_the_limit_are_told_to_come_again() {
     for task in [first, second, write, root, watch] {
         assert_eq!(task.await.unwrap().status(), 200);
     }
-    // Who is done makes place.
+    // A finished request frees its place.
     gate.add_permits(1);
     assert_eq!(begin(&handler, "jane", pods).await.await.unwrap().status(), 200);
 }
@@ -138,7 +138,7 @@ async fn a_limit_of_zero_is_none() {
     }
 }
 
-/// Whoever asks for ever new paths makes the server remember none of them.
+/// Requests for invented names create no metrics.
 #[tokio::test(flavor = "multi_thread")]
 async fn made_up_names_leave_no_metrics_behind() {
     let server = Server::start().await;

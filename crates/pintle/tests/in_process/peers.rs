@@ -1,4 +1,4 @@
-//! Certificates, clients and servers for tests of who is believed.
+//! Certificates, clients and servers for tests of authentication.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, client::TlsStream};
 
-/// Who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -73,7 +73,7 @@ impl Authority {
         self.client_until(name, group, 1)
     }
 
-    /// A client's certificate that is good for so many days, or was.
+    /// A client certificate that expires in `days` days, or expired that many days ago.
     pub(crate) fn client_until(&self, name: &str, group: &str, days: i64) -> Pair {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -102,7 +102,7 @@ impl Authority {
     }
 }
 
-/// Takes any server: which one it is, is what the test wants to know.
+/// Accepts any server certificate: tests compare the certificate themselves.
 #[derive(Debug)]
 struct Anybody;
 
@@ -141,7 +141,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// How a client speaks TLS.
+/// The TLS parameters of a client.
 #[derive(Default)]
 pub(crate) struct Peer<'a> {
     pub(crate) pair: Option<&'a Pair>,
@@ -151,7 +151,7 @@ pub(crate) struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// Connects, and shows what there is to show.
+    /// Connects, with the client certificate if there is one.
     pub(crate) async fn connect(&self, address: SocketAddr) -> std::io::Result<TlsStream<TcpStream>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -172,22 +172,22 @@ impl Peer<'_> {
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
-    /// Sends one request with these header lines and gives status and the whole answer.
+    /// Sends one request with these header lines; returns the status and the whole response.
     pub(crate) async fn ask(&self, address: SocketAddr, path: &str, headers: &str) -> (u16, String) {
         let mut stream = self.connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // How the connection ends is not what is asked.
+        // The connection may end in any way.
         stream.read_to_end(&mut answer).await.ok();
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
         (status.unwrap_or_else(|| panic!("no answer: {answer}")), answer)
     }
 
-    /// Who the server takes the client for: a name, or `None` for 401.
+    /// The name that the server authenticates the client as; `None` for 401.
     pub(crate) async fn who(&self, address: SocketAddr, headers: &str) -> Option<String> {
-        // Nobody but administrators may do this, and the refusal tells the name.
+        // Only administrators may do this, and the refusal contains the user name.
         let (status, answer) = self.ask(address, "/api/v1/nodes/nobody", headers).await;
         match status {
             401 => None,
@@ -198,10 +198,10 @@ impl Peer<'_> {
     }
 }
 
-/// What a server of a test answers: a status and a body.
+/// The response of a test's server: status and body, by method, path and request body.
 pub(crate) type Answers = dyn Fn(&str, &str, Value) -> (u16, String) + Send + Sync;
 
-/// A server over TLS whose answers a test makes of method, path and body.
+/// A TLS server whose responses a test computes.
 pub(crate) struct Https {
     pub(crate) url: String,
     pub(crate) ca: String,
@@ -212,7 +212,7 @@ impl Https {
         Https::serve(&["127.0.0.1"], move |request| answer(request, answers.clone())).await
     }
 
-    /// A server with a certificate for these names.
+    /// A server whose certificate has these names.
     pub(crate) async fn serve<F>(
         names: &[&str],
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,

@@ -1,5 +1,5 @@
-//! Who may do what on a fresh server: every resource by every verb, for all sorts of users, as the objects say that a
-//! fresh kube-apiserver has. Requests are such that they fail once they are let through: nothing is changed.
+//! Tests authorization on a new server: every resource by every verb, for many users, compared with the roles and
+//! bindings of a new kube-apiserver. Requests fail after authorization, so that nothing is changed.
 
 mod policy;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::task::JoinSet;
 
-/// The namespace that users have roles in, and one that they have none in.
+/// A namespace with role bindings for the users, and one without.
 const NAMESPACES: [&str; 2] = ["shop", "other"];
 
 /// Token, name and groups of a user.
@@ -38,7 +38,7 @@ const USERS: &[User] = &[
     User { token: "scheduler", name: "system:kube-scheduler", groups: &[AUTHENTICATED] },
 ];
 
-/// Who has which of the roles for people.
+/// The user-facing roles and their subjects.
 const GIVEN: [(&str, &str, &str); 3] =
     [("view", "User", "viewer"), ("edit", "Group", "editors"), ("admin", "User", "owner")];
 
@@ -56,7 +56,7 @@ async fn start() -> (Running, tempfile::TempDir) {
     (pintle::start(options).await.unwrap(), dir)
 }
 
-/// Sends a request past the network.
+/// Sends a request to the handler, without the network.
 async fn send(
     handler: &Handler,
     token: &str,
@@ -73,7 +73,7 @@ async fn send(
     let response = handler.call(request).await;
     let status = response.status().as_u16();
     if status == 200 {
-        // Watches do not end.
+        // A watch does not end.
         return (status, Value::Null);
     }
     let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
@@ -95,8 +95,8 @@ async fn get(handler: &Handler, path: &str) -> Value {
 
 const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Does what the controllers of kube-controller-manager do and what an administrator does: fills the roles that gather
-/// others' rules, and gives the roles for people.
+/// Does the work of kube-controller-manager and of an administrator: fills aggregated roles, and binds the user-facing
+/// ones.
 async fn give_roles(handler: &Handler, policy: &Policy) {
     for namespace in NAMESPACES {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -115,7 +115,7 @@ async fn give_roles(handler: &Handler, policy: &Policy) {
         });
         master(handler, "POST", &format!("{GROUP}/namespaces/shop/rolebindings"), body).await;
     }
-    // What was written last is known last.
+    // The last write is the last one to take effect.
     for path in ["/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/secrets"] {
         while send(handler, "owner", "GET", path, "").await.0 == 403 {
             tokio::task::yield_now().await;
@@ -123,13 +123,14 @@ async fn give_roles(handler: &Handler, policy: &Policy) {
     }
 }
 
-/// What the node authorizer may let a node do: what the role of nodes says, and telling of the node's own devices.
+/// The requests that the node authorizer may allow: those of the nodes' role, and creates of the node's own
+/// ResourceSlices.
 fn node_might(policy: &Policy, wanted: &Wanted) -> bool {
     let tells_of_devices = wanted.verb == "create" && wanted.resource == "resourceslices";
     policy.role_allows("system:node", wanted) || tells_of_devices
 }
 
-/// Everything that is served, as (group, version, resource or resource/subresource, namespaced).
+/// All served resources, as (group, version, resource or resource/subresource, namespaced).
 async fn served(handler: &Handler) -> Vec<(String, String, String, bool)> {
     let mut paths = vec![("".to_owned(), "v1".to_owned(), "/api/v1".to_owned())];
     for group in get(handler, "/apis").await["groups"].as_array().unwrap() {
@@ -149,14 +150,14 @@ async fn served(handler: &Handler) -> Vec<(String, String, String, bool)> {
     served
 }
 
-/// One request, and what it asks for.
+/// One request, and its attributes.
 struct Case {
     method: &'static str,
     path: String,
     wanted: Wanted,
 }
 
-/// By which methods the verbs are asked for; what is sent along makes the request fail later.
+/// The method of each verb; the query makes the request fail after authorization.
 const VERBS: [(&str, &str, bool, &str); 8] = [
     ("get", "GET", true, ""),
     ("list", "GET", false, "?limit=none"),
@@ -182,7 +183,7 @@ fn cases(group: &str, version: &str, resource: &str, namespaced: bool) -> Vec<Ca
             if !subresource.is_empty() && matches!(verb, "list" | "watch" | "deletecollection") {
                 continue;
             }
-            // A namespace is in itself.
+            // A namespace object is in the namespace of its own name.
             let (name, within) = match (resource, named) {
                 ("namespaces", true) => ("shop", "shop"),
                 (_, true) => ("missing", *namespace),
@@ -301,7 +302,7 @@ async fn everybody_may_do_what_the_policy_says_and_no_more() {
         assert!(wrong.is_empty(), "{} answers are wrong:\n{}", wrong.len(), wrong.join("\n"));
         allowed.insert(name, count);
     }
-    // The test would also pass if all were the same: the more one may, the more was let through.
+    // Guards against a test in which all users are alike: a more powerful user has more allowed requests.
     assert!(cases.len() > 1000, "{}", cases.len());
     let order = ["system:anonymous", "nobody", "viewer", "editor", "owner"].map(|name| allowed[name]);
     assert!(order.is_sorted() && order[0] > 0 && order[2] > order[1] && order[4] > order[3], "{allowed:?}");

@@ -1,4 +1,4 @@
-//! Ends, restarts, and clients that go away or do not keep up.
+//! Tests shutdowns, restarts, and clients that disconnect or fall behind.
 
 use crate::harness::{Answer, Client, Identity, PATIENCE, Server, options, whole};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ fn map(name: &str) -> String {
     format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}")
 }
 
-/// Creates config maps until the server is gone; returns the names of those that were acknowledged.
+/// Creates config maps until the server stops; returns the names of the acknowledged ones.
 async fn write_until_the_end(client: Client, prefix: String) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for index in 0.. {
@@ -41,7 +41,7 @@ async fn nothing_acknowledged_is_lost_when_the_server_ends() {
     let mut watch = server.watch(&format!("{MAPS}?watch=1"), &[]).await;
     let seen = tokio::spawn(async move {
         let mut seen = 0;
-        // The stream ends in order, not with a broken connection.
+        // The stream ends regularly, not with a broken connection.
         while watch.next().await.is_some() {
             seen += 1;
         }
@@ -74,18 +74,18 @@ async fn nothing_acknowledged_is_lost_when_the_server_ends() {
     server.stop().await;
 }
 
-/// A body that comes when the test says so.
+/// A body whose frames the test sends one by one.
 fn slow_body() -> (mpsc::UnboundedSender<Bytes>, http_body_util::combinators::BoxBody<Bytes, Infallible>) {
     let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
     let frames = futures_util::stream::unfold(receiver, |mut receiver| async move {
         let bytes = receiver.recv().await?;
         Some((Ok::<_, Infallible>(Frame::data(bytes)), receiver))
     });
-    // The trait object has to be shareable between threads, which a receiver behind a lock is.
+    // A boxed body has to be `Sync`, which a receiver behind a lock is.
     (sender, BodyExt::boxed(StreamBody::new(SyncStream(std::sync::Mutex::new(Box::pin(frames))))))
 }
 
-/// A stream that only its owner polls.
+/// A stream behind a lock, polled by its owner only.
 struct SyncStream<S>(std::sync::Mutex<std::pin::Pin<Box<S>>>);
 
 impl<S: futures_util::Stream> futures_util::Stream for SyncStream<S> {
@@ -109,7 +109,7 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
     let (head, tail) = text.split_at(10);
     sender.send(Bytes::copy_from_slice(head.as_bytes())).unwrap();
     let request = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], body).await });
-    // Once another request on another connection was answered this one has surely begun.
+    // Once a request on another connection was answered, this one has started.
     tokio::time::sleep(Duration::from_millis(100)).await;
     server.assert_lives().await;
     let running = server.take();
@@ -162,7 +162,7 @@ async fn watches_resume_where_they_were_after_a_restart() {
         events.push(format!("{} {name}", event["type"].as_str().unwrap()));
     }
     assert_eq!(events, ["ADDED b", "DELETED a", "ADDED c"]);
-    // Versions go on from where they were, and what was is as it was.
+    // Revisions continue, and objects are unchanged.
     assert!(c.resource_version().parse::<u64>().unwrap() > first.resource_version().parse::<u64>().unwrap());
     assert_eq!(server.send(&format!("GET {MAPS}/b")).await.body, b.body);
     let exact = format!("GET {MAPS}?resourceVersionMatch=Exact&resourceVersion={}", first.resource_version());
@@ -186,12 +186,12 @@ async fn clients_that_go_away_leave_no_claims_behind() {
         let body = service(&format!("gone-{address}"), address);
         let request =
             tokio::spawn(async move { client.begin("POST", path, &[JSON], whole(body)).await.is_ok() });
-        // Some go before anything was sent, some while it is worked on, some when it is done.
+        // Clients disconnect before their request is sent, while it is handled, or when it is done.
         tokio::time::sleep(Duration::from_micros(u64::from(address - 100) * 100)).await;
         request.abort();
         request.await.ok();
     }
-    // What was begun goes on for a moment; then an address is taken exactly when its service is there.
+    // Started requests continue for a moment; then an address is allocated exactly if its service exists.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let list = server.send(&format!("GET {path}")).await.json();
     let stored: Vec<_> =
@@ -203,7 +203,7 @@ async fn clients_that_go_away_leave_no_claims_behind() {
         let expected = if stored.contains(&wanted) { 422 } else { 201 };
         assert_eq!(answer.status, expected, "{wanted}: {}", answer.text());
     }
-    // An answer of 422 claims nothing either: deleting the one owner frees the address.
+    // A 422 allocates nothing: deleting the owner frees the address.
     let freed = server.send(&format!("DELETE {path}/next-100")).await;
     if freed.status == 200 {
         let again = server.send(&format!("POST {path}\n\n{}", service("again", 100))).await;
@@ -220,13 +220,13 @@ async fn half_a_body_makes_no_object() {
     sender.send(Bytes::from(map("half"))).unwrap();
     let request = tokio::spawn(async move { client.begin("POST", MAPS, &[JSON], body).await.is_ok() });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    // All of the object is there, but not the end of the body.
+    // The object is complete, but not the body.
     request.abort();
     assert!(request.await.is_err_and(|error| error.is_cancelled()));
     tokio::time::sleep(Duration::from_millis(100)).await;
     let answer = server.send(&format!("GET {MAPS}/half")).await;
     assert_eq!(answer.status, 404, "{}", answer.text());
-    // Before that, the end of the body might have been sent after all.
+    // Kept until here, so that the body has not ended regularly.
     drop(sender);
     server.stop().await;
 }
@@ -273,14 +273,14 @@ async fn a_watcher_that_does_not_read_holds_nobody() {
     };
     assert_eq!(server.exchange("POST", MAPS, &[JSON], object(0)).await.status, 201);
     fast.event().await;
-    // More than is kept for watchers that fall behind.
+    // More events than are buffered for slow watchers.
     let steps = 60;
     for step in 1..=steps {
         let answer = server.exchange("PUT", &format!("{MAPS}/big"), &[JSON], object(step)).await;
         assert_eq!(answer.status, 200);
         assert_eq!(fast.event().await["object"]["data"]["step"], step.to_string());
     }
-    // The slow one gets what was under way, without a gap, and then the end.
+    // The slow watcher gets the buffered events, without a gap, and then the end.
     let mut last = None;
     while let Some(line) = slow.next().await {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -289,7 +289,7 @@ async fn a_watcher_that_does_not_read_holds_nobody() {
         assert_eq!(step, last.map_or(0, |(last, _)| last + 1));
         last = Some((step, version));
     }
-    // Where it goes on, it gets the next one, or is told that that is gone.
+    // A watch from there gets the next event, or 410.
     let (step, version) = last.unwrap();
     assert!(step < steps);
     let mut again = server.watch(&format!("{MAPS}?watch=1&resourceVersion={version}"), &[]).await;

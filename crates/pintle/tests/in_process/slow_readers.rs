@@ -1,6 +1,6 @@
-//! Clients that do not read what they have asked for: they lose it, and nobody else notices.
+//! Tests clients that do not read their responses: they are cut off, and other clients are not affected.
 //!
-//! Where the clock is paused it jumps whenever all tasks wait, so that nothing here takes the time it tells of.
+//! Where the clock is paused it advances whenever all tasks wait, so that timeouts take no time.
 
 use crate::{
     harness::{Identity, PATIENCE, Server},
@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Objects of so many bytes each.
+/// Creates objects of `bytes` bytes each.
 async fn fill(server: &Server, count: usize, bytes: usize) {
     for index in 0..count {
         let data = "x".repeat(bytes);
@@ -27,7 +27,7 @@ fn seconds(range: Range<u64>) -> Range<Duration> {
     Duration::from_secs(range.start)..Duration::from_secs(range.end)
 }
 
-/// What a client that gives a stream so large a window waits for until it is reset.
+/// How long a stream with this initial window lasts until it is reset.
 async fn resets(server: &Server, window: u32, path: &str) -> Duration {
     let mut client = Http2::connect(server, window).await;
     client.get(1, path).await;
@@ -38,7 +38,7 @@ async fn resets(server: &Server, window: u32, path: &str) -> Duration {
     let took = begun.elapsed();
     tokio::time::resume();
     assert_eq!(reset.stream, 1);
-    // The connection is usable.
+    // The connection is still usable.
     client.get(3, "/livez").await;
     assert_eq!(client.soon(&[HEADERS]).await.unwrap().stream, 3);
     took
@@ -76,7 +76,7 @@ async fn a_watch_that_is_not_read_ends_with_its_time_at_the_latest() {
     server.stop().await;
 }
 
-/// How many watches of config maps there are.
+/// The number of watches of config maps.
 async fn watches(server: &Server) -> f64 {
     let metrics = server.send("GET /metrics").await;
     let is_wanted = |line: &&str| {
@@ -86,7 +86,7 @@ async fn watches(server: &Server) -> f64 {
     line.and_then(|line| line.rsplit_once(' ')).map_or(0.0, |(_, value)| value.parse().unwrap())
 }
 
-/// The window is the connection's own.
+/// The flow-control window is that of the TCP connection.
 #[tokio::test(flavor = "current_thread")]
 async fn a_connection_that_accepts_nothing_is_closed() {
     let server = Server::start().await;
@@ -114,7 +114,7 @@ async fn a_connection_that_accepts_nothing_is_closed() {
             let took = begun.elapsed();
             assert!(seconds(range).contains(&took), "{path}: {took:?}");
         } else {
-            // Not before its time, and not after it.
+            // Neither before its time nor after it.
             tokio::time::sleep(Duration::from_secs(range.end)).await;
         }
         tokio::time::resume();
@@ -125,7 +125,7 @@ async fn a_connection_that_accepts_nothing_is_closed() {
     server.stop().await;
 }
 
-/// Those who do not read share the memory for unsent responses; the slowest of them give it back.
+/// Unread responses share the memory budget; the slowest readers are cut off.
 #[tokio::test(flavor = "current_thread")]
 async fn unsent_responses_share_their_memory() {
     let server = Server::start_with(|options| options.response_memory = 1_000_000).await;
@@ -135,12 +135,12 @@ async fn unsent_responses_share_their_memory() {
     for stream in [1, 3, 5] {
         client.get(stream, path).await;
         let head = client.soon(&[HEADERS]).await.unwrap();
-        // The status 200 as HPACK has it.
+        // The status 200, HPACK-encoded.
         assert_eq!((head.stream, head.payload[0]), (stream, 0x88));
     }
     let refused = server.send(&format!("GET {path}")).await;
     assert_eq!((refused.status, refused.header("Retry-After")), (429, "1"), "{}", refused.text());
-    // What is small is answered, and what a write has done is told.
+    // Small responses and the responses to writes are sent all the same.
     assert_eq!(server.send("GET /api/v1/namespaces/default").await.status, 200);
     let patch =
         format!("PATCH {path}\nContent-Type: application/merge-patch+json\n\n{{\"data\":{{\"b\":\"c\"}}}}");
@@ -152,7 +152,7 @@ async fn unsent_responses_share_their_memory() {
     let reset = client.soon(&[RST_STREAM]).await.unwrap();
     assert_eq!(reset.stream, 1);
     assert_eq!(server.send(&format!("GET {path}")).await.status, 200);
-    // The last one, for which there is room, is sent when it is read.
+    // The last response, which fits the budget, is sent when it is read.
     client.send(&frame(WINDOW_UPDATE, 0, 5, &400_000_u32.to_be_bytes())).await.unwrap();
     assert_eq!(client.soon(&[DATA]).await.unwrap().stream, 5);
     drop(client);

@@ -1,4 +1,4 @@
-//! Failures: the exact `Status` of every class of them, and the plain texts where the API has no `Status`.
+//! Tests failures: the exact `Status` of every class, and the plain texts where the API has no `Status`.
 
 use crate::harness::{Identity, Server, Transcript, assert_transcript, plain_user};
 
@@ -151,7 +151,7 @@ async fn paths_and_methods_that_do_not_exist() {
             "OPTIONS /api/v1/namespaces/default",
             "POST /version\n\n{}",
             "PUT /api/v1/namespaces/default/configmaps\n\n{}",
-            // Below `watch`, nothing but watching is possible: who may watch may not therefore write.
+            // Below `watch` only watches are served: a permission to watch must not allow writes.
             "POST /api/v1/watch/namespaces/default/configmaps\n\n{\"metadata\":{\"name\":\"a\"}}",
             "PUT /api/v1/watch/namespaces/default/configmaps/a\n\n{\"metadata\":{\"name\":\"a\"}}",
             "PATCH /api/v1/watch/namespaces/default/configmaps/a\nContent-Type: application/merge-patch+json\n\n{}",

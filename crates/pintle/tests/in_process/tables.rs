@@ -1,4 +1,4 @@
-//! Tables: what `kubectl get` prints.
+//! Tests tables, as `kubectl get` prints them.
 
 use crate::harness::{Server, Transcript, assert_transcript};
 

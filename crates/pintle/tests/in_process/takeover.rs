@@ -1,7 +1,7 @@
-//! A store that kube-apiserver wrote is served as it is.
+//! Tests that a store written by kube-apiserver is served unchanged.
 //!
-//! The fixture was made by hand: objects of most kinds were created with kubectl at kube-apiserver v1.36.2, and each key and
-//! value taken from its etcd together with what it answered to a GET.
+//! The fixture has objects of most kinds, created with kubectl at kube-apiserver v1.36.2: each key and value from its
+//! etcd, with the server's response to a GET.
 
 use crate::harness::{Server, options};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -30,7 +30,7 @@ fn fixture() -> Vec<Row> {
         .collect()
 }
 
-/// A server on a store that holds the fixture.
+/// A server on a store with the fixture.
 async fn start(dir: &Path, rows: &[Row]) -> Server {
     let storage = EmbeddedStorage::open(dir.join("store"), EmbeddedOptions::default()).unwrap();
     for row in rows {
@@ -45,7 +45,7 @@ async fn start(dir: &Path, rows: &[Row]) -> Server {
     .await
 }
 
-/// The answer without what depends on where in a store's history an object is.
+/// The response without its resourceVersion.
 fn without_revision(answer: &str) -> String {
     const MEMBER: &str = "\"resourceVersion\":\"";
     let (head, tail) = answer.split_once(MEMBER).unwrap();
@@ -65,13 +65,13 @@ async fn objects_that_kube_apiserver_stored_are_served_as_it_serves_them() {
     server.stop().await;
 }
 
-/// An update that changes nothing is written all the same when it would store other bytes than there are. So no write
-/// means that the bytes are the same as kube-apiserver's.
+/// An update without a change is written if it would store other bytes. No write therefore means that the bytes equal
+/// kube-apiserver's.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_stored_as_kube_apiserver_stores_them() {
-    /// What kube-apiserver stores otherwise when it creates it than it shows it. A claim's phase and a job's labels are
-    /// filled in when they are read, and so stored with the next update, by either server; a traffic policy that means
-    /// nothing is left out of answers only.
+    /// Objects that kube-apiserver stores differently on create than it returns them. A claim's phase and a job's
+    /// labels are defaulted on read, and so stored with the next update, by either server; a traffic policy without
+    /// effect is omitted in responses only.
     const SHOWN_OTHERWISE: [&str; 3] = [
         "/api/v1/namespaces/harbour/persistentvolumeclaims/cargo",
         "/api/v1/namespaces/harbour/services/elsewhere",
@@ -93,7 +93,7 @@ async fn objects_are_stored_as_kube_apiserver_stores_them() {
     }
     rewritten.sort_unstable();
     assert_eq!(rewritten, SHOWN_OTHERWISE);
-    // So are the server's own records, after the server has written them.
+    // The server's own records are unchanged as well, after the server has written them.
     let node_ports = rows.iter().find(|row| row.path.is_empty()).unwrap();
     let service = |name: &str, port: u32| {
         format!(

@@ -1,4 +1,4 @@
-//! Tokens: asked for, used, reviewed, and at their end.
+//! Tests service account tokens: issued, used, reviewed, and expired.
 
 use crate::harness::{Answer, Identity, Server, plain_user};
 use base64::{
@@ -25,8 +25,8 @@ async fn token(server: &Server, spec: Value) -> String {
     answer.str_at("/status/token")
 }
 
-/// Who the server takes somebody for who shows a token; the code when it is none. A connection with a wrong token is
-/// closed, so each has its own.
+/// The user that a token authenticates as, or the status code of the refusal. The server closes a connection with an
+/// invalid token, so that each token has its own.
 async fn who(server: &Server, token: &str) -> Result<Value, u16> {
     let client = server.client(Identity::Nobody).await;
     let authorization = format!("Bearer {token}");
@@ -128,7 +128,7 @@ async fn requests_for_tokens_are_shortened_and_refused_as_told() {
     assert_eq!(long.header("warning"), warning);
     let another = post(&server, &path, json!({"metadata": {"uid": "x"}})).await;
     assert_eq!(another.status, 409, "{}", another.text());
-    // Whoever asks in protobuf is answered in it.
+    // A request that accepts protobuf gets protobuf.
     let protobuf = [("Accept", "application/vnd.kubernetes.protobuf"), ("Content-Type", "application/json")];
     let answer = server.exchange("POST", &path, &protobuf, "{}").await;
     assert_eq!((answer.status, answer.body.get(..4)), (201, Some(&b"k8s\0"[..])));

@@ -1,4 +1,4 @@
-//! How the port is served: versions and certificates of TLS, limits of HTTP/2, what browsers are told, and who is cut off.
+//! Tests the secure port: TLS versions and certificates, HTTP/2 limits, headers for browsers, and cut-off clients.
 
 use crate::{
     harness::{Identity, PATIENCE, Server, options, plain_user, whole},
@@ -84,7 +84,7 @@ async fn certificates_go_by_name_and_change_with_their_files() {
     ] {
         assert!(shown(name).await == pairs[expected].certificate, "{name}");
     }
-    // A certificate without its key changes nothing; with it, connections get the new one.
+    // A certificate without its key changes nothing; with the key, new connections get it.
     let next = authority.server(&["a.example.com"]);
     std::fs::write(&paths[1].0, next.pem()).unwrap();
     assert!(shown("a.example.com").await == pairs[1].certificate);
@@ -133,7 +133,7 @@ async fn a_connection_of_nobody_ends_with_its_first_answer() {
         assert_eq!(first.status(), status);
         drop(first);
         let mut served = 0;
-        // How fast the client hears of it is not said.
+        // The client notices the GOAWAY after some requests.
         while served < 1000 && client.begin("GET", "/version", headers, whole("")).await.is_ok() {
             served += 1;
         }
@@ -152,7 +152,7 @@ async fn connections_are_closed_now_and_then() {
     let mut served = 0;
     while client.begin("GET", "/version", &[], whole("")).await.is_ok() {
         served += 1;
-        // Two in a hundred: that none of so many is, is less likely than a wrong bit in memory.
+        // The chance is 2 %: no GOAWAY in 3,000 requests is practically impossible.
         assert!(served < 3000);
     }
     server.stop().await;
@@ -174,7 +174,7 @@ async fn a_client_has_so_many_requests_at_once() {
     server.stop().await;
 }
 
-/// Opens requests and gives them up at once, for ever (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
+/// Opens and resets streams at once, repeatedly (<https://nvd.nist.gov/vuln/detail/CVE-2023-44487>).
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_opens_and_gives_up_requests_is_cut_off() {
     let server = Server::start_with(plain_user).await;
@@ -182,13 +182,13 @@ async fn whoever_opens_and_gives_up_requests_is_cut_off() {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let drained = tokio::spawn(async move {
         let mut answers = Vec::new();
-        // How it ends is not what is asked.
+        // The connection may end in any way.
         reader.read_to_end(&mut answers).await.ok();
     });
     let mut head = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     head.extend(frame(4, 0, 0, &[]));
     writer.write_all(&head).await.unwrap();
-    // GET, https, a path, and the header `authorization`, none of them for the table.
+    // GET, https, a path and the header `authorization`, none of them added to the table.
     let mut block = vec![0x82, 0x87, 0x04, 8];
     block.extend(b"/version");
     block.extend([0x01, 1, b'x', 0x0f, 8, 12]);
@@ -215,12 +215,12 @@ async fn whoever_opens_and_gives_up_requests_is_cut_off() {
     server.stop().await;
 }
 
-/// As above, by a client that lets the server begin to work.
+/// As above, with resets after the server has started to handle the requests.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gives_up_what_was_begun_is_cut_off() {
     let server = Server::start_with(|options| options.serving.http2_max_streams_per_connection = 50).await;
     let client = server.client(Identity::Admin).await;
-    // It waits for what is not there yet.
+    // The read waits for a future version.
     let path = "/api/v1/namespaces?resourceVersion=9000000000";
     let mut given_up = 0;
     while given_up < 10_000 {
@@ -230,7 +230,7 @@ async fn whoever_gives_up_what_was_begun_is_cut_off() {
                 tokio::spawn(async move { client.begin("GET", path, &[], whole("")).await.map(drop) })
             })
             .collect();
-        // What is answered was sent after them.
+        // When this request is answered, the earlier ones have started.
         if client.begin("GET", "/version", &[], whole("")).await.is_err() {
             break;
         }
@@ -242,7 +242,7 @@ async fn whoever_gives_up_what_was_begun_is_cut_off() {
     server.stop().await;
 }
 
-/// The clock is paused: it jumps whenever all tasks wait.
+/// The clock is paused: it advances whenever all tasks wait.
 #[tokio::test(flavor = "current_thread")]
 async fn idle_connections_are_closed() {
     let server = Server::start_with(plain_user).await;

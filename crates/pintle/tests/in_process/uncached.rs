@@ -1,4 +1,4 @@
-//! Resources without a watch cache: what a client sees is the same, but for what only a cache makes possible.
+//! Tests resources without a watch cache: clients see the same, except for features that need the cache.
 
 use crate::harness::{PATIENCE, Server};
 use pintle::{Options, WatchCache};

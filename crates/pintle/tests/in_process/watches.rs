@@ -1,4 +1,4 @@
-//! Watches: the frames, one JSON text a line.
+//! Tests the frames of watches, one JSON text per line.
 
 use crate::harness::{Server, Transcript, assert_transcript};
 
@@ -83,7 +83,7 @@ async fn a_watch_ends_when_its_time_is_over() {
     }
     let mut transcript = Transcript::new(&server);
     transcript.write(&text);
-    // The older way to ask for the same.
+    // The deprecated path of the same watch.
     let mut frames = server.watch("/api/v1/watch/namespaces/default?timeoutSeconds=1", &[]).await;
     transcript.write(&frames.take(1).await);
     assert_eq!(frames.next().await, None);

@@ -1,15 +1,15 @@
-//! Requests whose heads are as wide as they may be: many parameters, segments, clauses, headers. What they cost grows with
-//! their size and not with its square, and nothing of them stays.
+//! Tests requests with very long heads: many parameters, segments, clauses, headers. Their cost is linear in their
+//! size, not quadratic, and nothing of them is kept.
 
 use crate::harness::{Answer, Identity, PATIENCE, Server, whole};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// Longer than any of them takes, also in a build without optimizations on a machine that does other things; shorter
-/// than what grows with the square of their number.
+/// The time limit of each request: enough for a linear cost in an unoptimized build on a busy machine, too short for a
+/// quadratic one.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A text that is repeated up to a length.
+/// Repeats a text up to a length.
 fn fill(part: &str, separator: &str, length: usize) -> String {
     let count = length / (part.len() + separator.len());
     vec![part; count].join(separator)
@@ -23,7 +23,7 @@ async fn wide_heads_cost_what_they_are_long() {
     let server = Server::start().await;
     let pods = "/api/v1/namespaces/default/pods";
     let configmaps = "/api/v1/namespaces/default/configmaps";
-    // What a URL may have, and a header.
+    // The limits of a URL and of a header.
     let (url, header) = (65_000, 900_000);
     let path = |text: String| -> Head { (text, Vec::new()) };
     let with =
@@ -60,7 +60,7 @@ async fn wide_heads_cost_what_they_are_long() {
         ("forwarded for", with(pods, "x-forwarded-for", fill("10.0.0.1", ",", header))),
         ("token", with(pods, "authorization", format!("Bearer {}", fill("x", "", header)))),
         ("dots of a token", with(pods, "authorization", format!("Bearer {}", fill(".", "", header)))),
-        // It comes back, so that it is no longer than this client takes.
+        // It is returned, so that it has to fit this client's limit.
         ("audit id", with(pods, "audit-id", fill("x", "", 10_000))),
         ("range", with(pods, "range", format!("bytes={}", fill("0-1", ",", header)))),
         ("origin", with(pods, "origin", fill("x", "", header))),
@@ -96,14 +96,14 @@ async fn wide_heads_cost_what_they_are_long() {
     .await;
     let manager = created.str_at("/metadata/managedFields/0/manager");
     assert!(manager.len() <= 128, "{}", manager.len());
-    // No label of a metric is what a client has made up.
+    // No metric has an invented name as a label.
     let metrics = server.send("GET /metrics").await;
     let longest = metrics.text().lines().filter(|line| !line.starts_with('#')).map(str::len).max();
     assert!(longest.is_some_and(|length| length < 1000), "{longest:?}");
     server.stop().await;
 }
 
-/// Whom one acts as is told in headers, as many as fit.
+/// Impersonation headers, as many as fit.
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_headers_about_who_somebody_is_cost_what_they_are_many() {
     let server = Server::start().await;
@@ -129,7 +129,7 @@ async fn thousands_of_headers_about_who_somebody_is_cost_what_they_are_many() {
             headers.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let path = "/api/v1/namespaces/default/configmaps";
         let answer = ask(&server, what, "GET", path, &headers, "").await;
-        // Jane may nothing; who is named in so many ways may be nobody.
+        // Jane has no permissions; such a user may even be invalid.
         assert!(
             matches!(answer.status, 400 | 403 | 431 | 500),
             "{what}: {} {}",
@@ -153,7 +153,7 @@ async fn ask(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Answer {
-    // A connection each: an answer may end it.
+    // One connection each: a response may close it.
     let client = server.client(Identity::Admin).await;
     let begun = Instant::now();
     let response = client.begin(method, path, headers, whole(body.to_owned())).await;

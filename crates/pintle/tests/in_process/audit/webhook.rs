@@ -1,4 +1,4 @@
-//! Events that go to a webhook over TLS, and a webhook that refuses them at first.
+//! Tests the webhook backend over TLS, with a webhook that fails at first.
 
 use crate::{
     harness::{PATIENCE, Server},
@@ -18,13 +18,13 @@ use std::{
 };
 use tokio::{sync::mpsc, time::timeout};
 
-/// What one request of the server was.
+/// One received request.
 struct Received {
     authorization: String,
     list: Value,
 }
 
-/// A webhook in this process, which answers the first requests with 500.
+/// A webhook in this process that answers the first requests with 500.
 struct Webhook {
     kubeconfig: String,
     received: mpsc::UnboundedReceiver<Received>,

@@ -1,17 +1,17 @@
-//! What a fresh kube-apiserver's roles and bindings allow, worked out from the objects without any of the server's code.
+//! Computes the permissions of a new kube-apiserver's roles and bindings, without any of the server's code.
 
 use serde_json::{Map, Value, json};
 
-/// What a request asks for.
+/// The attributes of a request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     pub(super) verb: String,
     pub(super) group: String,
-    /// With its subresource.
+    /// The resource, with its subresource.
     pub(super) resource: String,
     pub(super) name: String,
     pub(super) namespace: String,
-    /// Of a request that is for no resource.
+    /// The path of a non-resource request.
     pub(super) path: String,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Policy {
     objects: Map<String, Value>,
 }
 
-/// The objects of a fresh server, by resource.
+/// The objects of a new server, by resource.
 pub(super) fn objects() -> Map<String, Value> {
     serde_json::from_str(include_str!("initial-objects.json")).unwrap()
 }
@@ -29,10 +29,10 @@ fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a str> {
 }
 
 impl Policy {
-    /// With what a controller adds: the rules of roles that gather those of others.
+    /// The policy of a new server, with aggregated roles filled.
     pub(super) fn of_a_fresh_server() -> Policy {
         let mut policy = Policy { objects: objects() };
-        // Some gather what others have gathered.
+        // Some roles aggregate roles that are aggregated themselves.
         for name in ["view", "edit", "admin"] {
             let roles = policy.objects["clusterroles"].as_array().unwrap();
             let role = roles.iter().position(|role| role["metadata"]["name"] == name).unwrap();
@@ -49,7 +49,7 @@ impl Policy {
         policy
     }
 
-    /// Gives a cluster role in a namespace.
+    /// Binds a cluster role in a namespace.
     pub(super) fn bind(&mut self, namespace: &str, role: &str, kind: &str, name: &str) {
         self.objects["rolebindings"].as_array_mut().unwrap().push(json!({
             "metadata": {"namespace": namespace},
