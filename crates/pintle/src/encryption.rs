@@ -16,7 +16,7 @@ const HEALTH_CHECK: &str = "kms-providers";
 /// How long, and how often, the start is retried while a KMS provider is unhealthy.
 const START_PATIENCE: Duration = Duration::from_secs(90);
 const START_RETRY: Duration = Duration::from_millis(500);
-/// How long after the providers are healthy again the last unreadable object may still be unreadable.
+/// How long objects may stay unreadable after the providers have recovered.
 const SETTLING: Duration = Duration::from_secs(40);
 
 /// The encryption at rest of the process, configured or not.

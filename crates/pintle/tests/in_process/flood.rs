@@ -153,7 +153,7 @@ async fn a_flood_delays_others_by_less_than_their_own_time() {
         flooding.await.unwrap();
     }
     assert!(latencies.iter().all(|latency| *latency <= 2 * unloaded), "{latencies:?}");
-    // Six queues of fifty places are a flow's limit, and its level has twelve seats while no other level borrows any.
+    // Six queues of fifty places are a flow's limit, and its level has twelve seats while no other level needs any.
     let row = dump.lines().find(|line| line.starts_with("global-default,")).unwrap();
     let cells: Vec<usize> = row.split(',').skip(1).filter_map(|cell| cell.trim().parse().ok()).collect();
     let (active, waiting) = (cells[0], cells[1]);

@@ -7,7 +7,7 @@ use pintle_auth::{
 };
 use std::future::ready;
 
-/// Allows what it lists, as `verb group/resource/subresource namespace/name`, and notes what it is asked.
+/// Allows the listed requests, as `verb group/resource/subresource namespace/name`, and records the checks.
 struct Allows {
     allowed: Vec<&'static str>,
     asked: Mutex<Vec<String>>,
@@ -43,7 +43,7 @@ fn requestor() -> UserInfo {
     }
 }
 
-/// What comes of a request to list pods as somebody: who it is, or why not. Several requests are of one user.
+/// The outcomes of several impersonated lists of pods by one user, the new user or the refusal, and the checks made.
 async fn run(allowed: &[&'static str], requests: &[&[(&'static str, &str)]]) -> (Vec<String>, Vec<String>) {
     let authorizer = Arc::new(Allows { allowed: allowed.to_vec(), asked: Mutex::default() });
     let filter = Impersonation::new(authorizer.clone(), Arc::new(Metrics::new().unwrap()));
@@ -239,7 +239,7 @@ fn headers_are_read_and_gone() {
     check(&[("accept", "x")], Ok(None));
     check(&[("impersonate-user", "")], Ok(None));
     check(&[("impersonate-user", "j"), ("impersonate-user", "k")], Ok(Some("j  [] {}")));
-    // What is no text must not pass for nobody.
+    // A value that is not text is not ignored.
     check(&[("impersonate-user", "j\u{fc}")], Ok(Some("j\u{fc}  [] {}")));
     check(
         &[
