@@ -12,6 +12,7 @@ mod roundtrip;
 mod shared;
 mod task;
 mod test;
+#[cfg(test)]
 mod tidy;
 mod tools;
 mod transcript;

@@ -1,0 +1,62 @@
+//! Each parser of outside bytes has a fuzz target; each target is declared and smoke-run by the tests.
+
+use super::{files, read};
+
+#[test]
+fn every_fuzz_target_is_declared_and_smoke_run() {
+    let manifest = read("fuzz/Cargo.toml");
+    let smoke = [
+        "apiextensions/tests/properties/smoke.rs",
+        "apiserver/tests/fuzz_smoke.rs",
+        "audit/tests/fuzz_smoke.rs",
+        "authorization/tests/fuzz_smoke.rs",
+        "cel/tests/fuzz_smoke.rs",
+        "machinery/tests/fuzz_smoke.rs",
+        "machinery/tests/properties/smoke.rs",
+        "service-account/tests/tokens/smoke.rs",
+        "storage/tests/fuzz_smoke.rs",
+    ]
+    .map(|file| read(&format!("crates/{file}")))
+    .concat();
+    let properties: String = ["apiextensions", "machinery"]
+        .map(|name| format!("crates/{name}/tests/properties"))
+        .iter()
+        .flat_map(|folder| files(folder).into_iter().map(move |file| read(&format!("{folder}/{file}"))))
+        .collect();
+    for file in files("fuzz/fuzz_targets") {
+        assert!(manifest.contains(&format!("path = \"fuzz_targets/{file}\"")), "{file} is not declared");
+        let target = read(&format!("fuzz/fuzz_targets/{file}"));
+        let path = target.split("#[path = \"../").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert!(smoke.contains(&format!("fuzz/{path}\"")), "{file}: the tests do not include {path}");
+        let call = target.split("fuzz_target!(").nth(1).unwrap();
+        let function = call.split("::").nth(1).and_then(|rest| rest.split('(').next()).unwrap();
+        assert!(
+            smoke.contains(&format!("::{function}")) || properties.contains(&format!("::{function}")),
+            "{file}: no test calls {function}"
+        );
+    }
+}
+
+#[test]
+fn what_reads_bytes_from_elsewhere_has_a_fuzz_target() {
+    let targets = files("fuzz/fuzz_targets");
+    for needed in [
+        "abac_policies",
+        "audit_policy",
+        "authorization_config",
+        "cel_expression",
+        "continue_token",
+        "field_selector",
+        "json_decode",
+        "json_patch",
+        "label_selector",
+        "merge_patch",
+        "protobuf_decode",
+        "request_info",
+        "snapshot_read",
+        "strategic_patch",
+        "yaml_decode",
+    ] {
+        assert!(targets.contains(&format!("{needed}.rs")), "there is no fuzz target {needed}");
+    }
+}
