@@ -1,6 +1,7 @@
 //! Rules of the repository, as tests.
 
 mod crates;
+mod documents;
 mod fuzz;
 
 use std::fs;
