@@ -1,8 +1,10 @@
 //! Rules of the repository, as tests.
 
+mod attributes;
 mod crates;
 mod documents;
 mod fuzz;
+mod source;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //!
 //! The log is a file in a temporary directory, the policy has twenty rules of which the last matches.
 
-// A bench may stop at anything unexpected.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a bench stops at anything unexpected")]
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_audit::{

@@ -2,8 +2,8 @@
 //!
 //! Objects are pods of about 3 KB in the memory engine, so that neither network nor disk is measured.
 
-// A bench may panic at anything unexpected.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a bench stops at anything unexpected")]
+#![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "other test programs use the rest of it")]
 #[path = "in_process/peers.rs"]
 mod peers;
 
