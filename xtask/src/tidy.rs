@@ -3,6 +3,7 @@
 mod attributes;
 mod crates;
 mod documents;
+mod field_paths;
 mod fuzz;
 mod source;
 
