@@ -1,10 +1,12 @@
 //! Rules of the repository, as tests.
 
 mod attributes;
+mod circles;
 mod crates;
 mod documents;
 mod field_paths;
 mod fuzz;
+mod modules;
 mod source;
 
 use std::fs;
