@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod bench;
 mod codegen;
+mod compatibility;
 mod conformance;
 mod crash;
 mod openapi;
@@ -39,6 +40,8 @@ Tasks:
   transcript          run the README's transcript against a server
   codegen [--check]   make the built-in schema table from ../shared/reference/types.json
   openapi --check     compare the OpenAPI documents with ../shared/reference/openapi-v3
+  compatibility       compare COMPATIBILITY.md with the flags, admission plugins and feature gates of ../shared/reference
+                      and of the server
   roundtrip           convert every object of ../shared/reference/api-roundtrip/ between its forms
 ";
 
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         ["codegen"] => codegen::run(root, false),
         ["codegen", "--check"] => codegen::run(root, true),
         ["openapi", "--check"] => openapi::run(root),
+        ["compatibility"] => compatibility::run(root),
         ["roundtrip"] => roundtrip::run(root),
         ["-h" | "--help" | "help"] | [] => {
             print!("{HELP}");

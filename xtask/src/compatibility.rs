@@ -1,0 +1,180 @@
+//! Compares COMPATIBILITY.md with the reference's flags, admission plugins and feature gates, and with those of the server.
+//!
+//! The page lists names in tables under fixed headings, in backticks in the first cell of a row. A name that is listed and
+//! not missing is an error, and so is a name that is missing and not listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use pintle_admission::{AdmissionChain, plugins};
+use serde_json::Value;
+
+use crate::{shared, task};
+
+const PAGE: &str = "COMPATIBILITY.md";
+const ABSENT_FLAGS: &str = "Flags that are absent";
+const OWN_FLAGS: &str = "Flags that kube-apiserver does not list";
+const ABSENT_PLUGINS: &str = "Admission plugins that are absent";
+const GATES: &str = "Feature gates that can be set";
+
+type Names = BTreeSet<String>;
+
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let path = root.join(PAGE);
+    let page = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let server = task::build_server(root, false)?;
+    let mut differences = flags(root, &page, &server)?;
+    differences.extend(admission_plugins(root, &page)?);
+    differences.extend(feature_gates(root, &page, &server)?);
+    if !differences.is_empty() {
+        return Err(format!("{PAGE} and the server differ:\n{}", differences.join("\n")));
+    }
+    println!("{PAGE} names the flags, admission plugins and feature gates that differ");
+    Ok(())
+}
+
+fn flags(root: &Path, page: &str, server: &Path) -> Result<Vec<String>, String> {
+    let reference: Names = members(&reference(root, "flags.json")?)?.keys().cloned().collect();
+    let help = task::output(Command::new(server).arg("--help"))?;
+    let accepted = flags_of(&help);
+    let listed = |heading| -> Result<Names, String> {
+        let names = first_cells(page, heading)?.into_keys();
+        Ok(names.map(|name| name.trim_start_matches("--").to_owned()).collect())
+    };
+    let absent = reference.difference(&accepted).cloned().collect();
+    let own = accepted.difference(&reference).cloned().collect();
+    let mut differences = compare(ABSENT_FLAGS, &listed(ABSENT_FLAGS)?, &absent);
+    differences.extend(compare(OWN_FLAGS, &listed(OWN_FLAGS)?, &own));
+    Ok(differences)
+}
+
+/// The long flags in a help text: `      --name <VALUE>`, or `  -n, --name`.
+fn flags_of(help: &str) -> Names {
+    let flag = |line: &str| {
+        let words = line.split_whitespace().take(2);
+        let mut names = words.filter_map(|word| word.strip_prefix("--"));
+        let is_name = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        let name = names.next()?.split(|character| !is_name(character)).next()?;
+        line.trim_start().starts_with('-').then(|| name.to_owned())
+    };
+    help.lines().filter_map(flag).collect()
+}
+
+fn admission_plugins(root: &Path, page: &str) -> Result<Vec<String>, String> {
+    let reference = reference(root, "admission-plugins.json")?;
+    let order = strings(&reference, "order")?;
+    if order != plugins::NAMES {
+        return Err("the names of admission plugins differ from those of the reference".to_owned());
+    }
+    let is_absent = |name: &&String| AdmissionChain::configured(&[(*name).clone()], &[]).is_err();
+    let absent: Names = order.iter().filter(is_absent).cloned().collect();
+    let mut differences =
+        compare(ABSENT_PLUGINS, &first_cells(page, ABSENT_PLUGINS)?.into_keys().collect(), &absent);
+    let by_default: Names = strings(&reference, "enabledByDefault")?.into_iter().collect();
+    let by_default: Names = by_default.difference(&absent).cloned().collect();
+    let enabled: Names = AdmissionChain::default_plugins().names().map(str::to_owned).collect();
+    for name in by_default.symmetric_difference(&enabled) {
+        differences.push(format!("  {name} is on by default in one of the two servers only"));
+    }
+    Ok(differences)
+}
+
+fn feature_gates(root: &Path, page: &str, server: &Path) -> Result<Vec<String>, String> {
+    let reference = reference(root, "feature-gates.json")?;
+    let listed = first_cells(page, GATES)?;
+    let mut accepted = Names::new();
+    let mut differences = Vec::new();
+    for (name, gate) in members(&reference)? {
+        let gates = format!("--feature-gates={name}=true");
+        if task::output(Command::new(server).args([gates.as_str(), "--version"])).is_err() {
+            continue;
+        }
+        accepted.insert(name.clone());
+        let stage = gate.get("stage").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        let is_on = gate.get("default").and_then(Value::as_bool).unwrap_or_default();
+        let expected = format!("{stage}, {}", if is_on { "on" } else { "off" });
+        match listed.get(name) {
+            Some(cell) if *cell != expected => {
+                differences.push(format!("  {name}: the page says {cell:?}, the reference {expected:?}"));
+            }
+            _ => {}
+        }
+    }
+    differences.extend(compare(GATES, &listed.into_keys().collect(), &accepted));
+    Ok(differences)
+}
+
+/// The names in backticks in the first cells of the table under a heading, each with the row's second cell.
+fn first_cells(page: &str, heading: &str) -> Result<BTreeMap<String, String>, String> {
+    let title = format!("### {heading}");
+    let section = page.lines().skip_while(|line| *line != title).skip(1);
+    let rows = section.take_while(|line| !line.starts_with('#')).filter_map(|line| line.strip_prefix('|'));
+    let mut names = BTreeMap::new();
+    for row in rows {
+        let mut cells = row.split('|').map(str::trim);
+        let (first, second) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        for name in first.split('`').skip(1).step_by(2) {
+            if names.insert(name.to_owned(), second.to_owned()).is_some() {
+                return Err(format!("{PAGE}: {name} stands twice under {title:?}"));
+            }
+        }
+    }
+    match names.is_empty() {
+        true => Err(format!("{PAGE}: no names under {title:?}")),
+        false => Ok(names),
+    }
+}
+
+fn compare(heading: &str, listed: &Names, actual: &Names) -> Vec<String> {
+    let wrong = listed.difference(actual).map(|name| format!("  {heading}: {name} is listed by mistake"));
+    let missing = actual.difference(listed).map(|name| format!("  {heading}: {name} is not listed"));
+    wrong.chain(missing).collect()
+}
+
+fn reference(root: &Path, file: &str) -> Result<Value, String> {
+    let text = shared::read(root, &format!("reference/{file}"))?;
+    serde_json::from_str(&text).map_err(|error| format!("{file}: {error}"))
+}
+
+fn members(value: &Value) -> Result<&serde_json::Map<String, Value>, String> {
+    value.as_object().ok_or_else(|| "the reference's facts are no object".to_owned())
+}
+
+fn strings(value: &Value, member: &str) -> Result<Vec<String>, String> {
+    let items = value.get(member).and_then(Value::as_array).ok_or_else(|| format!("there is no {member}"))?;
+    Ok(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Names {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn flags_are_read_from_a_help_text() {
+        let help = "Options:\n      --etcd-prefix <PREFIX>\n          see --data-dir\n      --anonymous-auth[=<BOOL>]\n  \
+                    -v, --v <N>\n  -h, --help\n          Print help\n";
+        assert_eq!(flags_of(help), names(&["etcd-prefix", "anonymous-auth", "v", "help"]));
+    }
+
+    #[test]
+    fn names_are_read_from_the_first_cells_of_one_section() {
+        let page =
+            "### A\n\ntext `x`\n\n| name | why |\n|---|---|\n| `a`, `b` | as `c` |\n\n## B\n\n| `d` | |\n";
+        let cells = first_cells(page, "A").unwrap();
+        assert_eq!(cells, [("a", "as `c`"), ("b", "as `c`")].map(|(a, b)| (a.into(), b.into())).into());
+        assert!(first_cells(page, "C").is_err());
+        assert!(first_cells("### A\n| `a` |\n| `a` |\n", "A").is_err());
+    }
+
+    #[test]
+    fn differences_are_told_in_both_directions() {
+        let told = compare("H", &names(&["a", "b"]), &names(&["b", "c"]));
+        assert_eq!(told, ["  H: a is listed by mistake", "  H: c is not listed"]);
+        assert!(compare("H", &names(&["a"]), &names(&["a"])).is_empty());
+    }
+}
