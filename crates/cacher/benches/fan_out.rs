@@ -1,5 +1,5 @@
-//! What an update costs until every watcher that wants it has its frame: 50 watchers that all want it, and 500 of which
-//! one node's five do. Objects are 3 KB; nothing is encoded, a frame is the object's bytes copied once.
+//! The cost of an update until every matching watcher has its frame: 50 watchers that all match, and 500 of which the
+//! five of one node match. Objects are 3 KB; nothing is encoded, a frame is one copy of the object's bytes.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -13,7 +13,7 @@ use tokio::{runtime::Builder, sync::mpsc};
 
 const PREFIX: &str = "/registry/pods/";
 
-/// The first bytes of a value are the node's name, up to a space.
+/// The value begins with the node's name, up to a space.
 struct Decoder;
 
 impl ObjectDecoder for Decoder {
@@ -50,7 +50,7 @@ fn options(node: Option<String>) -> WatchOptions {
     }
 }
 
-/// A task for each watcher, as a connection is: it takes what is ready, frames it, and says how many it had.
+/// One task per watcher, as for a connection: takes the ready items, frames them, and reports their number.
 async fn serve(cacher: Arc<Cacher>, options: WatchOptions, served: mpsc::UnboundedSender<usize>) {
     let mut watcher = cacher.watch(options).await.expect("a watch from now");
     served.send(0).expect("the bench listens");
@@ -77,7 +77,7 @@ async fn serve(cacher: Arc<Cacher>, options: WatchOptions, served: mpsc::Unbound
 fn fan_out(criterion: &mut Criterion) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().expect("a runtime");
     let mut group = criterion.benchmark_group("fan_out");
-    // (watchers, nodes they are spread over, those that want the update)
+    // (watchers, nodes they are spread over, watchers that match the update)
     for (watchers, nodes, wanted) in [(50, None, 50), (500, Some(100), 5), (500, None, 500)] {
         let storage = Arc::new(MemoryStorage::new());
         let (served, mut serving) = mpsc::unbounded_channel();
@@ -112,7 +112,7 @@ fn fan_out(criterion: &mut Criterion) {
                     }
                 });
             });
-            // The store keeps history until somebody compacts it.
+            // The store keeps history until it is compacted.
             runtime.block_on(storage.compact(revision)).expect("a compaction");
         });
         cacher.stop();

@@ -1,4 +1,5 @@
-//! The snapshot of 5,000 and 20,000 objects: publishing a write, walking it as a list does, finding by predicate.
+//! The costs of the snapshot with 5,000 and 20,000 objects: publishing a write, walking it as a list does, finding by
+//! predicate.
 
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

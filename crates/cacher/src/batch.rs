@@ -1,15 +1,15 @@
-//! A batch of items for a watcher, bounded in number and in bytes.
+//! Batches of watch items, bounded in number and in bytes.
 
 use crate::WatchItem;
 use std::collections::VecDeque;
 
-/// How many bytes the objects of a batch have, but for those of a single item.
+/// The largest total size of the objects in a batch, in bytes; a batch of one item may exceed it.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Items that are appended for a watcher.
+/// Items that are appended to a watcher's vector.
 pub(crate) struct Batch<'a> {
     items: &'a mut Vec<WatchItem>,
-    /// How many there were before.
+    /// The number of items in the vector before this batch.
     before: usize,
     limit: usize,
     bytes: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Appends at most `limit` items to what is there.
+    /// A batch that appends at most `limit` items to `items`.
     pub(crate) fn new(items: &'a mut Vec<WatchItem>, limit: usize) -> Batch<'a> {
         let before = items.len();
         Batch { items, before, limit, bytes: 0, is_full: false }
@@ -29,12 +29,12 @@ impl<'a> Batch<'a> {
         self.items.len() - self.before
     }
 
-    /// Whether it holds items and has no room for another one.
+    /// Whether the batch holds items and has no room for another one.
     pub(crate) fn is_full(&self) -> bool {
         self.len() > 0 && (self.is_full || self.len() >= self.limit)
     }
 
-    /// Whether an item of so many bytes has room; the first one always has.
+    /// Whether an item of this size fits; the first item always does.
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         self.is_full = self.bytes + bytes > BATCH_BYTES;
         !self.is_full()
@@ -46,7 +46,7 @@ impl<'a> Batch<'a> {
         self.items.push(item);
     }
 
-    /// Moves at most `max` items from the front of a queue, and tells their bytes.
+    /// Moves at most `max` items from the front of a queue. Returns their size in bytes.
     pub(crate) fn fill(&mut self, queue: &mut VecDeque<WatchItem>, max: usize) -> usize {
         let before = self.bytes;
         let end = self.len().saturating_add(max);
@@ -60,7 +60,7 @@ impl<'a> Batch<'a> {
         self.bytes - before
     }
 
-    /// Lets those that were appended after the first `len` be judged, which may take some of them out.
+    /// Applies `judge` to the items after the first `len` of this batch; `judge` may remove some.
     pub(crate) fn judge(&mut self, len: usize, judge: impl FnOnce(&mut Vec<WatchItem>, usize)) {
         judge(self.items, self.before + len);
         let kept = self.items.get(self.before..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The cacher: what the registry talks to.
+//! The watch cache of one resource, which the registry reads and watches.
 
 use crate::{
     CacherConfig, CacherError, CacherMetrics, Freshness, WatchOptions, WatchStart, Watcher,
@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::{task::AbortHandle, time::Instant};
 
-/// The watch cache of one resource over a store. See the crate's head for how it works.
+/// The watch cache of one resource over a store. See the crate's documentation for the design.
 ///
 /// Dropping it ends its tasks and its watchers, as [`Cacher::stop`] does.
 pub struct Cacher {
@@ -26,7 +26,7 @@ pub struct Cacher {
 }
 
 impl Cacher {
-    /// Starts to list and watch. Returns at once; see [`Cacher::wait_ready`].
+    /// Starts the tasks that list and watch the store. Returns at once; see [`Cacher::wait_ready`].
     pub fn start(storage: Arc<dyn Storage>, config: CacherConfig, supervisor: &Supervisor) -> Arc<Cacher> {
         let shared = Arc::new(Shared::new(storage, config, Instant::now()));
         let part: Arc<str> = format!("watch-cache/{}", shared.config.resource).into();
@@ -37,12 +37,12 @@ impl Cacher {
         Arc::new(Cacher { shared, tasks })
     }
 
-    /// What it was started with.
+    /// The configuration it was started with.
     pub fn config(&self) -> &CacherConfig {
         &self.shared.config
     }
 
-    /// Its counters.
+    /// The cacher's counters.
     pub fn metrics(&self) -> &CacherMetrics {
         &self.shared.metrics
     }
@@ -55,7 +55,7 @@ impl Cacher {
     /// Waits, as long as it takes, until the cacher is ready.
     ///
     /// # Errors
-    /// [`CacherError::Stopped`].
+    /// [`CacherError::Stopped`] when the cacher is stopped before the first list has succeeded.
     pub async fn wait_ready(&self) -> Result<(), CacherError> {
         let mut progress = self.shared.progress.subscribe();
         match progress.wait_for(|progress| progress.phase != Phase::Pending).await {
@@ -64,8 +64,8 @@ impl Cacher {
         }
     }
 
-    /// Ends the tasks and every watch, after what happened so far. Reads fail from now on with
-    /// [`CacherError::Stopped`].
+    /// Ends the tasks and every watch. Each watch still delivers the changes published so far. Reads fail from now on
+    /// with [`CacherError::Stopped`].
     pub fn stop(&self) {
         for task in &self.tasks {
             task.abort();
@@ -73,13 +73,14 @@ impl Cacher {
         self.shared.stop();
     }
 
-    /// The place in [`crate::CachedObject::fields`] of a selectable field by which watchers are indexed.
+    /// The index in [`crate::CachedObject::fields`] of a selectable field that watchers are indexed by; `None` for
+    /// any other field.
     pub fn trigger_index(&self, field: &str) -> Option<usize> {
         let triggers = &self.shared.config.triggers;
         triggers.iter().find(|trigger| &*trigger.name == field).map(|trigger| trigger.index)
     }
 
-    /// Ends every watch after what happened so far, now and from now on; reads go on.
+    /// Ends every watch, and every watch started later, after the changes published so far. Reads continue.
     pub fn end_watches(&self) {
         self.shared.end_watches();
     }
@@ -88,11 +89,12 @@ impl Cacher {
     ///
     /// # Errors
     /// [`CacherError::Expired`] for a start that is too old; [`CacherError::TooLargeResourceVersion`] when initial
-    /// events were asked from a revision that was not reached in time. Kubernetes sends either as an ERROR event on
-    /// a stream that has begun with status 200.
+    /// events were requested from a revision that was not reached in time. Kubernetes sends either as an ERROR event
+    /// on a stream that has begun with status 200. Also [`CacherError::NotReady`], [`CacherError::Stopped`] and
+    /// [`CacherError::Storage`].
     pub async fn watch(&self, options: WatchOptions) -> Result<Watcher, CacherError> {
         let shared = &self.shared;
-        // Whoever must not notice the cache begins with the newest state.
+        // With the watch cache off, a watch starts from the store's latest state.
         let any = if self.is_read_cached() { Freshness::Any } else { Freshness::Consistent };
         match options.start {
             WatchStart::After(revision) => self.watch_after(revision, options).await,
@@ -126,7 +128,8 @@ impl Cacher {
             if let Some(watcher) = self.register(options.clone(), after) {
                 return Ok(watcher);
             }
-            // Between this and the next look the log may lose what it has just got, if it is that busy.
+            // A busy log may drop the history that was just prepended before the next `register`; then it is extended
+            // again.
             self.shared.extend_log(revision).await?;
         }
     }
@@ -140,7 +143,8 @@ impl Cacher {
         let fresh = self.shared.snapshot_from_cache(freshness).await?;
         let mut initial = None;
         let watcher = self.register(options, |state| {
-            // At least as new as the fresh one, which may know that nothing happened since.
+            // The snapshot may be older than `fresh`, whose revision also counts progress without writes to the
+            // resource.
             let snapshot = state.snapshot.clone().at_least(fresh.revision());
             let revision = snapshot.revision();
             initial = Some(snapshot);
@@ -152,8 +156,9 @@ impl Cacher {
         }
     }
 
-    /// Registers a watcher at the place that `start` finds, in one step, so that it misses nothing and sees nothing
-    /// twice. `None` when `start` finds none, or when stopped.
+    /// Registers a watcher at the position that `start` returns. Both happen under the state's lock, so that the
+    /// watcher misses no change and sees none twice. `None` when `start` returns `None`, or when the cacher is
+    /// stopped.
     fn register(
         &self,
         options: WatchOptions,
@@ -173,7 +178,7 @@ impl Cacher {
                 Arc::new(WatchTarget::new(filter, bucket, after, from, deadline, config.queue_capacity));
             let first_bookmark = match state.watches_ended {
                 true => {
-                    // Nobody waits on it yet.
+                    // The target is new: no waker is registered yet.
                     drop(self.shared.finish(&state.log, &target));
                     false
                 }

@@ -1,15 +1,15 @@
-//! What a cacher is told.
+//! The configuration of a cacher.
 
 use crate::{LogBudget, ObjectDecoder};
 use std::{sync::Arc, time::Duration};
 
-/// Where reads are answered from.
+/// The source that reads are answered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadSource {
-    /// The cache, as fresh as asked.
+    /// The cache, as fresh as the request requires.
     #[default]
     Cache,
-    /// The cache as well, but never an older state than the store's newest: nobody can tell it from the store.
+    /// The cache, but never with a state older than the store's latest. Clients cannot distinguish it from the store.
     NewestOfCache,
     /// The store. The cache still follows the resource, for watches and for [`crate::Cacher::current`].
     Storage,
@@ -18,45 +18,45 @@ pub enum ReadSource {
 /// How to cache one resource.
 #[derive(Clone)]
 pub struct CacherConfig {
-    /// The resource, as `pods` or `deployments.apps`, for the log.
+    /// The resource's name in log messages and metrics, such as `pods` or `deployments.apps`.
     pub resource: Arc<str>,
     /// The prefix of the resource's storage keys, ending in `/`. A namespaced object's key is the prefix, the
     /// namespace, `/` and the name; a cluster-scoped object's the prefix and the name.
     pub prefix: Arc<str>,
-    /// Turns stored bytes into objects.
+    /// Decodes stored bytes into objects.
     pub decoder: Arc<dyn ObjectDecoder>,
-    /// Where reads are answered from.
+    /// The source that reads are answered from.
     pub read_source: ReadSource,
-    /// The selectable fields by whose value watchers are indexed, besides `metadata.name` and `metadata.namespace`,
-    /// which always are.
+    /// The selectable fields that watchers are indexed by. `metadata.name` and `metadata.namespace` are always
+    /// indexed.
     pub triggers: Vec<TriggerField>,
-    /// For how long events are kept at least so that watches can resume, as far as
-    /// [`CacherConfig::log_capacity_max`] allows.
+    /// The least time for which events are kept so that watches can resume, within
+    /// [`CacherConfig::log_capacity_max`].
     pub history: Duration,
-    /// So many events are kept however old they are.
+    /// The number of newest events that are kept however old they are.
     pub log_capacity_min: usize,
-    /// Never more events than these are kept.
+    /// The largest number of events that are kept.
     pub log_capacity_max: usize,
-    /// Never more bytes of replaced and deleted objects are kept for the events.
+    /// The largest number of bytes of replaced and deleted objects that the events may keep.
     pub log_bytes_max: usize,
-    /// What the logs of all resources share.
+    /// The byte budget that the event logs of all resources share.
     pub log_budget: LogBudget,
     /// Whether a watch from before the event log is served from the store's history, so that clients need not list
-    /// again after a restart. To be switched off for a resource that begins to exist with its cacher, as a custom
-    /// resource does: a revision from before that has to be [`crate::CacherError::Expired`].
+    /// again after a restart. Switch it off for a resource whose first cacher starts with the resource, such as a
+    /// custom resource: an earlier revision has to return [`crate::CacherError::Expired`].
     pub resume_from_storage: bool,
-    /// How many items wait for a watcher before it is told to catch up from the event log.
+    /// The number of items in a watcher's queue above which the watcher reads the event log instead.
     pub queue_capacity: usize,
-    /// How often a watcher that wants bookmarks gets one.
+    /// The interval between the bookmarks of a watch that requests them.
     pub bookmark_period: Duration,
-    /// How long a read waits for the cache to reach its revision.
+    /// The longest time that a read waits for the cache to reach its revision.
     pub freshness_timeout: Duration,
-    /// How many objects are read from storage at a time.
+    /// The number of objects in one page of a list from the store.
     pub page_size: usize,
 }
 
 impl CacherConfig {
-    /// The defaults: those of kube-apiserver where it has the same.
+    /// The defaults: kube-apiserver's values where kube-apiserver has the setting.
     pub fn new(
         resource: impl Into<Arc<str>>,
         prefix: impl Into<Arc<str>>,
@@ -82,11 +82,11 @@ impl CacherConfig {
     }
 }
 
-/// A selectable field by whose value watchers are indexed, such as `spec.nodeName` of pods.
+/// A selectable field that watchers are indexed by, such as `spec.nodeName` of pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerField {
     /// The field's name in selectors.
     pub name: Arc<str>,
-    /// Its place in [`crate::DecodedObject::fields`].
+    /// Its index in [`crate::DecodedObject::fields`].
     pub index: usize,
 }

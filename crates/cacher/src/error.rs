@@ -1,4 +1,4 @@
-//! What can go wrong in reads and watches, without a word of HTTP.
+//! The errors of reads and watches, independent of HTTP.
 
 use pintle_storage::{Revision, StorageError};
 
@@ -6,28 +6,28 @@ use pintle_storage::{Revision, StorageError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacherError {
-    /// History from before `oldest` is gone, in the cache and in the store. A Gone (410) of reason Expired; for a
-    /// watch its message is `too old resource version: {requested} ({oldest})`.
+    /// History from before `oldest` is compacted, in the cache and in the store. Served as Gone (410) with reason
+    /// Expired; for a watch the message is `too old resource version: {requested} ({oldest})`.
     #[error("too old resource version: {requested} ({oldest})")]
     Expired {
-        /// What was asked for.
+        /// The requested revision.
         requested: Revision,
         /// The oldest revision from which a watch could start.
         oldest: Revision,
     },
-    /// The revision did not happen within the freshness time-out. A Timeout (504) whose cause is
-    /// `ResourceVersionTooLarge`, to be tried again after a second.
+    /// The revision was not reached within the freshness time-out. Served as Timeout (504) with cause
+    /// `ResourceVersionTooLarge`, to be retried after a second.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLargeResourceVersion {
-        /// What was asked for.
+        /// The requested revision.
         requested: Revision,
-        /// How far the cache is.
+        /// The revision that the cache has reached.
         current: Revision,
     },
-    /// The first list has not succeeded yet. A Too Many Requests (429), to be tried again.
+    /// The first list has not succeeded yet. Served as Too Many Requests (429), to be retried.
     #[error("storage is (re)initializing")]
     NotReady,
-    /// [`crate::Cacher::stop`] was called. A Service Unavailable (503).
+    /// [`crate::Cacher::stop`] was called. Served as Service Unavailable (503).
     #[error("apiserver cacher is stopped")]
     Stopped,
     /// The store failed a read that the cache could not serve.

@@ -1,4 +1,4 @@
-//! What watchers get.
+//! Watch events, with the frames that watchers share.
 
 use crate::{CachedObject, ObjectDecoder, RepresentationId, lazy_map::LazyMap};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::{
 pub enum WatchItem {
     /// A change of an object, as this watcher sees it.
     Event {
-        /// What the change is to this watcher: an object that starts to match its predicate is ADDED to it.
+        /// The type of the change for this watcher: an object that starts to match its predicate is ADDED.
         event_type: EventType,
         /// The change, shared by all watchers.
         event: Arc<WatchEvent>,
@@ -22,13 +22,13 @@ pub enum WatchItem {
     Bookmark {
         /// The revision.
         revision: Revision,
-        /// Whether the bookmark ends the initial events, and gets the `k8s.io/initial-events-end` annotation.
+        /// Whether the bookmark ends the initial events and carries the `k8s.io/initial-events-end` annotation.
         initial_events_end: bool,
     },
 }
 
 impl WatchItem {
-    /// The bytes of the objects that the item keeps.
+    /// The size in bytes of the objects that the item keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             WatchItem::Event { event, .. } => event.change.bytes(),
@@ -37,19 +37,19 @@ impl WatchItem {
     }
 }
 
-/// What happened to an object, in the eyes of one watcher.
+/// The type of a change, as one watcher sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It is there, and was not before.
+    /// The object exists now and did not before.
     Added,
-    /// It was there and still is.
+    /// The object existed before and still exists.
     Modified,
-    /// It was there and is not any more.
+    /// The object existed before and does not exist now.
     Deleted,
 }
 
 impl EventType {
-    /// The word on the wire.
+    /// The `type` of the watch event in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             EventType::Added => "ADDED",
@@ -59,7 +59,7 @@ impl EventType {
     }
 }
 
-/// A change of one object. At least one of `current` and `previous` is there.
+/// A change of one object. At least one of `current` and `previous` is `Some`.
 pub struct WatchEvent {
     change: Change,
     decoder: Arc<dyn ObjectDecoder>,
@@ -76,7 +76,7 @@ impl WatchEvent {
         &self.change
     }
 
-    /// The revision of the change. For an object of the initial state the object's own.
+    /// The revision of the change. For an object of the initial state it is the object's own revision.
     pub fn revision(&self) -> Revision {
         self.change.revision
     }
@@ -92,7 +92,7 @@ impl WatchEvent {
     }
 
     /// The object to send: the current one, or for [`EventType::Deleted`] the previous one with the revision of the
-    /// change as its resource version (made once). `None` only for a type that no watcher gets of this event.
+    /// change as its resource version (computed once). `None` only for a type that this event never has.
     pub fn object(&self, event_type: EventType) -> Option<&Arc<CachedObject>> {
         match event_type {
             EventType::Added | EventType::Modified => self.change.current.as_ref(),
@@ -105,13 +105,15 @@ impl WatchEvent {
         }
     }
 
-    /// The event as it goes to the wire, made by `make` for the first watcher that wants it so and shared by all.
+    /// The encoded event. `make` encodes it for the first watcher that requests this encoding; later watchers share
+    /// the bytes.
     ///
-    /// `id` names everything the frame depends on but the event and its type: media type, version, Table or not.
-    /// Frames live as long as the event waits for watchers, not as long as the history.
+    /// `id` identifies everything that the frame depends on besides the event and its type: media type, version,
+    /// Table or not. Frames are kept as long as the event waits in queues, not as long as the event log keeps the
+    /// change.
     ///
     /// # Errors
-    /// What `make` returns; the next watcher tries again.
+    /// The error of `make`; the next watcher calls `make` again.
     pub fn frame<E>(
         &self,
         event_type: EventType,
@@ -128,7 +130,7 @@ impl fmt::Debug for WatchEvent {
     }
 }
 
-/// The bare change, as the event log keeps it.
+/// A change without frames, as the event log keeps it.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) revision: Revision,
@@ -137,14 +139,15 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// The bytes of the objects before and after it.
+    /// The size in bytes of the objects before and after the change.
     pub(crate) fn bytes(&self) -> usize {
         let size =
             |object: &Option<Arc<CachedObject>>| object.as_ref().map_or(0, |object| object.json().len());
         size(&self.current) + size(&self.previous)
     }
 
-    /// What the change is to somebody who sees only the objects that `matches` accepts; `None` is nothing.
+    /// The type of the change for a watcher that sees only the objects that `matches` accepts; `None` if it sees
+    /// neither state.
     ///
     /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes>
     pub(crate) fn event_type(&self, mut matches: impl FnMut(&CachedObject) -> bool) -> Option<EventType> {

@@ -1,25 +1,25 @@
-//! The recent changes of a resource, so that watches can resume and past states be rebuilt.
+//! Keeps the recent changes of a resource, so that watches can resume and past states can be rebuilt.
 //!
-//! A ring between two capacities, as kube-apiserver's watch cache: it doubles while its oldest event is younger than
-//! the history window and halves when the newest quarter alone is older. Beyond that the objects that only the log
-//! keeps alive are bounded in bytes, and a log that no event comes to is trimmed by the clock, so that the memory of a
-//! burst does not stay for ever. Invariants:
-//! - every change after [`EventLog::start`] is in it, in the order of the store;
-//! - a [`Position`] names one change for as long as the cacher lives, and positions of lost changes are never reused,
-//!   so a reader that was away too long notices.
+//! The log is a ring whose capacity varies between two bounds, as in kube-apiserver's watch cache: the capacity
+//! doubles when the log is full and its oldest event is younger than the history window, and halves when even the
+//! newest quarter is older. In addition, the bytes of objects that only the log keeps in memory are bounded, and the
+//! ticker trims a log that receives no events, so that the memory of a burst is released. Invariants:
+//! - every change after [`EventLog::start`] is in the log, in the order of the store;
+//! - a [`Position`] names one change for as long as the cacher exists, and positions of dropped changes are never
+//!   reused, so a reader that fell behind detects the gap.
 //!
-//! Positions and not revisions are what readers keep, because one revision may hold several changes: etcd deletes all
-//! keys of an expired lease at once.
+//! Readers keep positions and not revisions, because one revision may have several changes: etcd deletes all keys of
+//! an expired lease at once.
 
 use crate::{CacherConfig, event::Change, log_budget::LogBytes, snapshot::ObjectMap};
 use pintle_storage::Revision;
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::Instant;
 
-/// So many changes lie between two states kept to rebuild past ones from.
+/// The number of changes between two kept states, from which past states are rebuilt.
 const CHECKPOINT_INTERVAL: u64 = 128;
 
-/// The place of a change in the log.
+/// The position of a change in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(u64);
 
@@ -33,10 +33,10 @@ pub(crate) struct EventLog {
     min_capacity: usize,
     max_capacity: usize,
     max_bytes: usize,
-    /// The bytes of the objects that were replaced or deleted: what the log costs besides the snapshot.
+    /// The size in bytes of replaced and deleted objects: the memory of the log besides the snapshot.
     bytes: LogBytes,
     history: Duration,
-    /// The state before the change at a position, for some positions within the log.
+    /// For some positions within the log, the state before the change at that position.
     checkpoints: VecDeque<(u64, ObjectMap)>,
 }
 
@@ -57,7 +57,7 @@ impl EventLog {
         let min_capacity = config.log_capacity_min.max(1);
         EventLog {
             entries: VecDeque::new(),
-            // In the middle, because history read from the store goes before what is there.
+            // Half of the range, because history read from the store is prepended.
             first: 1 << 63,
             start: Revision(0),
             capacity: min_capacity,
@@ -88,9 +88,9 @@ impl EventLog {
         self.first + self.entries.len() as u64
     }
 
-    /// Forgets everything: the log begins anew after `start`.
+    /// Drops all changes: the log begins again after `start`.
     pub(crate) fn reset(&mut self, start: Revision) {
-        // One is skipped so that a reader at the end, too, notices the gap.
+        // One position is skipped, so that a reader at the end detects the gap, too.
         self.first = self.end_index() + 1;
         self.entries = VecDeque::new();
         self.checkpoints.clear();
@@ -146,24 +146,25 @@ impl EventLog {
         }
     }
 
-    /// Whether there is more than stays however old it is.
+    /// Whether there are more changes than the minimum that is kept regardless of age.
     pub(crate) fn is_trimmable(&self) -> bool {
         self.entries.len() > self.min_capacity
     }
 
-    /// Loses what is older than the history window, but for the newest few. Returns when to do so again; `None` when
-    /// only those are left.
+    /// Drops changes older than the history window, down to the minimum capacity. Returns the time of the next trim;
+    /// `None` when only the minimum is left.
     pub(crate) fn trim(&mut self, now: Instant) -> Option<Instant> {
         while self.is_trimmable() && self.is_old(self.entries.front(), now) && self.lose_oldest() {}
         self.forget_checkpoints();
         self.capacity = self.capacity.min(self.entries.len().next_power_of_two()).max(self.min_capacity);
         self.release_memory();
         let oldest = self.entries.front().filter(|_| self.is_trimmable())?;
-        // Not for each event alone.
+        // At most eight times per history window, not once per event.
         Some((oldest.at + self.history).max(now + self.history / 8))
     }
 
-    /// Puts the changes after `start` up to the present start of the log before it. `false` when they are too many.
+    /// Prepends the changes after `start` up to the log's present start. `false` when the log would exceed its
+    /// bounds.
     pub(crate) fn prepend(&mut self, changes: Vec<Change>, start: Revision, now: Instant) -> bool {
         let entries: Vec<_> = changes.into_iter().map(|change| Entry { change, at: now }).collect();
         let added = entries.iter().map(Entry::bytes).sum::<usize>();
@@ -181,7 +182,7 @@ impl EventLog {
         true
     }
 
-    /// Notes that `objects` is the state after all changes so far; some of these states are kept.
+    /// Reports that `objects` is the state after all changes so far; the log keeps some of these states.
     pub(crate) fn note_state(&mut self, objects: &ObjectMap) {
         let end = self.end_index();
         let last = self.checkpoints.back().map_or(self.first, |(position, _)| *position);
@@ -190,7 +191,7 @@ impl EventLog {
         }
     }
 
-    /// Where the changes after `revision` begin; `None` when some of them are gone.
+    /// The position of the first change after `revision`; `None` when some of those changes were dropped.
     pub(crate) fn position_after(&self, revision: Revision) -> Option<Position> {
         if revision < self.start {
             return None;
@@ -199,13 +200,14 @@ impl EventLog {
         Some(Position(self.first + skipped as u64))
     }
 
-    /// At most `limit` changes from a position on, and the position after them; `None` when the change at the position
-    /// is gone.
+    /// At most `limit` changes from `from` on, and the position after them; `None` when the change at `from` was
+    /// dropped.
     pub(crate) fn read(&self, from: Position, limit: usize) -> Option<(Vec<Change>, Position)> {
         self.read_bytes(from, limit, usize::MAX)
     }
 
-    /// As [`EventLog::read`], with at most so many bytes in all changes but the first.
+    /// As [`EventLog::read`], with at most `max_bytes` bytes of objects in total; a first change that is larger is
+    /// still read.
     pub(crate) fn read_bytes(
         &self,
         from: Position,
@@ -229,8 +231,8 @@ impl EventLog {
         Some((changes, next))
     }
 
-    /// What rebuilds the state at `revision`: a later state and the changes to undo in it. `newest` is the state after
-    /// all changes. `None` when the log does not reach back so far.
+    /// The data to rebuild the state at `revision`: a later state, and the changes to undo in it. `newest` is the
+    /// state after all changes. `None` when the log does not reach back to `revision`.
     pub(crate) fn past(&self, revision: Revision, newest: &ObjectMap) -> Option<Past> {
         let Position(from) = self.position_after(revision)?;
         let at = self.checkpoints.partition_point(|(position, _)| *position < from);
@@ -244,7 +246,7 @@ impl EventLog {
     }
 }
 
-/// A past state, not yet rebuilt: that is done without a lock.
+/// A past state that is not rebuilt yet; [`Past::rebuild`] runs without the lock.
 pub(crate) struct Past {
     later: ObjectMap,
     changes: Vec<Change>,
@@ -335,7 +337,7 @@ mod tests {
                 (capacity, kept),
                 "{events} events every {seconds} s"
             );
-            // What is kept is known exactly.
+            // The log's start is exact.
             assert_eq!(log.start(), Revision(10 + events - kept as u64));
             assert_eq!(revisions_after(&log, log.start().0).unwrap().len(), kept);
             assert_eq!(revisions_after(&log, log.start().0 - 1), None);
@@ -409,7 +411,7 @@ mod tests {
             );
             previous = current;
         }
-        // Each weighs 100 with its revision.
+        // Each object has 100 bytes, with its revision.
         assert_eq!((log.bytes.get(), log.entries.len(), log.start()), (1000, 10, Revision(50)));
         assert_eq!(log.bytes.get(), log.entries.iter().map(Entry::bytes).sum::<usize>());
         let deleted = Change { revision: Revision(49), current: None, previous };
@@ -461,7 +463,7 @@ mod tests {
             }
         }
         let used = budget.used();
-        // One object more may be there in each.
+        // Each log may exceed its share by one object.
         assert!(used <= 6 * (LogBudget::SHARE + LogBudget::SHARE / 4), "{used}");
         assert!(logs.iter().all(|log| log.entries.len() > 4));
         drop(logs);

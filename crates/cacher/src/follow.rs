@@ -1,60 +1,61 @@
-//! Following a cache for as long as a server runs: what there is, then every change.
+//! Follows a cache for as long as the server runs: reports the present objects, then every change.
 //!
-//! What a server keeps of objects for itself (roles, definitions, what nodes may read) it learns here. A watch can be cut
-//! off, and a cache can be unusable for a while; then everything is looked at again, and what went meanwhile is told of, too.
+//! The server derives its own state from objects this way (roles, definitions, the objects that nodes may read). When
+//! a watch is cut off, or the cache is unusable for a while, the follower starts again with all objects, and also
+//! reports the objects that were deleted meanwhile.
 
 use crate::{CachedObject, Cacher, EventType, Freshness, WatchItem, WatchOptions, WatchStart};
 use pintle_storage::Revision;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
-/// How many events are taken at once.
+/// The largest number of events in one batch.
 const BATCH: usize = 256;
-/// How long until a watch that ended is begun again.
+/// The delay before a watch that ended is started again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a follower hears.
+/// A notification to a follower.
 #[derive(Debug)]
 pub enum Heard<'item> {
-    /// An object is there, as it is now.
+    /// An object was created or changed, or exists at the start. This is its present state.
     Set(&'item Arc<CachedObject>),
-    /// An object is gone. This is how it was.
+    /// An object was deleted. This is its last state.
     Removed(&'item Arc<CachedObject>),
-    /// Everything that is there has been told of. What has none of these names went while nobody was looking.
+    /// The initial list is complete: objects that are not in it were deleted meanwhile.
     Only(&'item Names),
 }
 
-/// Names of objects.
+/// A set of object names, with their namespaces.
 #[derive(Debug, Default)]
 pub struct Names(HashSet<(String, String)>);
 
 impl Names {
-    /// Whether an object's is among them. The namespace of what has none is empty.
+    /// Whether the set has this object. `namespace` is empty for cluster-scoped objects.
     pub fn contains(&self, namespace: &str, name: &str) -> bool {
         self.0.contains(&(namespace.to_owned(), name.to_owned()))
     }
 }
 
-/// One watch that began with [`FollowedWatch::options`]: what its items say to a follower.
+/// The state of one watch that was started with [`FollowedWatch::options`]: turns its items into notifications.
 #[derive(Debug)]
 pub struct FollowedWatch {
-    /// What was there, while that is told.
+    /// The names in the initial list, until it is complete.
     initial: Option<Names>,
 }
 
 impl FollowedWatch {
-    /// How to watch: everything, from the state on.
+    /// The options of the watch: the whole resource, with initial events.
     pub fn options() -> WatchOptions {
         WatchOptions { bookmarks: true, ..WatchOptions::new(WatchStart::InitialEvents(Freshness::Any)) }
     }
 
-    /// A watch of which nothing has been heard.
+    /// The state at the start of the watch.
     pub fn begin() -> FollowedWatch {
         FollowedWatch { initial: Some(Names::default()) }
     }
 
-    /// Tells what an item says. Returns up to which revision everything has been told then; `None` while what was there
-    /// is being told.
+    /// Reports one item to `tell`. Returns the revision up to which everything is reported; `None` while the initial
+    /// list is incomplete.
     pub fn hear(&mut self, item: &WatchItem, tell: &mut dyn FnMut(Heard<'_>)) -> Option<Revision> {
         match item {
             WatchItem::Event { event_type, event } => {
@@ -78,14 +79,14 @@ impl FollowedWatch {
     }
 }
 
-/// Items of a watch that came together.
+/// Items that a watch delivered together.
 pub struct Batch<'watch> {
     watch: &'watch mut FollowedWatch,
     items: std::vec::Drain<'watch, WatchItem>,
 }
 
 impl Batch<'_> {
-    /// Tells what they say, in order. Returns what [`FollowedWatch::hear`] returned last that was a revision.
+    /// Reports the items, in order. Returns the last revision that [`FollowedWatch::hear`] returned.
     pub fn tell(self, mut tell: impl FnMut(Heard<'_>)) -> Option<Revision> {
         let Batch { watch, items } = self;
         items.fold(None, |reached, item| watch.hear(&item, &mut tell).or(reached))
@@ -93,13 +94,13 @@ impl Batch<'_> {
 }
 
 impl Cacher {
-    /// Hands everything that there is, and every change, to `take`, until `stopping` turns true or nobody can say so any
-    /// more. `take` is called from this task and must not wait.
+    /// Passes all objects, and then every change, to `take`, until `stopping` becomes true or its sender is dropped.
+    /// `take` is called on this task and must not block.
     pub async fn follow(&self, mut stopping: watch::Receiver<bool>, mut take: impl FnMut(Batch<'_>) + Send) {
         let forever = async {
             loop {
                 self.follow_once(&mut take).await;
-                // The watch was cut off, or the cache is not usable: everything is looked at again.
+                // The watch was cut off, or the cache is unusable: start again with all objects.
                 tokio::time::sleep(PAUSE).await;
             }
         };
@@ -127,7 +128,7 @@ mod tests {
     use pintle_storage::Storage;
     use tokio::sync::mpsc;
 
-    /// What is heard, a line each; and up to where everything was.
+    /// The notifications, one per line, and the revision that they reach.
     fn lines(batch: Batch<'_>) -> Vec<String> {
         let mut lines = Vec::new();
         let reached = batch.tell(|heard| {
@@ -165,7 +166,7 @@ mod tests {
             tokio::spawn(async move {
                 let take = move |batch: Batch<'_>| {
                     for line in lines(batch) {
-                        // Whoever does not listen any more has heard enough.
+                        // The receiver has been dropped: the test has all the lines it needs.
                         let _ = sender.send(line);
                     }
                 };

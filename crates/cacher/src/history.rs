@@ -1,8 +1,8 @@
-//! History from the store for watches that begin before the event log.
+//! Reads history from the store for watches that begin before the event log.
 //!
-//! After a restart the log begins with the first list, while clients come back with revisions from before it. As long as
-//! the store has not compacted those, they need not list again: what happened since is read from the store once and
-//! put before the log, for all of them.
+//! After a restart the log begins with the first list, while clients resume from earlier revisions. As long as the
+//! store has not compacted those revisions, clients need not list again: the cacher reads the changes since then from
+//! the store once and prepends them to the log, for all watchers.
 
 use crate::{
     CacherConfig, CacherError, event::Change, reflector::change, shared::Shared, snapshot::ObjectMap,
@@ -13,12 +13,12 @@ use pintle_storage::{
 use std::{collections::HashSet, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// Up to so many past values are read one by one, more by a scan.
+/// The number of past values up to which each is read by its key; more are read by one scan.
 const POINT_READS: usize = 256;
-/// How long the store may take to tell what happened.
+/// The longest time that reading the history from the store may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// One write that the store remembers.
+/// One write from the store's history.
 struct Write {
     kind: EventKind,
     revision: Revision,
@@ -26,12 +26,13 @@ struct Write {
 }
 
 impl Shared {
-    /// Makes the log reach back to `after`, if the store does.
+    /// Extends the log back to `after`, as far as the store's history allows.
     ///
     /// # Errors
-    /// [`CacherError::Expired`] when it does not, or when more happened since than the log holds.
+    /// [`CacherError::Expired`] when the store has compacted `after`, or when the changes since then exceed the log's
+    /// bounds; [`CacherError::Stopped`] when the cacher is stopped.
     pub(crate) async fn extend_log(&self, after: Revision) -> Result<(), CacherError> {
-        // One at a time: those who wait will mostly find what they need.
+        // One at a time: a waiting caller mostly finds the log extended already.
         let _extending = self.extending.lock().await;
         loop {
             let start = {
@@ -54,7 +55,7 @@ impl Shared {
             };
             let writes = match timeout(PATIENCE, self.writes_between(after, start)).await {
                 Ok(writes) => writes.map_err(expired)?,
-                // A store that is silent, or more writes than the log holds.
+                // The store did not answer in time; the result is the same as for more writes than the log may hold.
                 Err(_) => None,
             };
             let Some(writes) = writes else {
@@ -62,7 +63,8 @@ impl Shared {
             };
             let changes = self.changes(writes, after).await.map_err(expired)?;
             let mut state = self.state.lock();
-            // Meanwhile the log may have lost its oldest changes, or begun anew; then there is a gap to be read, too.
+            // Meanwhile the log may have dropped its oldest changes, or have been reset; the loop then reads the gap,
+            // too.
             if state.log.start() == start {
                 if !state.log.prepend(changes, after, Instant::now()) {
                     return Err(too_old);
@@ -73,8 +75,8 @@ impl Shared {
         }
     }
 
-    /// The writes after one revision up to another which has happened; `None` when they are too many or too large: no
-    /// more of them is ever in memory than the log may hold, and one batch of the store's.
+    /// The writes after `after` up to `until`, a revision that has been reached. `None` when they are too many or too
+    /// large: at most as much as the log may hold, and one batch from the store, is in memory.
     async fn writes_between(
         &self,
         after: Revision,
@@ -106,8 +108,8 @@ impl Shared {
         Err(StorageError::Closed)
     }
 
-    /// Writes with what they replaced. The store does not tell the latter, so it is read as of `after` for each key whose
-    /// first write is no creation.
+    /// Pairs writes with the objects they replaced. The store does not report a replaced value, so it is read as of
+    /// `after` for each key whose first write is an update.
     async fn changes(&self, writes: Vec<Write>, after: Revision) -> Result<Vec<Change>, StorageError> {
         let mut seen = HashSet::new();
         let mut wanted = HashSet::new();
@@ -121,12 +123,13 @@ impl Shared {
         for Write { kind, revision, kv } in writes {
             let (current, previous) = match kind {
                 EventKind::Create | EventKind::Update => {
-                    // Nobody is told of a value that cannot be read; what was before it is what follows changes.
+                    // An unreadable value causes no event; the next change of the key has the last readable object as
+                    // its previous one.
                     let Ok(object) = self.decode(&kv) else { continue };
                     let previous = objects.insert(kv.key, object.clone());
                     (Some(object), previous)
                 }
-                // The event itself carries what was deleted.
+                // The deletion's event carries the deleted value.
                 EventKind::Delete => {
                     (None, objects.remove(kv.key.as_str()).or_else(|| self.decode(&kv).ok()))
                 }
@@ -142,7 +145,7 @@ impl Shared {
         }
         let mut objects = ObjectMap::new();
         for key in wanted {
-            // The key itself is the first of those it is a prefix of.
+            // The exact key sorts first among the keys that it is a prefix of.
             let request =
                 ListRequest { prefix: key.to_string(), start_after: None, limit: 1, revision: Some(at) };
             let found = self.storage.get_list(request).await?.items.into_iter().next();

@@ -1,8 +1,8 @@
-//! A map that costs two words until it is used.
+//! A map of lazily computed values that takes two words while empty.
 //!
-//! [`LazyMap`] holds values that are made on first demand and then shared: representations of an object, frames of an
-//! event. Almost every object is read in one representation only, so the empty case is what must be small. Entries
-//! are never removed, which lets readers walk the list without a lock and hand out references.
+//! [`LazyMap`] holds values that are computed on first use and then shared: representations of an object, frames of
+//! an event. Most objects are read in one representation only, so the empty map has to be small. Entries are never
+//! removed, so readers walk the list without a lock and return references.
 
 use parking_lot::Mutex;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ pub(crate) struct LazyMap<K, V> {
 struct Node<K, V> {
     key: K,
     value: OnceLock<V>,
-    /// Held while `value` is being made, so that it is made once; nothing else is locked meanwhile.
+    /// Held while `value` is computed, so that it is computed once; no other lock is held meanwhile.
     making: Mutex<()>,
     next: OnceLock<Box<Node<K, V>>>,
 }
@@ -29,8 +29,8 @@ impl<K, V> Default for LazyMap<K, V> {
 }
 
 impl<K: Copy + Eq, V> LazyMap<K, V> {
-    /// The value of `key`, made by `make` when this is the first demand. Concurrent callers of one key wait for the
-    /// first; when `make` fails the next caller tries again.
+    /// The value of `key`; `make` computes it on first use. Concurrent callers with the same key wait for the first
+    /// caller; when `make` fails the next caller calls its own.
     pub(crate) fn get_or_try_init<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<&V, E> {
         let node = self.node(key);
         if let Some(value) = node.value.get() {
@@ -44,7 +44,7 @@ impl<K: Copy + Eq, V> LazyMap<K, V> {
         Ok(node.value.get_or_init(|| value))
     }
 
-    /// The value of `key` if somebody has made it.
+    /// The value of `key` if it has been computed.
     pub(crate) fn get(&self, key: K) -> Option<&V> {
         let mut slot = &self.head;
         while let Some(node) = slot.get() {

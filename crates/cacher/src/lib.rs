@@ -1,10 +1,10 @@
-//! Snapshots, event log and watchers over any storage engine.
+//! Serves the reads and watches of one resource from memory, over any storage engine.
 //!
-//! A [`Cacher`] keeps one resource in memory: it lists the resource once, follows the store from there, and serves every
-//! read and watch without asking the store for data.
+//! A [`Cacher`] keeps one resource in memory: it lists the resource once, watches the store from there, and serves
+//! every read and watch without requesting data from the store.
 //!
-//! It knows storage and no requests: no HTTP, no selectors' syntax, no encodings. What the stored bytes mean it is told
-//! by an [`ObjectDecoder`].
+//! The crate depends on storage and on nothing of requests: no HTTP, no selector syntax, no encodings. An
+//! [`ObjectDecoder`] decodes the stored bytes.
 //!
 //! ```text
 //!                     list, watch                 changes
@@ -18,18 +18,19 @@
 //!                                         get, list          └──► Watcher ◄── queues
 //! ```
 //!
-//! - **A read** loads the [`Snapshot`], an immutable persistent map behind an atomic pointer, and keeps it as long as it
-//!   likes. How fresh it has to be is a [`Freshness`]. Past states are rebuilt from the event log, or read from the
-//!   store's history.
-//! - **A write** comes through the store like everybody's. The reflector decodes it once; the object is then shared by
-//!   the snapshot, the log and every event.
-//! - **A watch** begins with a snapshot or a place in the log and goes on with its queue. An event is offered only to
-//!   those that the index names, is one allocation for all of them, and carries the frames they send, so that it is
-//!   encoded once. A queue that is full sends its watcher back to the log; a watcher that is behind the log is cut off.
+//! - **A read** loads the [`Snapshot`], an immutable persistent map behind an atomic pointer, and may hold it for any
+//!   time. A [`Freshness`] says how fresh the snapshot has to be. Past states are rebuilt from the event log, or read
+//!   from the store's history.
+//! - **A write** reaches the cache through the storage watch. The reflector decodes it once; the snapshot, the event
+//!   log and every watch event share the object.
+//! - **A watch** begins with a snapshot or a position in the event log and continues with its queue. The watcher
+//!   index selects the watchers that an event is offered to. They share one allocation of the event, which also holds
+//!   its encoded frames, so that each frame is encoded once. A watcher whose queue is full reads the event log again;
+//!   a watcher that needs an event the log has dropped is cut off.
 //!
-//! **Invariants**: a watcher sees each change after its start exactly once and in order, or it ends; whoever has seen an
-//! event finds its state in the snapshot; a consistent read sees every write that was acknowledged before it began; no
-//! reader or watcher holds up another or the store.
+//! **Invariants**: a watcher sees each change after its start exactly once and in order, or it ends; a reader that
+//! has seen an event finds the event's state in the snapshot; a consistent read sees every write that was
+//! acknowledged before the read began; no reader or watcher delays another one or the store.
 
 mod batch;
 mod cacher;

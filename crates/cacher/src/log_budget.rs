@@ -1,14 +1,14 @@
-//! What the event logs of all resources may keep together.
+//! Bounds the bytes that the event logs of all resources keep in total.
 //!
-//! A server has as many logs as resources, and with custom resources their number is the clients' choice. When together
-//! they hold more than the budget, a log to which an event comes gives up old ones, down to a part that each may keep.
+//! A server has as many logs as resources, and clients choose the number of custom resources. When all logs together
+//! exceed the budget, a log that receives an event drops old events, down to a share that each log may keep.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Bytes of replaced and deleted objects that logs keep. Clones are the same budget.
+/// A budget for the bytes of replaced and deleted objects that event logs keep. Clones share the budget.
 #[derive(Debug, Clone)]
 pub struct LogBudget {
     used: Arc<AtomicUsize>,
@@ -16,15 +16,15 @@ pub struct LogBudget {
 }
 
 impl LogBudget {
-    /// What each log may keep in any case.
+    /// The bytes that each log may keep even when the budget is exceeded.
     pub const SHARE: usize = 256 << 10;
 
-    /// A budget of so many bytes.
+    /// A budget of `limit` bytes.
     pub fn new(limit: usize) -> LogBudget {
         LogBudget { used: Arc::default(), limit }
     }
 
-    /// What all logs keep.
+    /// The bytes that all logs keep now.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
@@ -36,7 +36,7 @@ impl Default for LogBudget {
     }
 }
 
-/// What one log keeps.
+/// The bytes that one log keeps.
 #[derive(Debug)]
 pub(crate) struct LogBytes {
     own: usize,
@@ -62,7 +62,7 @@ impl LogBytes {
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether all logs keep too much together, and this one more than each may.
+    /// Whether the budget is exceeded and this log keeps more than its share.
     pub(crate) fn is_too_much(&self) -> bool {
         self.own > LogBudget::SHARE && self.budget.used() > self.budget.limit
     }

@@ -1,4 +1,4 @@
-//! Counters, for whoever exports them under Kubernetes' names.
+//! Counters and histograms of one cacher, to be exported under Kubernetes' metric names.
 
 use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -35,7 +35,7 @@ pub struct CacherMetrics {
     pub decode_errors: AtomicU64,
     /// Watchers open now.
     pub watchers: AtomicUsize,
-    /// How many times a waiting watcher was woken.
+    /// The number of times that a waiting watcher was woken.
     pub wake_ups: AtomicU64,
 }
 
@@ -47,10 +47,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The upper bounds of the buckets in seconds; one more bucket holds what is longer.
+    /// The upper bounds of the buckets, in seconds; one more bucket holds longer durations.
     pub const BOUNDS: [f64; 13] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0];
 
-    /// Notes one duration.
+    /// Records one duration.
     pub fn observe(&self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let at = Self::BOUNDS.iter().position(|bound| seconds <= *bound).unwrap_or(Self::BOUNDS.len());
@@ -61,12 +61,12 @@ impl Histogram {
         self.sum_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// How many were noted in each bucket (not cumulated).
+    /// The number of recorded durations in each bucket (not cumulative).
     pub fn counts(&self) -> [u64; Self::BOUNDS.len() + 1] {
         std::array::from_fn(|at| self.counts.get(at).map_or(0, |count| count.load(Ordering::Relaxed)))
     }
 
-    /// The sum of all noted durations in seconds.
+    /// The sum of all recorded durations, in seconds.
     pub fn sum_seconds(&self) -> f64 {
         Duration::from_nanos(self.sum_nanoseconds.load(Ordering::Relaxed)).as_secs_f64()
     }

@@ -1,45 +1,45 @@
-//! Objects as the cache keeps them: final bytes, and the few things selectors need.
+//! Objects as the cache keeps them: the final bytes, and the fields that selectors need.
 //!
-//! What the bytes mean is the registry's business: it gives the cacher an [`ObjectDecoder`], and nothing here looks
-//! into them.
+//! The registry defines the meaning of the bytes: it gives the cacher an [`ObjectDecoder`]. The cacher does not parse
+//! them.
 
 use crate::lazy_map::LazyMap;
 use bytes::Bytes;
 use pintle_storage::{Key, ReadError, Revision};
 use std::sync::Arc;
 
-/// Turns stored bytes into what the cache keeps. Given by the registry, one for each resource.
+/// Decodes stored bytes into objects for the cache. The registry supplies one for each resource.
 pub trait ObjectDecoder: Send + Sync + 'static {
-    /// The object stored under `key`: its JSON as clients get it (`resourceVersion` spliced in) and what selectors
-    /// look at. Called once for every write, from the one task that follows the store.
+    /// Decodes the object stored under `key`: its JSON as clients receive it (with `resourceVersion` inserted), and
+    /// the fields that selectors read. Called once for every write, from the reflector's task.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes are no object of the resource. The cacher then leaves the object out, see
+    /// [`DecodeError`] when the bytes are not an object of the resource. The cacher then omits the object, see
     /// [`UnreadableObject`].
     fn decode(&self, key: &Key, value: &Bytes, mod_revision: Revision) -> Result<DecodedObject, DecodeError>;
 
-    /// `json`, made by [`ObjectDecoder::decode`], with its `metadata.resourceVersion` replaced: a DELETED event
+    /// `json`, as made by [`ObjectDecoder::decode`], with `metadata.resourceVersion` replaced: a DELETED event
     /// carries the object's last state with the revision of the deletion.
     fn rewrite_revision(&self, json: &Bytes, revision: Revision) -> Bytes;
 }
 
-/// Why stored bytes could not be decoded. The text is told to who asks for the object.
+/// The reason why stored bytes could not be decoded. A read of the object returns this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(pub String);
 
-/// What [`ObjectDecoder::decode`] finds in stored bytes.
+/// The result of [`ObjectDecoder::decode`].
 #[derive(Debug, Clone)]
 pub struct DecodedObject {
     /// The object's final JSON.
     pub json: Bytes,
-    /// `metadata.namespace`, empty for cluster-scoped objects. Objects of one namespace best share the text.
+    /// `metadata.namespace`, empty for cluster-scoped objects. Objects of one namespace should share the allocation.
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
-    /// The values of the resource's selectable fields, in the order in which it declares them.
+    /// The values of the resource's selectable fields, in the order of its declaration.
     pub fields: Box<[Arc<str>]>,
 }
 
@@ -59,19 +59,19 @@ impl Labels {
         self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
     }
 
-    /// How many there are.
+    /// The number of labels.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
-    /// Sorts; of two labels with one key the later stays.
+    /// Sorts the labels; of two with the same key the later one wins.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(labels: I) -> Self {
         let mut labels: Vec<_> = labels.into_iter().collect();
         labels.reverse();
@@ -81,20 +81,20 @@ impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
     }
 }
 
-/// A stored value that could not be read. It is left out of lists and watches; who asks for this very object is told.
+/// A stored value that could not be read. Lists and watches omit it; a read of this one object returns the error.
 #[derive(Debug, Clone)]
 pub struct UnreadableObject {
     /// The revision of the value.
     pub revision: Revision,
-    /// Why it cannot be read.
+    /// The reason why the value cannot be read.
     pub error: ReadError,
-    /// The object as it was last readable, as far as this process has seen. Watchers still have that one: when the object
-    /// becomes readable again it has changed for them, and it is deleted for them only when it is.
+    /// The last readable state of the object that this process has seen. Watchers still have that state: when the
+    /// object becomes readable again it is MODIFIED for them, and it is DELETED for them only when it is deleted.
     pub(crate) last: Option<Arc<CachedObject>>,
 }
 
-/// Names an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller numbers
-/// them as it likes, small numbers for each resource.
+/// Identifies an encoding of an object other than its JSON: protobuf, another version, a Table row. The caller
+/// assigns the numbers, which should be small, per resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RepresentationId(pub u32);
 
@@ -137,7 +137,7 @@ impl CachedObject {
         self.revision
     }
 
-    /// The final JSON, as clients get it.
+    /// The final JSON, as clients receive it.
     pub fn json(&self) -> &Bytes {
         &self.json
     }
@@ -157,7 +157,7 @@ impl CachedObject {
         &self.labels
     }
 
-    /// The values of the selectable fields in declared order.
+    /// The values of the selectable fields, in the order of the resource's declaration.
     pub fn fields(&self) -> &[Arc<str>] {
         &self.fields
     }
@@ -167,13 +167,13 @@ impl CachedObject {
         self.fields.get(index).map(AsRef::as_ref)
     }
 
-    /// Another encoding of the object, made by `make` on the first demand and kept as long as the object.
+    /// Another encoding of the object. `make` computes it on first use; it is kept as long as the object.
     ///
-    /// Concurrent callers of one representation wait for the first. `make` must not ask for the same representation
+    /// Concurrent callers with the same `id` wait for the first one. `make` must not request the same representation
     /// of the same object.
     ///
     /// # Errors
-    /// What `make` returns; the next caller tries again.
+    /// The error of `make`; the next caller calls its own `make`.
     pub fn representation<E>(
         &self,
         id: RepresentationId,
@@ -182,7 +182,7 @@ impl CachedObject {
         self.representations.get_or_try_init(id, make).cloned()
     }
 
-    /// A representation that was made before.
+    /// A representation, if it has been computed.
     pub fn existing_representation(&self, id: RepresentationId) -> Option<Bytes> {
         self.representations.get(id).cloned()
     }

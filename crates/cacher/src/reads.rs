@@ -1,4 +1,4 @@
-//! Reads: the newest state, as fresh as asked, and past states.
+//! Reads of the latest state at a requested freshness, and of past states.
 
 use crate::{
     CachedObject, Cacher, CacherError, ReadSource, Snapshot,
@@ -8,13 +8,13 @@ use pintle_storage::{Key, Revision, StorageError};
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 use tokio::time::{Instant, timeout};
 
-/// How often the store is asked again while a read waits for it: a progress request may be lost with a connection.
+/// The interval at which progress is requested again while a read waits: a request may be lost with a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How fresh a read has to be.
+/// The freshness that a read requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Whatever the cache has (`resourceVersion=0`).
+    /// The cache's present state (`resourceVersion=0`).
     Any,
     /// Not older than a revision (`resourceVersion=N`, `resourceVersionMatch=NotOlderThan`).
     NotOlderThan(Revision),
@@ -23,27 +23,28 @@ pub enum Freshness {
 }
 
 impl Cacher {
-    /// The newest state the cache has, without waiting; `None` until it is ready.
+    /// The latest state of the cache, without waiting; `None` until it is ready.
     pub fn current(&self) -> Option<Snapshot> {
         self.shared.load()
     }
 
-    /// Whether reads may be answered from the cache as it is. When not, they see the store's newest state whatever
-    /// freshness is enough, and a revision that the store has not reached is refused at once.
+    /// Whether reads may be answered from the cache's present state. If not, they see the store's latest state
+    /// regardless of the requested freshness, and a revision that the store has not reached is refused at once.
     pub fn is_read_cached(&self) -> bool {
         self.shared.config.read_source == ReadSource::Cache
     }
 
-    /// The state of a resource, as fresh as asked.
+    /// The state of a resource, at least as fresh as requested.
     ///
     /// # Errors
-    /// [`CacherError::TooLargeResourceVersion`] when [`Freshness::NotOlderThan`] was not reached in time. A consistent
-    /// read that the cache cannot serve in time is read from the store.
+    /// [`CacherError::TooLargeResourceVersion`] when the revision of [`Freshness::NotOlderThan`] was not reached in
+    /// time; [`CacherError::NotReady`], [`CacherError::Stopped`] and [`CacherError::Storage`]. A consistent read that
+    /// the cache cannot serve in time is read from the store.
     pub async fn snapshot(&self, freshness: Freshness) -> Result<Snapshot, CacherError> {
         self.list(&self.shared.config.prefix, freshness).await
     }
 
-    /// The state of the keys with a prefix, as fresh as asked. The snapshot may have others as well.
+    /// The state of the keys with a prefix, at least as fresh as requested. The snapshot may contain other keys.
     ///
     /// # Errors
     /// As [`Cacher::snapshot`].
@@ -77,7 +78,7 @@ impl Cacher {
         Ok((snapshot.get(key).cloned(), snapshot.revision()))
     }
 
-    /// The state of one key, as fresh as asked. The snapshot may have others as well.
+    /// The state of one key, at least as fresh as requested. The snapshot may contain other keys.
     ///
     /// # Errors
     /// As [`Cacher::snapshot`].
@@ -98,16 +99,17 @@ impl Cacher {
         }
     }
 
-    /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the cache as far as its
-    /// history goes, else from the store's.
+    /// The state at exactly this revision (`resourceVersionMatch=Exact`, continue tokens): from the event log as far
+    /// as it reaches, otherwise from the store's history.
     ///
     /// # Errors
-    /// [`CacherError::Expired`], [`CacherError::TooLargeResourceVersion`].
+    /// [`CacherError::Expired`], [`CacherError::TooLargeResourceVersion`], [`CacherError::NotReady`],
+    /// [`CacherError::Stopped`] and [`CacherError::Storage`].
     pub async fn snapshot_at(&self, revision: Revision) -> Result<Snapshot, CacherError> {
         self.list_at(&self.shared.config.prefix, revision).await
     }
 
-    /// As [`Cacher::snapshot_at`], of the keys with a prefix. The snapshot may have others as well.
+    /// As [`Cacher::snapshot_at`], for the keys with a prefix. The snapshot may contain other keys.
     ///
     /// # Errors
     /// As [`Cacher::snapshot_at`].
@@ -127,7 +129,8 @@ impl Cacher {
     }
 }
 
-/// An answer of the store that is older than asked: the revision has not happened, and nobody waits for it.
+/// Refuses an answer of the store that is older than requested: the revision is in the future, and no read waits for
+/// it.
 fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageError> {
     match freshness {
         Freshness::NotOlderThan(requested) if requested > current => {
@@ -138,8 +141,8 @@ fn refuse_older(freshness: Freshness, current: Revision) -> Result<(), StorageEr
 }
 
 impl Shared {
-    /// The state of the cache, as fresh as asked. A consistent read of a cache that is behind is the `fallback`: what is
-    /// asked for, and no more, from the store.
+    /// The state of the cache, at least as fresh as requested. When a consistent read times out, `fallback` reads the
+    /// requested keys from the store.
     async fn snapshot(
         &self,
         freshness: Freshness,
@@ -166,13 +169,14 @@ impl Shared {
         answer
     }
 
-    /// What the store has with a prefix now. Few at a time read so: each has all of it in memory.
+    /// The store's latest state of the keys with a prefix. Few such reads run at a time: each holds all objects in
+    /// memory.
     async fn newest_of_prefix(&self, prefix: &str) -> Result<Snapshot, StorageError> {
         let _turn = self.large_reads.acquire().await;
         self.list_prefix_from_storage(prefix, None).await
     }
 
-    /// What the store has for a key now.
+    /// The store's latest state of a key.
     async fn newest_of_key(&self, key: &Key) -> Result<Snapshot, StorageError> {
         let answer = self.storage.get(key).await?;
         let mut snapshot = Snapshot::default().at_least(answer.revision);
@@ -182,7 +186,7 @@ impl Shared {
         Ok(snapshot)
     }
 
-    /// The state of the cache once it is as fresh as asked.
+    /// The state of the cache once it is as fresh as requested.
     pub(crate) async fn snapshot_from_cache(&self, freshness: Freshness) -> Result<Snapshot, CacherError> {
         let snapshot = self.ready_snapshot().await?;
         match freshness {
@@ -199,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// The newest snapshot, waiting for the first one.
+    /// The latest snapshot; waits for the first one.
     async fn ready_snapshot(&self) -> Result<Snapshot, CacherError> {
         if let Some(snapshot) = self.load() {
             return Ok(snapshot);
@@ -214,15 +218,15 @@ impl Shared {
 
     /// Waits until the cache has everything up to `revision`. `current` is a revision that the store has reached.
     ///
-    /// Engines that tell how far they have queued are believed: when the cache has seen all that is queued, it has
-    /// seen all writes to the resource up to `current`, though no event said so. That costs two atomic loads. With
-    /// others the cache waits for progress.
+    /// Some engines report the revision that the open watch has queued: once the cache has applied everything queued,
+    /// it has seen all writes to the resource up to `current`, even if no event had that revision. That check costs
+    /// two atomic loads. With other engines the cache waits for progress events.
     async fn wait_until_fresh(&self, revision: Revision, current: Revision) -> Result<Snapshot, CacherError> {
         let mut current = current;
         let mut waiting: Option<(Instant, tokio::sync::watch::Receiver<_>)> = None;
         let result = loop {
-            // Loaded after `current` was known, so it covers every write up to `current`; and before the snapshot, or a
-            // write between the two would make the snapshot look older than it has to be.
+            // Loaded after `current` was known, so it covers every write up to `current`; and before the snapshot,
+            // because a write in between would make the snapshot look too old.
             let queued = self.queued_revision();
             let Some(snapshot) = self.load() else { break Err(CacherError::Stopped) };
             let enough = match queued {
@@ -259,7 +263,7 @@ impl Shared {
         if newest.revision() == revision {
             return Ok(newest);
         }
-        // What is compacted is gone for everybody, also for those whose cache could still tell.
+        // A compacted revision is refused, even if the event log could still rebuild it: all servers answer alike.
         let is_kept = revision >= self.storage.compacted_revision();
         let past = is_kept.then(|| {
             let state = self.state.lock();
@@ -267,7 +271,7 @@ impl Shared {
         });
         let past = past.flatten();
         if let Some(past) = past {
-            // What is unreadable now and was written before was unreadable then.
+            // An object that is unreadable now and was written before `revision` was unreadable at `revision`.
             let unreadable = newest.unreadable_objects().iter();
             let unreadable = unreadable.filter(|(_, object)| object.revision <= revision);
             let unreadable = unreadable.map(|(key, object)| (key.clone(), object.clone())).collect();

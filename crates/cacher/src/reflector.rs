@@ -1,4 +1,4 @@
-//! The task that follows the store: list once, watch from there.
+//! The task that follows the store: lists once, then watches.
 //!
 //! ```text
 //!   list ──► watch ──► batch ──► batch ─ … ─┐
@@ -7,9 +7,9 @@
 //!    └──── when that is compacted ◄─────────┘
 //! ```
 //!
-//! After a watch that ended the next one starts where the last event was, so watchers notice nothing. Only when the
-//! store no longer has what happened since is everything listed anew, and the watchers end; and when an object can be
-//! read again although nobody wrote it ([`SecondLook`]), of which no event could tell them.
+//! When a watch ends, the next one starts after the last event, so watchers see no gap. All objects are listed again,
+//! and the watchers end, only in two cases: the store has compacted the changes since the last event; or an object
+//! became readable without a write ([`SecondLook`]), which no event can report.
 
 use crate::{
     CachedObject, Snapshot,
@@ -27,11 +27,11 @@ use std::{
     time::Duration,
 };
 
-/// So many events are decoded and published at once; other tasks run in between.
+/// The number of events that are decoded and published at once; the task yields in between.
 const CHUNK: usize = 256;
 
-/// Runs until the store is closed. What nobody follows any more must not be read as if it were followed: when it ends, the
-/// cacher stops; when it panics, the cacher is empty until it is run again.
+/// Runs until the store is closed. A cache that no task follows must not be read as if it were up to date: when `run`
+/// returns, the cacher stops; when it panics, the cacher is emptied until the task runs again.
 pub(crate) async fn run(shared: Arc<Shared>) {
     let _empty = EmptyAtEnd(&shared);
     let mut backoff = Backoff::default();
@@ -75,11 +75,11 @@ struct Reflector<'a> {
     second_look: SecondLook,
 }
 
-/// Why the store is not watched any more.
+/// The reason why the storage watch ended.
 enum Ended {
     /// The watch failed.
     Storage(StorageError),
-    /// An object can be read that could not be.
+    /// An object that was unreadable can be read.
     Readable,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Reflector<'a> {
         reflector
     }
 
-    /// Follows the store for as long as it has what comes next. Returns [`StorageError::Closed`],
+    /// Watches the store, and watches again after transient failures. Returns on [`StorageError::Closed`],
     /// [`StorageError::Compacted`] or [`Ended::Readable`].
     async fn watch(&mut self, backoff: &mut Backoff) -> Ended {
         loop {
@@ -138,7 +138,7 @@ impl<'a> Reflector<'a> {
             queued.as_ref().is_some_and(|queued| queued.load(Ordering::Acquire) <= self.revision.0);
         self.shared.set_queued(queued);
         if !is_known {
-            // Without it nobody would know how far the cache is until the next write to the resource.
+            // Otherwise the cache's progress would be unknown until the next write to the resource.
             storage.request_progress().await?;
         }
         self.follow(stream.as_mut(), backoff).await
@@ -164,7 +164,7 @@ impl<'a> Reflector<'a> {
         }
     }
 
-    /// Publishes some events; what precedes an error is published, too.
+    /// Publishes some events, including those before an error.
     fn apply(&mut self, events: impl Iterator<Item = StorageEvent>) -> Result<(), StorageError> {
         let mut changes = Vec::new();
         let mut hidden = false;
@@ -193,15 +193,15 @@ impl<'a> Reflector<'a> {
         failed
     }
 
-    /// Takes a write in: the object now and before. `None` when it cannot be read, of which no watcher is told: it is not
-    /// deleted, and what they have is the last that is known of it. `hidden` says that what cannot be read has changed,
-    /// which the next snapshot tells.
+    /// Applies a write. Returns the object after and before it; `None` when the value cannot be read. Watchers get no
+    /// event for an unreadable value: the object is not deleted, and they keep its last readable state. Sets `hidden`
+    /// when the set of unreadable objects changes, which only the next snapshot shows.
     fn write(&mut self, kind: EventKind, kv: KeyValue, hidden: &mut bool) -> Option<Sides> {
         let current = match kind {
             EventKind::Create | EventKind::Update => Some(self.shared.decode(&kv)),
             EventKind::Delete => None,
         };
-        // Mostly there are none, and then nothing is looked up.
+        // Usually there are none, and the lookup is skipped.
         let unreadable = match self.unreadable.is_empty() {
             true => None,
             false => self.unreadable.remove(kv.key.as_str()),
@@ -224,10 +224,10 @@ impl<'a> Reflector<'a> {
     }
 }
 
-/// An object now and before.
+/// An object after and before a write.
 type Sides = (Option<Arc<CachedObject>>, Option<Arc<CachedObject>>);
 
-/// A change, unless there is nothing on either side: an object that never decoded was deleted.
+/// A change; `None` when neither side exists: an object that was never readable was deleted.
 pub(crate) fn change(
     revision: Revision,
     current: Option<Arc<CachedObject>>,
@@ -236,7 +236,7 @@ pub(crate) fn change(
     (current.is_some() || previous.is_some()).then_some(Change { revision, current, previous })
 }
 
-/// Waits longer from failure to failure.
+/// Exponential back-off between failures.
 struct Backoff {
     next: Duration,
 }

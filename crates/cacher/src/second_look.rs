@@ -1,17 +1,17 @@
-//! Looks again at objects that could not be transformed back: a key service that was away comes back, and a key that was
-//! missing is put into the configuration. Nothing is written then, so that no event of the store tells of it.
+//! Reads again objects that could not be decrypted: an unavailable KMS plugin may be available again, or a missing
+//! key may be configured. Neither writes to the store, so no storage event reports it.
 
 use crate::snapshot::UnreadableMap;
 use pintle_storage::{BoxFuture, Key, ReadError, Revision, Storage, ValueState};
 use std::{sync::Arc, time::Duration};
 
-/// How long it waits before the first look and, doubled from look to look, at most.
+/// The delay before the first retry; it doubles with each retry up to `LONGEST`.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
-/// So many objects are looked at at once; the next look goes on behind them.
+/// The number of objects read in one retry; the next retry continues after them.
 const AT_ONCE: usize = 8;
 
-/// The looks at one state of a resource.
+/// The retries for one state of a resource.
 pub(crate) struct SecondLook {
     looking: Option<BoxFuture<'static, bool>>,
     wait: Duration,
@@ -25,8 +25,8 @@ impl Default for SecondLook {
 }
 
 impl SecondLook {
-    /// Returns when one of the objects can be read as it is stored; never while there is none of that kind. Cancel safe: a
-    /// dropped call is gone on with by the next.
+    /// Returns when one of the unreadable objects can be read in its stored form; never returns while no value failed
+    /// to be transformed. Cancel safe: the next call continues a dropped one.
     pub(crate) async fn is_readable(&mut self, storage: &Arc<dyn Storage>, unreadable: &UnreadableMap) {
         loop {
             let looking = match &mut self.looking {
@@ -52,7 +52,7 @@ impl SecondLook {
     }
 }
 
-/// What does not decode stays so until it is written: only what was not transformed is worth a look.
+/// Only values whose transformation failed are retried: a value that does not decode stays so until it is written.
 fn untransformed(unreadable: &UnreadableMap) -> impl Iterator<Item = (Key, Revision)> {
     let worth = unreadable.iter().filter(|(_, object)| matches!(object.error, ReadError::Transform(_)));
     worth.map(|(key, object)| (key.clone(), object.revision))
@@ -62,7 +62,7 @@ fn look(storage: Arc<dyn Storage>, keys: Vec<(Key, Revision)>, wait: Duration) -
     Box::pin(async move {
         tokio::time::sleep(wait).await;
         for (key, revision) in keys {
-            // A store that fails is the watch's affair.
+            // The reflector's watch handles failures of the store.
             let Ok(response) = storage.get(&key).await else { return false };
             let Some(kv) = response.kv.filter(|kv| kv.mod_revision == revision) else { continue };
             if !matches!(kv.state, ValueState::Unreadable(_)) {

@@ -1,10 +1,11 @@
-//! What a cacher's tasks, readers and watchers share, and the one place where changes are published.
+//! The state that a cacher's tasks, readers and watchers share, and the one place that publishes changes.
 //!
 //! Lock order: [`Shared::state`], then one watcher's queue. Neither is held across an await, and no waker is woken
 //! under either. Readers take no lock: they load the snapshot, and wait (if they must) on the progress channel.
 //!
-//! Order of publication, under the state's lock: the snapshot, the log, the queues; then, without it, the waiting
-//! readers and each watcher with something new, once. So whoever has seen an event finds its state in the snapshot.
+//! Order of publication, under the state's lock: the snapshot, the event log, the queues; then, without the lock, the
+//! waiting readers and each watcher with new items are woken once. So a reader that has seen an event finds the
+//! event's state in the snapshot.
 
 use crate::{
     CachedObject, CacherConfig, CacherMetrics, Snapshot, UnreadableObject, WatchItem,
@@ -33,28 +34,28 @@ use tokio::{
     time::Instant,
 };
 
-/// So many read many objects from the store at once.
+/// The number of requests that may read many objects from the store at the same time.
 const LARGE_READS: usize = 2;
 
 pub(crate) struct Shared {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) config: CacherConfig,
     pub(crate) metrics: CacherMetrics,
-    /// `None` until the first list, and again once stopped.
+    /// `None` until the first list, and again after a stop.
     snapshot: ArcSwapOption<Snapshot>,
     pub(crate) progress: watch::Sender<Progress>,
-    /// How far the open storage watch has queued, see [`pintle_storage::WatchReceiver::queued_revision`].
+    /// The revision that the open storage watch has queued, see [`pintle_storage::WatchReceiver::queued_revision`].
     queued: ArcSwapOption<AtomicU64>,
     pub(crate) state: Mutex<State>,
-    /// There is something to do earlier than before, see [`crate::ticker`].
+    /// Notifies [`crate::ticker`] that work is due earlier than before.
     pub(crate) due_changed: Notify,
-    /// Held by the one that reads history from the store for the log.
+    /// Held while history is read from the store for the event log.
     pub(crate) extending: tokio::sync::Mutex<()>,
-    /// Those that read many objects from the store at once for a request.
+    /// Limits the requests that read many objects from the store at the same time.
     pub(crate) large_reads: Semaphore,
 }
 
-/// How far the cacher is, for those who wait.
+/// The progress of the cacher, for waiting readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Progress {
     pub(crate) revision: Revision,
@@ -69,13 +70,13 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// What changes with every event. The snapshot here is the one that readers see.
+/// The state that changes with every event. Its snapshot is the published one.
 pub(crate) struct State {
     pub(crate) snapshot: Snapshot,
     pub(crate) log: EventLog,
     pub(crate) watchers: WatcherIndex,
     pub(crate) bookmarks: BookmarkBuckets,
-    /// Watches that begin end at once.
+    /// New watches end at once.
     pub(crate) watches_ended: bool,
     pub(crate) stopped: bool,
 }
@@ -105,12 +106,12 @@ impl Shared {
         }
     }
 
-    /// The newest snapshot, if there is one yet.
+    /// The latest snapshot, if there is one.
     pub(crate) fn load(&self) -> Option<Snapshot> {
         self.snapshot.load().as_deref().cloned()
     }
 
-    /// How far the open storage watch has queued, if the engine tells and the watch is sound.
+    /// The revision that the open storage watch has queued, if the engine reports it and the watch is intact.
     pub(crate) fn queued_revision(&self) -> Option<Revision> {
         let queued = self.queued.load().as_ref()?.load(Ordering::Acquire);
         (queued != u64::MAX).then_some(Revision(queued))
@@ -120,8 +121,8 @@ impl Shared {
         self.queued.store(queued);
     }
 
-    /// Replaces everything by what a list has found. Whoever watches would miss what happened between the last event
-    /// and the list, so all watches end.
+    /// Replaces all state by the result of a list. Watchers would miss the changes between the last event and the
+    /// list, so all watches end.
     pub(crate) fn replace(&self, snapshot: Snapshot) {
         let mut wakers = Vec::new();
         {
@@ -132,7 +133,8 @@ impl Shared {
             state.log.reset(snapshot.revision());
             self.metrics.capacity.store(state.log.capacity(), Ordering::Relaxed);
             wakers.extend(state.watchers.drain().filter_map(|target| target.end()));
-            // A store that was restored is before what it was: who waits for more would see it reached for ever.
+            // A restored store may be at an earlier revision: without the reset, waiting readers would treat later
+            // revisions as reached.
             self.progress.send_if_modified(|progress| {
                 let is_before = snapshot.revision() < progress.revision;
                 progress.revision = progress.revision.min(snapshot.revision());
@@ -175,7 +177,7 @@ impl Shared {
         self.wake(wakers);
     }
 
-    /// Publishes that nothing else happened up to a revision.
+    /// Publishes that the resource has no further changes up to `revision`.
     pub(crate) fn advance(&self, revision: Revision) {
         {
             let mut state = self.state.lock();
@@ -194,7 +196,7 @@ impl Shared {
         self.snapshot.store(Some(Arc::new(snapshot)));
     }
 
-    /// Wakes the readers that wait for what was just published, and these watchers.
+    /// Wakes the readers that wait for the published revision, and the given watchers.
     fn wake(&self, wakers: Vec<Waker>) {
         if let Some(snapshot) = self.snapshot.load().as_deref() {
             let revision = snapshot.revision();
@@ -216,18 +218,18 @@ impl Shared {
         }
     }
 
-    /// Ends every watch after what happened so far.
+    /// Ends every watch after the changes published so far.
     pub(crate) fn end_watches(&self) {
         let wakers = self.finish_watchers(&mut self.state.lock());
         self.wake_watchers(wakers);
     }
 
-    /// Ends every watch after what happened so far, and every wait.
+    /// Ends every watch after the changes published so far, and fails waiting reads.
     pub(crate) fn stop(&self) {
         self.empty(Phase::Stopped);
     }
 
-    /// Ends every watch and forgets everything, as nobody follows the store for now. Reads wait for the next list.
+    /// Ends every watch and drops all state, because no task follows the store. Reads wait for the next list.
     pub(crate) fn begin_anew(&self) {
         self.set_queued(None);
         self.empty(Phase::Pending);
@@ -258,7 +260,7 @@ impl Shared {
         watchers.drain().filter_map(|target| self.finish(log, &target)).collect()
     }
 
-    /// Leaves a watcher what it has not seen yet, and no more.
+    /// Ends a watcher after the changes that it has not seen yet.
     pub(crate) fn finish(&self, log: &EventLog, target: &WatchTarget) -> Option<Waker> {
         target.finish(|position| {
             let (rest, _) = log.read(position, usize::MAX).unwrap_or((Vec::new(), position));
@@ -266,13 +268,13 @@ impl Shared {
         })
     }
 
-    /// Takes a watcher that is gone out of the index.
+    /// Removes a dropped watcher from the index.
     pub(crate) fn forget(&self, target: &Arc<WatchTarget>) {
         self.state.lock().watchers.remove(target);
         self.metrics.watchers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What a watcher gets of a change.
+    /// The item of a change for a watcher; `None` if the watcher does not see the change.
     pub(crate) fn item(&self, target: &WatchTarget, change: Change) -> Option<WatchItem> {
         let event_type = target.event_type(&change)?;
         Some(WatchItem::Event { event_type, event: Arc::new(self.event(change)) })
@@ -282,8 +284,8 @@ impl Shared {
         WatchEvent::new(change, self.config.decoder.clone())
     }
 
-    /// Decodes a stored pair. One that does not decode is logged by its key alone, for its bytes may be a Secret's, and
-    /// left out: one bad object must not take the others away.
+    /// Decodes a stored pair. A pair that does not decode is logged by its key alone, because its bytes may be a
+    /// Secret's, and omitted: one bad object must not make the others unavailable.
     pub(crate) fn decode(&self, kv: &KeyValue) -> Result<Arc<CachedObject>, UnreadableObject> {
         let decoded = match &kv.state {
             ValueState::Current | ValueState::Stale => {
@@ -309,7 +311,7 @@ impl Shared {
         }
     }
 
-    /// Reads the whole resource from the store, at a revision or as it is.
+    /// Reads the whole resource from the store, at `revision` or at its latest state.
     pub(crate) async fn list_from_storage(
         &self,
         revision: Option<Revision>,
@@ -317,7 +319,7 @@ impl Shared {
         self.list_prefix_from_storage(&self.config.prefix, revision).await
     }
 
-    /// Reads the keys with a prefix from the store, at a revision or as they are.
+    /// Reads the keys with a prefix from the store, at `revision` or at their latest state.
     pub(crate) async fn list_prefix_from_storage(
         &self,
         prefix: &str,
@@ -337,7 +339,7 @@ impl Shared {
                     revision,
                 })
                 .await?;
-            // All pages are of one revision: that of the first.
+            // All pages are read at the revision of the first.
             let revision = *revision.get_or_insert(page.revision);
             start_after = page.items.last().map(|kv| kv.key.clone());
             for kv in page.items {

@@ -1,4 +1,4 @@
-//! One resource's objects as of one revision.
+//! Immutable snapshots of one resource's objects at one revision.
 
 use crate::{CachedObject, UnreadableObject};
 use pintle_storage::{Key, Revision};
@@ -7,8 +7,8 @@ use std::{ops::Bound, sync::Arc};
 pub(crate) type ObjectMap = imbl::OrdMap<Key, Arc<CachedObject>>;
 pub(crate) type UnreadableMap = imbl::OrdMap<Key, Arc<UnreadableObject>>;
 
-/// All objects of a resource at one revision. Immutable; a clone shares everything, so a reader may keep one as long
-/// as a response takes, whatever is written meanwhile.
+/// All objects of a resource at one revision. Immutable; a clone shares all data, so a reader may keep one for the
+/// length of a response while writes continue.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     objects: ObjectMap,
@@ -29,7 +29,7 @@ impl Snapshot {
         &self.unreadable
     }
 
-    /// Puts in what was read of one key.
+    /// Inserts the result of reading one key.
     pub(crate) fn put(&mut self, key: Key, read: Result<Arc<CachedObject>, UnreadableObject>) {
         match read {
             Ok(object) => drop(self.objects.insert(key, object)),
@@ -37,13 +37,13 @@ impl Snapshot {
         }
     }
 
-    /// The same objects at a later revision, for a caller that knows that nothing was written in between.
+    /// The same objects at a later revision. The caller knows that nothing was written in between.
     pub(crate) fn at_least(mut self, revision: Revision) -> Snapshot {
         self.revision = self.revision.max(revision);
         self
     }
 
-    /// The revision whose state this is: the resource version of a list made from it.
+    /// The revision of this state: the resource version of a list made from it.
     pub fn revision(&self) -> Revision {
         self.revision
     }
@@ -53,12 +53,12 @@ impl Snapshot {
         self.objects.get(key)
     }
 
-    /// Why the object of this key is not among [`Snapshot::get`]'s, if its value could not be read.
+    /// The revision and the error of a stored value that could not be read; `None` if the key has no such value.
     pub fn unreadable(&self, key: &Key) -> Option<&Arc<UnreadableObject>> {
         self.unreadable.get(key)
     }
 
-    /// The keys with this prefix whose values could not be read, in order.
+    /// The keys with this prefix whose values could not be read, with the errors, in key order.
     pub fn unreadable_range<'a>(
         &'a self,
         prefix: &'a str,
@@ -76,31 +76,32 @@ impl Snapshot {
         Range { objects: self.objects.range::<_, str>((start, Bound::Unbounded)), prefix }
     }
 
-    /// How many objects [`Snapshot::range`] gives. Free for the whole resource, else as long as the range.
+    /// The number of objects that [`Snapshot::range`] returns. Constant time for the whole resource, otherwise linear
+    /// in the range.
     pub fn count(&self, prefix: &str, start_after: Option<&Key>) -> usize {
         match (start_after, self.objects.get_min(), self.objects.get_max()) {
             (None, Some((first, _)), Some((last, _)))
                 if first.as_str().starts_with(prefix) && last.as_str().starts_with(prefix) =>
             {
-                // Keys between two keys with one prefix have it too.
+                // Keys between two keys with the same prefix have that prefix, too.
                 self.objects.len()
             }
             _ => self.range(prefix, start_after).count(),
         }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there are none.
+    /// Whether the snapshot has no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 }
 
-/// The iterator of [`Snapshot::range`].
+/// The iterator that [`Snapshot::range`] returns.
 pub struct Range<'a> {
     objects: imbl::ordmap::RangedIter<'a, Key, Arc<CachedObject>, imbl::shared_ptr::DefaultSharedPtr>,
     prefix: &'a str,

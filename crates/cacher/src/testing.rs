@@ -1,4 +1,4 @@
-//! Objects for tests: the stored value is `name=value` pairs, such as `node=a;l:app=web`.
+//! A decoder, objects and a store for tests. The stored value is `name=value` pairs, such as `node=a;l:app=web`.
 
 use crate::{
     CachedObject, Cacher, CacherConfig, DecodeError, DecodedObject, Freshness, ObjectDecoder, Predicate,
@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Decodes `node=a;l:app=web`: the one selectable field and labels. `!` does not decode.
+/// Decodes `node=a;l:app=web` into the one selectable field and labels. Values that begin with `!` do not decode.
 pub(crate) struct TestDecoder;
 
 impl ObjectDecoder for TestDecoder {
@@ -56,7 +56,7 @@ fn json(text: &str, revision: Revision) -> Bytes {
     Bytes::from(format!("{text}@{revision}"))
 }
 
-/// An object without node and labels.
+/// An object without a node and labels.
 pub(crate) fn object(key: &str, revision: u64) -> Arc<CachedObject> {
     object_of(key, revision, "")
 }
@@ -79,17 +79,17 @@ pub(crate) fn config() -> CacherConfig {
     }
 }
 
-/// A memory engine whose watches can be held, broken, and made to be silent about what they queued, as etcd's are.
+/// A memory engine whose watches can be held and broken, and can omit the queued revision, as etcd's do.
 pub(crate) struct TestStorage {
     inner: MemoryStorage,
     controls: watch::Sender<Controls>,
-    /// The prefixes of the lists that were asked for.
+    /// The prefixes of the lists requested so far.
     listed: parking_lot::Mutex<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Controls {
-    /// Watches do not tell how far they have queued.
+    /// Watches do not report the revision they have queued.
     pub(crate) silent: bool,
     /// Watches deliver nothing.
     pub(crate) held: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Controls {
     pub(crate) no_watches: bool,
     /// Open watches panic.
     pub(crate) panics: bool,
-    /// Grows to end the open watches.
+    /// An increment ends the open watches.
     pub(crate) breaks: u32,
 }
 
@@ -116,12 +116,12 @@ impl TestStorage {
         self.controls.send_modify(change);
     }
 
-    /// The prefixes of the lists that were asked for since the last call.
+    /// The prefixes of the lists requested since the last call.
     pub(crate) fn take_listed(&self) -> Vec<String> {
         std::mem::take(&mut self.listed.lock())
     }
 
-    /// Creates or replaces.
+    /// Creates or replaces an object.
     pub(crate) async fn put(&self, key: &str, text: &str) -> Revision {
         let key = Key::new(key);
         let value = Bytes::from(text.to_owned());
@@ -252,7 +252,7 @@ impl WatchReceiver for TestStream {
                     return None;
                 }
                 tokio::select! {
-                    // So that what was held before a write does not deliver it.
+                    // Biased, so that an event held before a write is not delivered.
                     biased;
                     _ = controls.changed() => {}
                     batch = inner.next_batch(), if !held => return batch,
@@ -273,7 +273,7 @@ pub(crate) async fn start(storage: &Arc<TestStorage>, config: CacherConfig) -> A
     cacher
 }
 
-/// What a watcher has ready now, as text: `ADDED /p/a/x node=n@5`, `BOOKMARK 7`, `BOOKMARK 7 end`, `END`.
+/// The watcher's ready items, as text: `ADDED /p/a/x node=n@5`, `BOOKMARK 7`, `BOOKMARK 7 end`, `END`.
 pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
     let mut items = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());
@@ -291,7 +291,7 @@ pub(crate) fn ready(watcher: &mut Watcher) -> Vec<String> {
     lines
 }
 
-/// As [`ready`], once the cacher has everything that was written.
+/// As [`ready`], once the cacher has applied every write.
 pub(crate) async fn settled(cacher: &Cacher, watcher: &mut Watcher) -> Vec<String> {
     cacher.shared.snapshot_from_cache(Freshness::Consistent).await.unwrap();
     ready(watcher)
@@ -323,7 +323,7 @@ pub(crate) fn labelled(key: &'static str, value: &'static str) -> Option<Predica
     Some(Arc::new(move |object| object.labels().get(key) == Some(value)))
 }
 
-/// A trigger on the node field, with the predicate that goes with it.
+/// A trigger on the node field, with the matching predicate.
 pub(crate) fn on_node(node: &str) -> WatchOptions {
     let value: Arc<str> = node.into();
     let expected = value.clone();

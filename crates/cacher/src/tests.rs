@@ -1,4 +1,4 @@
-//! A cacher over the memory engine. Time is paused: what waits, waits for events.
+//! Tests of a cacher over the memory engine. Time is paused.
 
 mod bookmarks;
 mod concurrency;

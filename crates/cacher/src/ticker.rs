@@ -1,6 +1,6 @@
-//! The task that does what is due: bookmarks, and trimming the event log.
+//! Runs timed work: sends bookmarks and trims the event log.
 //!
-//! It sleeps until then, and for ever when nothing is due: an idle resource costs no wake-ups.
+//! The task sleeps until the next work is due, and indefinitely when none is: an idle resource causes no wake-ups.
 
 use crate::{Freshness, shared::Shared};
 use std::{
@@ -9,7 +9,7 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long bookmarks wait for the cache to become fresh.
+/// The longest time for which bookmarks wait until the cache is fresh.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs until it is aborted.
@@ -39,8 +39,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 async fn send_bookmarks(shared: &Shared) {
-    // A resource without writes gets old otherwise, and its watchers' revisions with it. If the store does not answer the
-    // bookmarks say what is known.
+    // Without writes the revision of the resource, and of its watchers, would grow old. If the store does not answer,
+    // the bookmarks carry the last known revision.
     let fresh = timeout(PATIENCE, shared.snapshot_from_cache(Freshness::Consistent)).await;
     if let Ok(Ok(snapshot)) = fresh {
         shared.advance(snapshot.revision());

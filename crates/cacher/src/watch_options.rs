@@ -1,37 +1,37 @@
-//! What a watcher asks for.
+//! The options of a watch.
 
 use crate::{CachedObject, Freshness};
 use pintle_storage::{Key, Revision};
 use std::{fmt, sync::Arc};
 use tokio::time::Instant;
 
-/// Whether a watcher wants to see an object; usually its label and field selectors. Called from the one task that
-/// follows the store, so it has to be quick (or [`WatchOptions::has_slow_predicate`]), and it must not panic.
+/// Returns whether a watcher wants to see an object; usually evaluates its label and field selectors. The reflector's
+/// task calls it, so it has to be quick (or [`WatchOptions::has_slow_predicate`]) and must not panic.
 pub type Predicate = Arc<dyn Fn(&CachedObject) -> bool + Send + Sync>;
 
-/// How to watch.
+/// The options of a watch.
 #[derive(Clone)]
 pub struct WatchOptions {
-    /// Where to start.
+    /// The start of the watch.
     pub start: WatchStart,
-    /// Which part of the resource to follow.
+    /// The part of the resource to follow.
     pub scope: WatchScope,
-    /// Which objects to see, besides the scope; `None` sees all.
+    /// The filter on objects, besides the scope; `None` accepts all objects.
     pub predicate: Option<Predicate>,
-    /// Whether `predicate` may take longer than a few comparisons. It is then called by the watcher's own task instead,
-    /// which is woken by every event in scope.
+    /// Whether `predicate` may take longer than a few comparisons. If so, the watcher's own task calls it, and every
+    /// event in scope wakes that task.
     pub has_slow_predicate: bool,
-    /// An indexed field and the value it has to have, besides what `predicate` says. Events of objects which neither
-    /// have nor had that value do not even wake the watcher.
+    /// An indexed field and its required value, besides `predicate`. Events of objects that neither have nor had that
+    /// value do not wake the watcher.
     pub trigger: Option<Trigger>,
-    /// Whether the client understands bookmarks.
+    /// Whether the client requests bookmarks.
     pub bookmarks: bool,
-    /// When the server will end the watch: a bookmark comes two seconds before.
+    /// The time at which the server ends the watch: a bookmark is sent two seconds earlier.
     pub deadline: Option<Instant>,
 }
 
 impl WatchOptions {
-    /// Everything of the resource from `start` on, without bookmarks.
+    /// A watch of the whole resource from `start` on, without bookmarks.
     pub fn new(start: WatchStart) -> WatchOptions {
         WatchOptions {
             start,
@@ -58,24 +58,24 @@ impl fmt::Debug for WatchOptions {
     }
 }
 
-/// Where a watch starts.
+/// The start of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchStart {
-    /// With the first event after a revision (`resourceVersion=N`). A revision that has not happened yet is waited
-    /// for. [`crate::CacherError::Expired`] when the events are gone.
+    /// With the first event after a revision (`resourceVersion=N`). For a revision that has not been reached yet, the
+    /// watch waits. [`crate::CacherError::Expired`] when the events were compacted.
     After(Revision),
-    /// With an ADDED event for each object of the cache's state, whatever its age, then what happens from there: the
-    /// meaning of `resourceVersion=0`, or none, without `sendInitialEvents`.
+    /// With an ADDED event for each object of the cache's state, however old, then with the changes after it: the
+    /// meaning of `resourceVersion=0`, or of no `resourceVersion`, without `sendInitialEvents`.
     State,
-    /// Without the state (`sendInitialEvents=false` and no revision, or 0): what happens after a state as fresh as
-    /// this. The cache is not waited for.
+    /// Without the state (`sendInitialEvents=false` and no revision, or 0): the changes after a state of this
+    /// freshness. The watch does not wait for the cache to reach that state.
     Now(Freshness),
-    /// `sendInitialEvents=true`: an ADDED event for each object of a state as fresh as this, a bookmark that marks
-    /// their end (if [`WatchOptions::bookmarks`]), then what happens from there.
+    /// `sendInitialEvents=true`: an ADDED event for each object of a state of this freshness, a bookmark that marks
+    /// their end (if [`WatchOptions::bookmarks`]), then the changes after it.
     InitialEvents(Freshness),
 }
 
-/// Which part of a resource a watch follows.
+/// The part of a resource that a watch follows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum WatchScope {
     /// All objects.
@@ -90,7 +90,7 @@ pub enum WatchScope {
 /// A selectable field with the value that a predicate requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trigger {
-    /// The field's name: one of [`crate::CacherConfig::triggers`] or `metadata.name`; another has no effect.
+    /// The field's name: one of [`crate::CacherConfig::triggers`] or `metadata.name`; any other has no effect.
     pub field: Arc<str>,
     /// The value.
     pub value: Arc<str>,

@@ -1,8 +1,8 @@
-//! The sending end of a watch: what the dispatcher sees of a [`crate::Watcher`].
+//! The sending end of a watch: the dispatcher's view of a [`crate::Watcher`].
 //!
-//! A bounded queue of shared events. When it is full the watcher is told where to read on in the event log instead, and
-//! nothing more is queued until it has caught up there; so a slow watcher costs its queue, and holds nobody. It is cut
-//! off when the log no longer has what it would need.
+//! A bounded queue of shared events. When it is full, the watcher gets a position from which to continue in the event
+//! log, and nothing is queued until it has caught up there; so a slow watcher costs at most its queue, and delays no
+//! other. It is cut off when the log has dropped a change that it needs.
 
 use crate::{
     CachedObject, Predicate, WatchItem, WatchScope,
@@ -21,16 +21,16 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// How many bytes wait for a watcher before it is told to catch up from the event log, which keeps them for all.
+/// The number of bytes in a watcher's queue above which the watcher reads the event log, which all watchers share.
 const QUEUE_BYTES: usize = 4 << 20;
 
-/// How long before its deadline a watch gets its last bookmark.
+/// The time before a watch's deadline at which it gets its last bookmark.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) struct WatchTarget {
     pub(crate) filter: WatchFilter,
     pub(crate) bucket: Bucket,
-    /// Not before this one, for watches that begin in the future.
+    /// Only later changes are delivered; it may be in the future.
     pub(crate) after: Revision,
     pub(crate) deadline: Option<Instant>,
     capacity: usize,
@@ -39,20 +39,20 @@ pub(crate) struct WatchTarget {
 
 struct Queue {
     items: VecDeque<WatchItem>,
-    /// What the items keep, in bytes.
+    /// The size of the items' objects, in bytes.
     bytes: usize,
-    /// Where the event log goes on after `items`. While this is set nothing is queued.
+    /// The position in the event log that continues `items`. While it is set, nothing is queued.
     behind: Option<Position>,
     ended: bool,
     waker: Option<Waker>,
 }
 
-/// Which objects a watcher sees.
+/// The objects that a watcher sees.
 pub(crate) struct WatchFilter {
     pub(crate) scope: WatchScope,
     pub(crate) requirement: Option<Requirement>,
     pub(crate) predicate: Option<Predicate>,
-    /// The predicate is asked by the watcher alone, under no lock.
+    /// Only the watcher's own task calls the predicate, and under no lock.
     pub(crate) is_slow: bool,
 }
 
@@ -61,7 +61,7 @@ impl WatchFilter {
         self.may_match(object) && self.predicate.as_ref().is_none_or(|predicate| predicate(object))
     }
 
-    /// What is asked where others wait: all but a slow predicate.
+    /// The check on the dispatcher's path: everything but a slow predicate.
     fn matches_quickly(&self, object: &CachedObject) -> bool {
         if self.is_slow { self.may_match(object) } else { self.matches(object) }
     }
@@ -76,18 +76,18 @@ impl WatchFilter {
     }
 }
 
-/// What [`WatchTarget::poll`] finds after the items.
+/// The result of [`WatchTarget::poll`].
 pub(crate) enum Next {
-    /// There may be more.
+    /// Items were taken; there may be more.
     Item,
-    /// The log, from a position on.
+    /// The watcher has to read the event log from this position.
     Log(Position),
-    /// Nothing ever.
+    /// The watch has ended.
     End,
 }
 
 impl WatchTarget {
-    /// A watcher that will begin with reading the log from a position on.
+    /// A target whose watcher begins by reading the log from `from`.
     pub(crate) fn new(
         filter: WatchFilter,
         bucket: Bucket,
@@ -100,14 +100,15 @@ impl WatchTarget {
         WatchTarget { filter, bucket, after, deadline, capacity, queue: Mutex::new(queue) }
     }
 
-    /// What a change is to the watcher, if anything. With a slow predicate it is what it may be: the watcher asks
-    /// [`WatchTarget::judge`] before it delivers the item.
+    /// The type of a change for the watcher; `None` if the watcher does not see it. With a slow predicate the type is
+    /// provisional: the watcher calls [`WatchTarget::judge`] before it delivers the item.
     pub(crate) fn event_type(&self, change: &Change) -> Option<EventType> {
         (change.revision > self.after)
             .then(|| change.event_type(|object| self.filter.matches_quickly(object)))?
     }
 
-    /// Takes those items from a place on that a slow predicate does not want, and gives the others their types.
+    /// Applies the slow predicate to the items from index `from` on: removes items that do not match, and sets the
+    /// types of the others.
     pub(crate) fn judge(&self, items: &mut Vec<WatchItem>, from: usize) {
         let judged: Vec<WatchItem> = items
             .drain(from..)
@@ -122,8 +123,8 @@ impl WatchTarget {
         items.extend(judged);
     }
 
-    /// Queues a change if the watcher wants it. `event` is what is shared with the other watchers, made by `make` for
-    /// the first. Returns whom to wake.
+    /// Queues a change if it matches. The watchers share `event`, which `make` creates for the first of them. Returns
+    /// the waker of a waiting watcher.
     pub(crate) fn offer(
         &self,
         change: &Change,
@@ -138,7 +139,7 @@ impl WatchTarget {
         let event_type = self.event_type(change)?;
         let bytes = change.bytes();
         let is_full = queue.items.len() >= self.capacity || queue.bytes + bytes > QUEUE_BYTES;
-        // An object that is larger than a queue may be goes through an empty one.
+        // A change larger than the whole queue is accepted when the queue is empty.
         if is_full && !queue.items.is_empty() {
             queue.behind = Some(at);
             return None;
@@ -149,7 +150,7 @@ impl WatchTarget {
         queue.waker.take()
     }
 
-    /// Queues a bookmark, unless the watcher has to catch up first.
+    /// Queues a bookmark, unless the watcher has to catch up first. Returns the waker of a waiting watcher.
     pub(crate) fn offer_bookmark(&self, revision: Revision) -> Option<Waker> {
         let mut queue = self.queue.lock();
         if queue.behind.is_some()
@@ -167,8 +168,8 @@ impl WatchTarget {
         queue.waker.take()
     }
 
-    /// Nothing follows what happened so far. A watcher that is behind gets `rest`, from its position on, as a whole:
-    /// there will be no log to read it from.
+    /// Ends the watch after the changes published so far. A watcher that is behind gets all of `rest`, from its
+    /// position on, because it cannot read the log afterwards. Returns the waker of a waiting watcher.
     pub(crate) fn finish(&self, rest: impl FnOnce(Position) -> Vec<WatchItem>) -> Option<Waker> {
         let mut queue = self.queue.lock();
         let behind = queue.behind.take();
@@ -179,26 +180,27 @@ impl WatchTarget {
         queue.waker.take()
     }
 
-    /// Nothing follows what is queued.
+    /// Ends the watch after the queued items. Returns the waker of a waiting watcher.
     pub(crate) fn end(&self) -> Option<Waker> {
         let mut queue = self.queue.lock();
         queue.ended = true;
         queue.waker.take()
     }
 
-    /// Where the watcher has to read on, after it has read the log; `None` when it has seen all of it. To be called
-    /// with the log locked, so that nothing comes in between.
+    /// Sets the position at which the watcher has to continue in the event log; `None` when it has read all of it.
+    /// Must be called with the log locked, so that no change is published in between.
     pub(crate) fn set_behind(&self, behind: Option<Position>) {
         self.queue.lock().behind = behind;
     }
 
-    /// Whether the watcher has to read the log.
+    /// Whether the watcher has to read the event log.
     pub(crate) fn is_behind(&self) -> bool {
         let queue = self.queue.lock();
         queue.behind.is_some() && !queue.ended
     }
 
-    /// Moves at most `max` queued items to `batch`. Pending, with the waker kept, when there are none and more may come.
+    /// Moves at most `max` queued items to `batch`. Pending, with the waker registered, when the queue is empty and
+    /// more may come.
     pub(crate) fn poll(&self, cx: &mut Context<'_>, max: usize, batch: &mut Batch<'_>) -> Poll<Next> {
         let mut queue = self.queue.lock();
         if !queue.items.is_empty() {
@@ -207,7 +209,7 @@ impl WatchTarget {
             return Poll::Ready(Next::Item);
         }
         queue.bytes = 0;
-        // A burst's memory is not kept for the years of quiet after it.
+        // Releases the memory of a burst.
         if queue.items.capacity() > 64 {
             queue.items = VecDeque::new();
         }
@@ -222,12 +224,14 @@ impl WatchTarget {
             _ => queue.waker.replace(cx.waker().clone()),
         };
         drop(queue);
-        // Not under the lock: it may be the last thing that holds a task, whatever that does when it goes.
+        // Dropped after the lock is released: it may be the last reference to a task, whose destructor may do
+        // anything.
         drop(former);
         Poll::Pending
     }
 
-    /// When the next bookmark is due: after `period`, or shortly before the deadline; `None` after that.
+    /// The time of the next bookmark: after `period`, or shortly before the deadline; `None` once the last one was
+    /// due.
     pub(crate) fn next_bookmark(&self, now: Instant, period: Duration) -> Option<Instant> {
         let regular = now + period;
         let Some(deadline) = self.deadline else { return Some(regular) };

@@ -1,8 +1,8 @@
 //! The receiving end of a watch.
 //!
-//! A watcher reads, in this order: the initial state from the snapshot it was given, if it asked for one; the event log
-//! from there on; then its queue. When the queue was too short for a burst it reads the log again. See
-//! [`crate::watch_target`] for the other end.
+//! A watcher reads, in this order: the initial state from its snapshot, if the watch requested one; the event log
+//! from there on; then its queue. After an overflow of the queue it reads the event log again. See
+//! [`crate::watch_target`] for the sending end.
 
 use crate::{
     Snapshot, WatchItem, WatchScope,
@@ -21,16 +21,16 @@ use std::{
     task::{Context, Poll},
 };
 
-/// So many changes are copied from the log at a time, under its lock.
+/// The number of changes copied from the event log at a time, under its lock.
 const LOG_CHUNK: usize = 256;
-/// The same in bytes, but for a single change.
+/// The largest size in bytes of the changes copied at a time; a single change may be larger.
 const LOG_CHUNK_BYTES: usize = 1 << 20;
-/// So many chunks without anything for the watcher are read before other tasks get their turn.
+/// The number of chunks without an event for the watcher that are read before the task yields.
 const CHUNKS_PER_POLL: usize = 32;
 
-/// So many objects of the initial state are looked at before other tasks get their turn.
+/// The number of objects of the initial state that are examined before the task yields.
 const OBJECTS_PER_POLL: usize = 4096;
-/// So many items, and objects, a slow predicate is asked about before other tasks get their turn.
+/// The number of items or objects that a slow predicate evaluates before the task yields.
 const JUDGED_PER_POLL: usize = 64;
 
 /// One client's watch. Dropping it ends the watch.
@@ -38,7 +38,7 @@ pub struct Watcher {
     shared: Arc<Shared>,
     target: Arc<WatchTarget>,
     initial: Option<Initial>,
-    /// What was read from the log and not delivered yet.
+    /// Items that were read from the event log and not delivered yet.
     from_log: VecDeque<WatchItem>,
 }
 
@@ -55,7 +55,7 @@ impl Watcher {
         Watcher { shared, target, initial: None, from_log: VecDeque::new() }
     }
 
-    /// Delivers the objects of a snapshot first, and a bookmark after them if that is wanted.
+    /// Delivers the objects of a snapshot first, and a bookmark after them if `bookmark` is set.
     pub(crate) fn with_initial_events(mut self, snapshot: Snapshot, bookmark: bool) -> Watcher {
         let prefix = match &self.target.filter.scope {
             WatchScope::All => self.shared.config.prefix.to_string(),
@@ -66,8 +66,8 @@ impl Watcher {
         self
     }
 
-    /// The next item; `None` when the watch is over because the watcher was too slow, the store's history had a gap,
-    /// or the cacher ends its watches. The client then starts again from the last revision it has seen.
+    /// The next item; `None` when the watch has ended because the watcher was too slow, the store's history had a
+    /// gap, or the cacher ended its watches. The client then resumes from the last revision it has seen.
     ///
     /// Cancel safe: a dropped call loses nothing.
     pub async fn next(&mut self) -> Option<WatchItem> {
@@ -76,15 +76,15 @@ impl Watcher {
         items.pop()
     }
 
-    /// Waits for at least one item and appends to `items` what is ready, at most `limit`, and not many more bytes than a
-    /// single item may have. `false` when the watch is over.
+    /// Waits for at least one item and appends the ready items to `items`, at most `limit`; their total size is
+    /// bounded, but a single larger item is delivered. `false` when the watch has ended.
     ///
-    /// Cancel safe: a dropped call loses nothing, and what was appended was delivered.
+    /// Cancel safe: a dropped call loses nothing, and appended items count as delivered.
     pub async fn next_batch(&mut self, limit: usize, items: &mut Vec<WatchItem>) -> bool {
         poll_fn(|cx| self.poll_batch(cx, limit, items)).await > 0
     }
 
-    /// [`Watcher::next_batch`] for those who poll: the number of items appended, 0 when the watch is over.
+    /// [`Watcher::next_batch`] for manual polling: the number of items appended, 0 when the watch has ended.
     pub fn poll_batch(
         &mut self,
         cx: &mut Context<'_>,
@@ -138,13 +138,13 @@ impl Watcher {
         }
     }
 
-    /// Whether there are still objects to be delivered of the state that the watch begins with.
+    /// Whether objects of the initial state remain to be delivered.
     pub fn is_delivering_state(&self) -> bool {
         self.initial.is_some()
     }
 
-    /// Whether it has still to read what happened while it was busy: [`Watcher::poll_batch`] may give others their turn
-    /// before all that is ready was delivered.
+    /// Whether the watcher still has to read the event log. [`Watcher::poll_batch`] may yield to other tasks before
+    /// it has delivered all ready items.
     pub fn is_behind(&self) -> bool {
         self.target.is_behind()
     }
@@ -158,7 +158,7 @@ impl Watcher {
         let changes = {
             let state = self.shared.state.lock();
             if state.watches_ended {
-                // What the log has for this one is queued.
+                // The remaining changes for this watcher are in its queue.
                 return;
             }
             let Some((changes, next)) = state.log.read_bytes(from, LOG_CHUNK, LOG_CHUNK_BYTES) else {
@@ -166,7 +166,7 @@ impl Watcher {
                 self.cut_off();
                 return;
             };
-            // The log is locked: whatever comes next is queued, or still to be read there.
+            // The log is locked: a later change is either queued, or will be read from the log.
             self.target.set_behind((next != state.log.end()).then_some(next));
             changes
         };
@@ -183,7 +183,7 @@ impl Watcher {
 }
 
 impl Initial {
-    /// Fills a batch after looking at no more than `left` objects; returns whether the initial state is over.
+    /// Fills a batch after examining at most `left` objects. Returns whether the initial state is delivered.
     fn deliver(
         &mut self,
         shared: &Shared,

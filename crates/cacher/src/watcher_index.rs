@@ -1,8 +1,8 @@
-//! Who may want an event: watchers by what they require of an object.
+//! Indexes watchers by the key, namespace or field value that they require of an object.
 //!
-//! Each watcher is in one bucket, the narrowest that its scope and trigger allow. An event looks into the few buckets
-//! that its object's key, name, namespace and trigger values name, before and after the change; so its cost does not
-//! grow with the watchers that cannot want it.
+//! Each watcher is in one bucket, the narrowest that its scope and trigger allow. An event is looked up in the few
+//! buckets that its object's key, name, namespace and trigger values select, before and after the change; so its cost
+//! does not grow with the number of watchers that cannot match it.
 
 use crate::{CachedObject, Trigger, TriggerField, WatchScope, event::Change, watch_target::WatchTarget};
 use pintle_storage::Key;
@@ -14,17 +14,17 @@ const NAME: &str = "metadata.name";
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Bucket {
     Object(Key),
-    /// The place of the field among the selectable ones, and its value.
+    /// The index of the field among the selectable fields, and its value.
     Field(usize, Arc<str>),
     Name(Arc<str>),
     Namespace(Arc<str>),
     All,
 }
 
-/// What a trigger requires of an object.
+/// The field value that a trigger requires of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Requirement {
-    /// The place of a field among the selectable ones, and its value.
+    /// The index of a field among the selectable fields, and its value.
     Field(usize, Arc<str>),
     Name(Arc<str>),
 }
@@ -63,7 +63,7 @@ impl Bucket {
 #[derive(Default)]
 pub(crate) struct WatcherIndex {
     buckets: HashMap<Bucket, Vec<Arc<WatchTarget>>>,
-    /// The indexed fields' places.
+    /// The indexes of the trigger fields among the selectable fields.
     fields: Vec<usize>,
 }
 
@@ -89,12 +89,12 @@ impl WatcherIndex {
         }
     }
 
-    /// Takes out all watchers.
+    /// Removes all watchers and returns them.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Arc<WatchTarget>> {
         std::mem::take(&mut self.buckets).into_values().flatten()
     }
 
-    /// Calls `visit` once for each watcher that may want a change.
+    /// Calls `visit` once for each watcher that the change may match.
     pub(crate) fn for_each_candidate(&self, change: &Change, mut visit: impl FnMut(&Arc<WatchTarget>)) {
         if self.buckets.is_empty() {
             return;

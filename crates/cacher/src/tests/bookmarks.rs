@@ -1,4 +1,4 @@
-//! When bookmarks come, and what they say.
+//! Tests of the times and revisions of bookmarks.
 
 use crate::{
     CacherConfig, Freshness, WatchItem, WatchOptions, WatchStart,
@@ -42,7 +42,7 @@ async fn a_bookmark_comes_about_every_minute_and_shortly_before_the_deadline() {
         assert_eq!(seen.len(), expected.len(), "deadline {deadline:?}: {seen:?}");
         let mut late = 0.0;
         for (seen, expected) in seen.iter().zip(*expected) {
-            // The next period begins when the bookmark has come.
+            // The next period begins at the bookmark.
             late += 1.0;
             let expected = *expected as f64;
             assert!(
@@ -80,7 +80,7 @@ async fn a_bookmark_comes_after_the_events_it_covers() {
     let mut watcher = cacher.watch(options(None)).await.unwrap();
     assert_eq!(ready(&mut watcher), [""; 0]);
     storage.put("/p/a/x", "").await;
-    // Nobody reads: a second bookmark takes the place of the first.
+    // With no reader, a second bookmark replaces the first.
     for _ in 0..130 {
         advance(Duration::from_secs(1)).await;
         tokio::task::yield_now().await;
@@ -117,7 +117,7 @@ async fn a_watcher_that_has_to_catch_up_gets_no_bookmark_before_it_has() {
     cacher.snapshot(Freshness::Consistent).await.unwrap();
     let mut items = Vec::new();
     assert!(watcher.next_batch(2, &mut items).await);
-    // There is room in the queue, but six events are still in the log alone.
+    // The queue has room, but six events are in the event log alone.
     assert_eq!((items.len(), watcher.target().queued()), (2, 2));
     tokio::time::sleep(Duration::from_secs(70)).await;
     let seen = ready(&mut watcher);

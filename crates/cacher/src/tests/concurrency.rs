@@ -1,5 +1,5 @@
-//! Many writers, watches that come and go, storage watches that break: each watcher sees every write after its start
-//! exactly once, in order, and ends with the state of the store.
+//! Many writers, short watches, storage watches that break: each watcher sees every write after its start exactly
+//! once, in order, and ends with the state of the store.
 
 use crate::{
     Cacher, CacherConfig, Freshness, WatchItem, WatchOptions, WatchStart,
@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, sync::Arc};
 const WRITERS: u64 = 4;
 const WRITES: u64 = 300;
 
-/// Follows a resource as an informer does, until it has seen `last`: initial events first, then from where it was, or
-/// every second time initial events again.
+/// Follows a resource as an informer does, until it has seen `last`: starts with initial events, then alternates
+/// between resuming from its last revision and requesting initial events again.
 async fn inform(cacher: Arc<Cacher>, restart_every: usize, last: Revision) -> Vec<String> {
     let initial =
         || WatchOptions { bookmarks: true, ..WatchOptions::new(WatchStart::InitialEvents(Freshness::Any)) };
@@ -33,7 +33,7 @@ async fn inform(cacher: Arc<Cacher>, restart_every: usize, last: Revision) -> Ve
                 continue;
             }
         };
-        // Nothing was left out: what is replaced is what was seen last.
+        // No change is missing: the replaced object is the one that was seen last.
         let key = event.current().or(event.previous()).unwrap().key().clone();
         assert_eq!(event.previous().map(|object| object.revision()), objects.get(&key).copied());
         match event.current() {
@@ -45,7 +45,7 @@ async fn inform(cacher: Arc<Cacher>, restart_every: usize, last: Revision) -> Ve
         }
         assert!(event.revision() > revision, "{} after {revision}", event.revision());
         revision = event.revision();
-        // Who has seen an event finds its state in the cache.
+        // A watcher that has seen an event finds the event's state in the cache.
         assert!(cacher.snapshot(Freshness::Any).await.unwrap().revision() >= revision);
         seen += 1;
         if seen % (2 * restart_every) == 0 {
@@ -61,7 +61,7 @@ async fn inform(cacher: Arc<Cacher>, restart_every: usize, last: Revision) -> Ve
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_watcher_sees_every_write_once_and_in_order() {
     let storage = TestStorage::new();
-    // Queues so short that watchers have to read the log, too.
+    // Short queues, so that watchers also read the event log.
     let cacher = start(&storage, CacherConfig { queue_capacity: 8, ..config() }).await;
     let last = Revision(1 + WRITERS * WRITES + 1);
     let informers: Vec<_> =
@@ -74,7 +74,7 @@ async fn every_watcher_sees_every_write_once_and_in_order() {
                 let mut step = writer;
                 while written < WRITES {
                     step += 1;
-                    // Its own keys, so that every call is one write.
+                    // Each writer has its own keys, so that every call is one write.
                     let key = format!("/p/{writer}/{}", step * 31 % 11);
                     let wrote = match step % 5 {
                         0 => storage.remove(&key).await.is_some(),
@@ -152,8 +152,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A watcher's view of the world: the objects it was told of. One that began while an object was unreadable may be told
-/// of a change of what it has not seen.
+/// A watcher's view: the objects of the events it received. A watcher that began while an object was unreadable may
+/// receive a change of an object that it has not seen.
 fn follow(view: &mut BTreeMap<Key, String>, lines: &[String], strict: bool) {
     for line in lines {
         let mut words = line.splitn(3, ' ');
@@ -211,7 +211,7 @@ proptest! {
                 }
                 cacher.snapshot(Freshness::Consistent).await.unwrap();
                 for (at, (_, view, watcher)) in watchers.iter_mut().enumerate() {
-                    // Some read at once, some rarely: more rarely than the log allows nobody does.
+                    // Some watchers read at once, some rarely, but none more rarely than the event log allows.
                     if at % 2 == 0 || at % 3 == 0 {
                         follow(view, &crate::testing::ready(watcher), !unreadable);
                     }
@@ -221,12 +221,12 @@ proptest! {
             for (which, mut view, mut watcher) in watchers {
                 let mut lines = crate::testing::ready(&mut watcher);
                 if lines.last().is_some_and(|line| line == "END") {
-                    // Too slow for so short a log.
+                    // The watcher was too slow for so short a log.
                     lines.pop();
                     continue;
                 }
                 follow(&mut view, &lines, !unreadable);
-                // Of what cannot be read any more watchers have the last that is known.
+                // Watchers keep the last readable state of an object that is unreadable now.
                 view.retain(|key, _| newest.unreadable(key).is_none());
                 let predicate = filters()[which].clone();
                 let expected: Vec<_> = newest

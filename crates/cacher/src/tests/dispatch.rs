@@ -1,4 +1,4 @@
-//! Who is woken, what is queued, and what becomes of those who are slow.
+//! Tests of the dispatcher: woken watchers, queues, and slow watchers.
 
 use crate::{
     Cacher, CacherConfig, Freshness, Snapshot, WatchOptions, WatchStart, Watcher,
@@ -100,7 +100,7 @@ async fn a_watcher_that_falls_behind_its_queue_catches_up_from_the_log() {
     assert_eq!(cacher.metrics().terminated_watchers.load(Ordering::Relaxed), 0);
 }
 
-/// A long selector is asked by those who have it, a few objects at a time, and by nobody whom others wait for.
+/// Only the watcher that has the long selector evaluates it, a few objects at a time, and not on a shared task.
 #[tokio::test(start_paused = true)]
 async fn a_slow_predicate_is_asked_by_its_watcher_alone() {
     let storage = TestStorage::new();
@@ -121,11 +121,11 @@ async fn a_slow_predicate_is_asked_by_its_watcher_alone() {
     let mut polls = |asked_before: usize| {
         let mut context = Context::from_waker(Waker::noop());
         let mut asked_last = asked_before;
-        // It comes to an end when it has seen everything.
+        // The watch is pending for ever once it has seen everything.
         for polls in 0.. {
             assert!(watcher.poll_batch(&mut context, 256, &mut items).is_pending() && items.is_empty());
             let now = asked.load(Ordering::Relaxed);
-            // A changed object is judged as it is and as it was.
+            // A changed object is evaluated in its new and its old state.
             assert!(now - asked_last <= 2 * 64, "{}", now - asked_last);
             if now == asked_last {
                 return (polls, now);
@@ -145,7 +145,7 @@ async fn a_slow_predicate_is_asked_by_its_watcher_alone() {
     assert_eq!((count, after), (8, before + 1000));
 }
 
-/// What waits for a watcher is bounded in bytes, too: the rest is in the log, once for all.
+/// A watcher's queue is bounded in bytes, too: the remaining events are in the event log, shared by all watchers.
 #[tokio::test(start_paused = true)]
 async fn large_objects_wait_in_the_log_and_come_few_at_a_time() {
     const SIZE: usize = 200_000;
@@ -162,13 +162,13 @@ async fn large_objects_wait_in_the_log_and_come_few_at_a_time() {
         assert!(watcher.next_batch(256, &mut items).await);
         assert_eq!(std::mem::take(&mut items).len(), 1);
     }
-    // It has read all there is, so that what comes is queued.
+    // The watcher has read everything, so later events are queued.
     assert_eq!(ready(&mut watcher), [""; 0]);
     for _ in 0..30 {
         storage.put("/p/a/0", &large).await;
         cacher.snapshot(Freshness::Consistent).await.unwrap();
     }
-    // Each keeps the object before it, too.
+    // Each event also keeps the object's previous state.
     assert_eq!(watcher.target().queued(), (4 << 20) / (2 * SIZE));
     let mut seen = 0;
     while seen < 30 {
@@ -177,7 +177,7 @@ async fn large_objects_wait_in_the_log_and_come_few_at_a_time() {
         seen += std::mem::take(&mut items).len();
     }
     assert_eq!(ready(&mut watcher), [""; 0]);
-    // What is larger than all bounds comes all the same.
+    // An event larger than all bounds is still delivered.
     storage.put("/p/a/0", &"x".repeat(5 << 20)).await;
     cacher.snapshot(Freshness::Consistent).await.unwrap();
     assert_eq!(ready(&mut watcher).len(), 1);
@@ -197,7 +197,7 @@ async fn a_watcher_that_falls_behind_the_log_is_cut_off_alone() {
     assert_eq!(seen, 200);
     assert_eq!(slow.target().queued(), 10);
     let seen = ready(&mut slow);
-    // What was queued is delivered; then the client starts again from what it has seen.
+    // The queued events are delivered; then the client resumes from its last revision.
     assert_eq!(seen.len(), 11);
     assert_eq!((seen[9].as_str(), seen[10].as_str()), ("MODIFIED /p/a/x @11", "END"));
     assert_eq!(cacher.metrics().terminated_watchers.load(Ordering::Relaxed), 1);
@@ -257,7 +257,7 @@ async fn stop_ends_watches_that_are_behind_after_all_that_happened() {
     let cacher = start(&storage, small()).await;
     let mut beginning = cacher.watch(WatchOptions::new(WatchStart::State)).await.unwrap();
     let mut slow = watch(&cacher, now()).await;
-    // More than a queue holds.
+    // More events than a queue holds.
     burst(&storage, &cacher, 15).await;
     cacher.stop();
     let mut changes = vec!["ADDED /p/a/x @3".to_owned()];
@@ -296,14 +296,14 @@ async fn the_history_of_a_burst_is_forgotten_when_it_is_over() {
     tokio::time::sleep(Duration::from_secs(76)).await;
     assert!(first.upgrade().is_none());
     assert!(capacity() <= 16);
-    // The store still knows.
+    // The store still has the history.
     let watcher = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await;
     assert_eq!(ready(&mut watcher.unwrap()).len(), 999);
 }
 
 #[tokio::test(start_paused = true)]
 async fn several_changes_of_one_revision_are_told_apart() {
-    // As etcd deletes the keys of a lease.
+    // etcd deletes all keys of a lease at one revision.
     let storage = TestStorage::new();
     for key in ["/p/a/x", "/p/a/y", "/p/a/z"] {
         storage.put(key, "").await;

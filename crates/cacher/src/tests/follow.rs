@@ -1,4 +1,4 @@
-//! Following a store whose watches end.
+//! Tests of the reflector with storage watches that end.
 
 use crate::{
     CacherConfig, CacherError, DecodeError, DecodedObject, Freshness, ObjectDecoder, WatchOptions,
@@ -56,7 +56,7 @@ async fn a_gap_in_the_stores_history_ends_the_watches_and_lists_anew() {
     assert_eq!((contents(&snapshot), snapshot.revision()), (vec!["/p/a/x @3".to_owned()], Revision(4)));
     assert_eq!(cacher.metrics().initializations.load(Ordering::Relaxed), 2);
     assert_eq!(ready(&mut watcher), ["END"]);
-    // The client comes back with what it has seen.
+    // The client resumes from its last revision.
     let expired = cacher.watch(WatchOptions::new(WatchStart::After(Revision(2)))).await.err().unwrap();
     assert_eq!(expired, CacherError::Expired { requested: Revision(2), oldest: Revision(4) });
     assert_eq!(expired.to_string(), "too old resource version: 2 (4)");

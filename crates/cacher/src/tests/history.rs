@@ -1,4 +1,4 @@
-//! Watches from before the event log, as after a restart.
+//! Tests of watches from before the event log, as after a restart.
 
 use crate::{
     CacherConfig, CacherError, WatchOptions, WatchStart,
@@ -12,7 +12,7 @@ fn after(revision: u64) -> WatchOptions {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_resumes_from_the_stores_history_as_if_there_had_been_no_restart() {
-    // More keys than are read one by one, too.
+    // Also more keys than are read one by one.
     for keys in [5, 300] {
         let storage = TestStorage::new();
         let first = start(&storage, config()).await;
@@ -40,7 +40,7 @@ async fn a_watch_resumes_from_the_stores_history_as_if_there_had_been_no_restart
                 assert_eq!(ready(&mut actual), expected, "{keys} keys, after {revision}");
             }
         }
-        // What comes next is live.
+        // Later events are live.
         let mut watcher = second.watch(after(1)).await.unwrap();
         let seen = ready(&mut watcher).len();
         storage.put("/p/a/1", "v=4").await;
@@ -101,7 +101,7 @@ async fn a_history_of_large_writes_is_expired_before_all_of_it_is_read() {
     let cacher = start(&storage, CacherConfig { log_bytes_max: 10_000, ..config() }).await;
     storage.take_listed();
     assert!(matches!(cacher.watch(after(2)).await, Err(CacherError::Expired { .. })));
-    // What was before the writes is read only for those that are kept.
+    // Replaced values are read only for writes that fit the log.
     assert_eq!(storage.take_listed(), Vec::<String>::new());
     cacher.watch(after(15)).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Reads of a resource without a watch cache.
+//! Tests of reads of a resource whose watch cache is off.
 
 use crate::{
     CacherConfig, CacherError, Freshness, ReadSource, WatchOptions, WatchStart,
@@ -72,7 +72,7 @@ async fn nobody_waits_for_the_future() {
 async fn past_states_are_exact_until_they_are_compacted() {
     for read_source in UNCACHED {
         let storage = TestStorage::new();
-        // The log of one event has next to nothing of the past.
+        // A log of one event has almost no history.
         let config = CacherConfig { log_capacity_min: 1, log_capacity_max: 1, ..config_of(read_source) };
         let cacher = start(&storage, config).await;
         for name in ["a", "b", "c", "d", "e"] {

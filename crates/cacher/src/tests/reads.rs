@@ -1,4 +1,4 @@
-//! How fresh reads are, and past states.
+//! Tests of the freshness of reads, and of past states.
 
 use crate::{
     Cacher, CacherConfig, CacherError, Freshness, WatchOptions, WatchStart,
@@ -21,7 +21,7 @@ async fn a_consistent_read_sees_every_acknowledged_write_at_once() {
             let (object, read) = cacher.get(&Key::new("/p/a/x"), Freshness::Consistent).await.unwrap();
             assert_eq!(object.unwrap().json(), &format!("{text}@{revision}"));
             assert_eq!(read, revision);
-            // A write to another resource makes the revision of the list newer, too.
+            // A write to another resource also advances the revision of the list.
             let revision = storage.put("/q/a/x", "").await;
             let snapshot = cacher.snapshot(Freshness::Consistent).await.unwrap();
             assert_eq!(snapshot.revision(), revision, "silent {silent}");
@@ -74,7 +74,7 @@ async fn a_consistent_read_that_the_cache_cannot_serve_is_read_from_the_store() 
     let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
     assert_eq!((contents(&fresh), fresh.revision()), (vec!["/p/a/x @2".to_owned()], Revision(2)));
     assert_eq!(cacher.metrics().consistent_reads_fallback.load(Ordering::Relaxed), 1);
-    // The cache itself goes on where it was.
+    // The cache itself continues from its own revision.
     storage.control(|controls| controls.held = false);
     let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
     assert_eq!(contents(&fresh), ["/p/a/x @2"]);
@@ -99,7 +99,7 @@ async fn a_broken_watch_is_not_taken_for_a_quiet_one() {
 async fn every_past_state_is_exact() {
     for log_capacity in [4, 1000] {
         let storage = TestStorage::new();
-        // What the log does not have comes from the store, in pages.
+        // States older than the log come from the store, in pages.
         let config = CacherConfig {
             log_capacity_min: log_capacity,
             log_capacity_max: log_capacity,

@@ -1,4 +1,4 @@
-//! Objects that become readable without a write.
+//! Tests of objects that become readable without a write.
 
 use crate::{
     Cacher, Freshness, WatchOptions, WatchStart,
@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// Does not read what begins with `locked`, until it is open.
+/// Refuses values that begin with `locked`, until it is open.
 #[derive(Default)]
 struct Lock {
     open: AtomicBool,
@@ -62,7 +62,7 @@ async fn what_becomes_readable_is_there_and_watchers_start_again() {
     assert!(snapshot().await.is_empty());
     assert_eq!(ready(&mut watcher), [""; 0]);
 
-    // While all stays as it is, looks are few and watchers are let alone.
+    // While nothing changes, retries are few and watchers continue.
     let refused = lock.refused.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let looks = lock.refused.load(Ordering::Relaxed) - refused;
@@ -78,7 +78,7 @@ async fn what_becomes_readable_is_there_and_watchers_start_again() {
     assert_eq!(there[0], "/p/a/10 locked=1@3");
     assert_eq!(ready(&mut watcher), ["END"]);
 
-    // Nothing is left that a look could help: what does not decode stays as it is.
+    // No retry can help the remaining object: a value that does not decode stays so.
     let mut watcher = cacher.watch(WatchOptions::new(WatchStart::Now(Freshness::Any))).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(ready(&mut watcher), [""; 0]);

@@ -1,4 +1,4 @@
-//! What a watcher sees: where it starts, its scope, its predicate.
+//! Tests of a watcher's start, scope and predicate.
 
 use crate::{
     CacherError, EventType, Freshness, RepresentationId, Trigger, WatchItem, WatchOptions, WatchScope,
@@ -19,12 +19,12 @@ async fn a_change_is_what_it_is_to_those_who_see_only_what_matches() {
         (None, Some(OUT), &[]),
         (Some(IN), Some("l:app=web;v=2"), &["MODIFIED /p/a/x l:app=web;v=2@3"]),
         (Some(OUT), Some(IN), &["ADDED /p/a/x l:app=web@3"]),
-        // The previous content with the revision of the change.
+        // The previous content, with the revision of the change.
         (Some(IN), Some(OUT), &["DELETED /p/a/x l:app=web@3"]),
         (Some(OUT), Some("l:app=db;v=2"), &[]),
         (Some(IN), None, &["DELETED /p/a/x l:app=web@3"]),
         (Some(OUT), None, &[]),
-        // A value that cannot be decoded is no object, but a deletion it is not, either.
+        // A value that cannot be decoded is not an object, but it is not a deletion, either.
         (Some(IN), Some("!"), &[]),
         (Some("!"), Some(IN), &["ADDED /p/a/x l:app=web@3"]),
         (Some("!"), None, &[]),
@@ -56,7 +56,7 @@ async fn a_watch_starts_where_it_is_told() {
     use WatchStart::{After, InitialEvents, Now, State};
     let state = ["ADDED /p/a/x v=2@4", "ADDED /p/b/y @3"];
     let end = "BOOKMARK 5 end";
-    // Revisions 2 to 5 are here, 6 is written while the watch is open.
+    // Revisions 2 to 5 are written, 6 is written while the watch is open.
     let rows: &[(WatchStart, bool, &[&str])] = &[
         (After(Revision(1)), false, &["ADDED /p/a/x @2", "ADDED /p/b/y @3", "MODIFIED /p/a/x v=2@4"]),
         (After(Revision(3)), false, &["MODIFIED /p/a/x v=2@4"]),
@@ -80,7 +80,7 @@ async fn a_watch_starts_where_it_is_told() {
         storage.put("/q/another-resource", "").await;
         let fresh = cacher.snapshot(Freshness::Consistent).await.unwrap();
         assert_eq!(fresh.revision(), Revision(5));
-        // So that a start with whatever the cache has is one with everything.
+        // The cache is at the latest revision, so that a start at any freshness has everything.
         cacher.shared.advance(fresh.revision());
         let options = WatchOptions { bookmarks: *bookmarks, ..WatchOptions::new(*watch_start) };
         let mut watcher = cacher.watch(options).await.unwrap();
@@ -211,7 +211,7 @@ async fn an_event_is_framed_once_for_all_watchers() {
                 Ok::<_, ()>(object.json().clone())
             });
             assert_eq!(frame.unwrap(), object.json());
-            // Another representation is another frame.
+            // Another representation has its own frame.
             assert_eq!(event.frame(event_type, RepresentationId(1), || Err::<Bytes, _>("no")), Err("no"));
             objects.push(object);
         }
