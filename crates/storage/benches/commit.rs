@@ -1,5 +1,5 @@
-//! Durable writes of pods to the embedded engine, by one writer and by many that share syncs: how long one
-//! takes (`wall`), and what it costs in user and system time of the process (`cpu`).
+//! Measures durable writes of pods to the embedded engine, by one writer and by many that share syncs (group commit):
+//! the time of a write (`wall`), and its user and system time in this process (`cpu`).
 
 mod pods;
 
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The server's own.
+/// The server's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -49,7 +49,7 @@ fn commit(criterion: &mut Criterion) {
     runtime.block_on(storage.close()).expect("close");
 }
 
-/// Creates `writes` keys from so many tasks, each of which waits for its write to be durable.
+/// Creates `writes` keys from `writers` tasks; each task waits for its write to be durable.
 async fn create(storage: &Arc<dyn Storage>, next: &Arc<AtomicU64>, writers: u64, writes: u64) {
     let pods = Arc::new(Pods::new());
     let tasks: Vec<_> = (0..writers)

@@ -1,4 +1,4 @@
-//! What a start costs, and reads that the watch cache does not answer, in a store of 20,000 pods.
+//! Measures the start, and reads that the watch cache does not answer, with a store of 20,000 pods.
 
 mod pods;
 
@@ -8,7 +8,7 @@ use pods::Pods;
 use std::{path::Path, sync::Arc};
 use tokio::runtime::Runtime;
 
-/// The server's own.
+/// The server's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -74,7 +74,7 @@ fn list(runtime: &Runtime, storage: &EmbeddedStorage, limit: usize) {
     assert_eq!(response.items.len(), limit);
 }
 
-/// Reads all history after so many objects.
+/// Reads all history after the first `after` objects.
 async fn replay(storage: &EmbeddedStorage, after: usize) {
     let request = WatchRequest { prefix: "/registry/pods/".to_owned(), after: Revision(after as u64 + 1) };
     let mut stream = storage.watch(request).await.expect("watch");

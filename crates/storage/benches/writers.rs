@@ -1,10 +1,10 @@
-//! Creates of pods by 16 and by 64 writers, on the embedded engine and on a real etcd in turn: one run, one disk,
-//! and both sync what they acknowledge.
+//! Measures creates of pods by 16 and by 64 writers, alternating between the embedded engine and a real etcd: one
+//! run, one disk, and both sync the writes they acknowledge.
 //!
-//! `PINTLE_ETCD` names the etcd (`cargo xtask bench writers` installs it; without it the embedded engine is measured
-//! alone, to be profiled), `TMPDIR` the disk. CPU is that of all
-//! processes that take part: of this one, which is the writers and the embedded engine or the client of etcd, and of
-//! etcd. Other than by `cargo bench`, the embedded engine alone is tried for a moment.
+//! `PINTLE_ETCD` is the path of etcd (`cargo xtask bench writers` installs it; without it only the embedded engine is
+//! measured, for profiling), `TMPDIR` selects the disk. CPU time is the sum over all processes: this one, with the
+//! writers and the embedded engine or the etcd client, and etcd. Outside of `cargo bench`, only a short run of the
+//! embedded engine is made.
 
 mod pods;
 
@@ -25,16 +25,16 @@ use std::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// The server's own.
+/// The server's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const WRITERS: [usize; 2] = [16, 64];
-/// Each engine is measured so many times; the median counts.
+/// The number of measurements per engine; the result is the median.
 const ROUNDS: usize = 3;
 const ROUND: Duration = Duration::from_secs(4);
 const WARM_UP: Duration = Duration::from_secs(1);
-/// What the kernel calls a file system that is no disk.
+/// The kernel's type number of a file system in memory.
 const TMPFS: i64 = 0x0102_1994;
 
 fn main() {
@@ -81,13 +81,13 @@ fn main() {
     }
 }
 
-/// What the embedded engine does by itself, to profile it.
+/// Measures the embedded engine alone, for profiling.
 fn alone(embedded: &Engine, runtime: &Runtime, writers: usize) -> String {
     let outcomes = (0..ROUNDS).map(|_| embedded.measure(runtime, writers, ROUND)).collect();
     format!("| {writers} | embedded | {} |", median(outcomes).row())
 }
 
-/// An engine, and whose CPU time counts beside this process's.
+/// An engine, and the process whose CPU time counts besides this one's.
 struct Engine {
     name: &'static str,
     storage: Arc<dyn Storage>,
@@ -100,7 +100,7 @@ impl Engine {
         Engine { name, storage, server, next: Arc::default() }
     }
 
-    /// So many tasks, each of which creates a key and waits for it to be durable, again and again.
+    /// Runs `writers` tasks; each repeatedly creates a key and waits until it is durable.
     fn measure(&self, runtime: &Runtime, writers: usize, time: Duration) -> Outcome {
         let pods = Arc::new(Pods::new());
         let cpu = self.cpu();
@@ -143,7 +143,7 @@ impl Engine {
     }
 }
 
-/// User and system time of a process; the kernel counts in hundredths of a second.
+/// The user and system time of a process; the kernel counts in hundredths of a second.
 fn server_cpu(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the server runs");
     let (_, fields) = stat.rsplit_once(") ").expect("a command in parentheses");

@@ -1,7 +1,8 @@
-//! Live watches: every committed batch goes once through the hub, which hands each watcher the events of its prefix.
+//! Delivers live watch events: every committed batch passes once through the hub, which queues to each watcher the
+//! events of its prefix.
 //!
-//! A watcher owns a bounded queue. One that does not keep up gets [`StorageError::Lagged`] after what it has queued,
-//! and starts again from there; it never holds the writers or the other watchers, and never costs more memory than
+//! A watcher owns a bounded queue. A watcher that does not keep up gets [`StorageError::Lagged`] after its queued
+//! events, and restarts from there; it never delays the writers or other watchers, and never costs more memory than
 //! the bound.
 //!
 //! Lock order: the list of watchers, then one watcher's queue.
@@ -14,7 +15,7 @@ use std::sync::{
 };
 use tokio::sync::Notify;
 
-/// How far a watcher may lag: so many events, or so many bytes of values, whichever comes first.
+/// The bounds of a watcher's queue: events, or bytes of values, whichever is reached first.
 const MAX_QUEUED_EVENTS: usize = 16 * 1024;
 const MAX_QUEUED_BYTES: usize = 32 << 20;
 
@@ -27,9 +28,9 @@ pub(crate) struct WatchHub {
 #[derive(Default)]
 struct HubState {
     watchers: Vec<Arc<Watcher>>,
-    /// Everything up to this has been queued to the watchers that want it.
+    /// All events up to this revision are queued to the watchers of their prefixes.
     published: Revision,
-    /// The store has told of this revision, but its events may not have come; see [`WatchHub::doubt`].
+    /// The store has reported this revision, but its events may not have arrived; see [`WatchHub::doubt`].
     doubted: Revision,
     closed: bool,
 }
@@ -47,9 +48,9 @@ struct Watcher {
 struct Queue {
     events: Vec<StorageEvent>,
     bytes: usize,
-    /// The revision of the last write that was queued, or what was published when the watcher came.
+    /// The revision of the last queued write, or the published revision when the watcher was added.
     written: u64,
-    /// Nothing will be queued any more.
+    /// No event will be queued any more.
     ended: bool,
 }
 
@@ -62,7 +63,7 @@ impl WatchHub {
     }
 
     /// A watch of all events that are published from now on, and the revision up to which events were published
-    /// before: what the caller has to find in history.
+    /// before: the caller reads those from history.
     pub(crate) fn watch(
         self: &Arc<Self>,
         prefix: String,
@@ -80,7 +81,7 @@ impl WatchHub {
         Ok((HubReceiver { hub: Arc::clone(self), watcher }, state.published))
     }
 
-    /// Hands out committed events, in revision order, the last of which is of `revision`.
+    /// Queues committed events, in revision order, to their watchers. The last event has `revision`.
     pub(crate) fn publish(&self, events: &[StorageEvent], revision: Revision) {
         let mut state = self.state.lock();
         let was_doubtful = state.is_doubtful();
@@ -94,8 +95,8 @@ impl WatchHub {
         }
     }
 
-    /// The store has reached a revision of which nobody knows whether events up to it are still to come. Until they
-    /// have been published, [`WatchReceiver::queued_revision`] says nothing.
+    /// The store has reached `revision`, but events up to it may still arrive. Until they have been published,
+    /// [`WatchReceiver::queued_revision`] is unknown.
     pub(crate) fn doubt(&self, revision: Revision) {
         let mut state = self.state.lock();
         state.doubted = state.doubted.max(revision);
@@ -106,18 +107,18 @@ impl WatchHub {
         }
     }
 
-    /// Ends all watches with an error, since what happened up to `revision` cannot be told. New ones begin there.
+    /// Ends all watches with an error, because the events up to `revision` are lost. New watches begin there.
     pub(crate) fn restart(&self, revision: Revision, error: &StorageError) {
         let mut state = self.state.lock();
         state.published = revision;
-        // What a store that went back told before is not to come.
+        // The store may have gone back: revisions it reported before will not arrive.
         state.doubted = state.doubted.min(revision);
         for watcher in state.watchers.drain(..) {
             watcher.end(Some(error));
         }
     }
 
-    /// Tells every watcher how far it has come.
+    /// Queues a progress event to every watcher.
     pub(crate) fn progress(&self) {
         let state = self.state.lock();
         for watcher in &state.watchers {
@@ -125,7 +126,7 @@ impl WatchHub {
         }
     }
 
-    /// Ends all watches, with an error if there is one, after what they have queued.
+    /// Ends all watches after their queued events, with `error` if there is one.
     pub(crate) fn close(&self, error: Option<&StorageError>) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -142,7 +143,7 @@ impl HubState {
 }
 
 impl Watcher {
-    /// Whether the watcher goes on.
+    /// Queues the watcher's events. Returns whether the watcher continues.
     fn publish(&self, events: &[StorageEvent], is_doubtful: bool) -> bool {
         let mut wanted = events.iter().filter(|event| self.wants(event)).peekable();
         if wanted.peek().is_none() {
@@ -198,7 +199,7 @@ impl Watcher {
 
     fn progress(&self, revision: Revision) {
         let mut queue = self.queue.lock();
-        // Two progress events in a row say no more than the second.
+        // The second of two consecutive progress events replaces the first.
         if let Some(StorageEvent::Progress(last)) = queue.events.last_mut() {
             *last = revision;
         } else {
@@ -209,14 +210,14 @@ impl Watcher {
     }
 }
 
-/// The live end of a watch. Dropping it takes the watcher off the hub.
+/// The receiving end of a watch. Dropping it removes the watcher from the hub.
 pub(crate) struct HubReceiver {
     hub: Arc<WatchHub>,
     watcher: Arc<Watcher>,
 }
 
 impl HubReceiver {
-    /// Puts history before everything that was queued since the watch began.
+    /// Inserts history before the events queued since the watch began.
     pub(crate) fn prepend(&self, history: Vec<StorageEvent>) {
         if history.is_empty() {
             return;
@@ -242,7 +243,7 @@ impl WatchReceiver for HubReceiver {
                         return None;
                     }
                 }
-                // A notification between the look above and this line is kept by `Notify`.
+                // `Notify` keeps a notification sent between the check above and this line.
                 self.watcher.ready.notified().await;
             }
         })

@@ -1,4 +1,4 @@
-//! Keys and revisions: the two words every engine shares.
+//! Keys and revisions, which every engine uses.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 pub struct Key(Arc<str>);
 
 impl Key {
-    /// A key of this text. The registry builds keys only from validated names.
+    /// A key with this text. The registry builds keys only from validated names.
     pub fn new(text: impl Into<Arc<str>>) -> Key {
         Key(text.into())
     }
@@ -38,7 +38,7 @@ impl std::borrow::Borrow<str> for Key {
     }
 }
 
-/// A point in the store's history. Zero is before everything.
+/// A point in the store's history. Zero precedes every write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 

@@ -1,5 +1,4 @@
-//! Which revisions every key has: the part of the history that conflict checks, lists and compaction need, and
-//! nothing else.
+//! Indexes the revisions of every key: the part of the history that conflict checks, lists and compaction need.
 //!
 //! A key that was created at 2, updated at 5, deleted at 7 and created again at 9 is
 //!
@@ -7,11 +6,11 @@
 //! /registry/pods/default/web-0 -> (mod 2, create 2) (mod 5, create 2) (mod 7, tombstone) (mod 9, create 9)
 //! ```
 //!
-//! and its value at revision 6 is in the row of revision 5. Compacting at 6 forgets revision 2, compacting at 7 all
-//! but 9. Values are elsewhere, in rows keyed by revision, so the index stays small: some 60 bytes and the key's text
-//! for an object that nobody changed since the last compaction.
+//! and its value at revision 6 is in the row of revision 5. Compacting at 6 drops revision 2, compacting at 7 all but
+//! 9. Values are stored separately, in rows keyed by revision, so the index stays small: about 60 bytes and the key's
+//! text for an object that was not changed since the last compaction.
 //!
-//! Invariant: versions of a key have ascending revisions, and no key is in the map without a version.
+//! Invariant: versions of a key have ascending revisions, and every key in the map has at least one version.
 
 use crate::{Key, Revision};
 use std::{collections::BTreeMap, ops::Bound};
@@ -37,7 +36,7 @@ impl Version {
         self.create_revision == Revision(0)
     }
 
-    /// The revision that made the key, or `None` in a tombstone.
+    /// The revision that created the key, or `None` in a tombstone.
     pub(crate) fn create_revision(self) -> Option<Revision> {
         (!self.is_tombstone()).then_some(self.create_revision)
     }
@@ -46,7 +45,7 @@ impl Version {
 #[derive(Debug)]
 struct KeyHistory {
     newest: Version,
-    /// Ascending; empty (and without an allocation) for a key that was written once.
+    /// Ascending; empty (and not allocated) for a key that was written once.
     older: Vec<Version>,
 }
 
@@ -60,7 +59,7 @@ impl KeyHistory {
     }
 }
 
-/// What a range of keys looks like at some revision.
+/// The keys of a range at some revision.
 #[derive(Debug, Default)]
 pub(crate) struct Range {
     pub(crate) versions: Vec<(Key, Version)>,
@@ -74,12 +73,12 @@ pub(crate) struct KeyIndex {
 }
 
 impl KeyIndex {
-    /// The newest write to a key if the key exists.
+    /// The latest version of a key, if the key exists.
     pub(crate) fn current(&self, key: &Key) -> Option<Version> {
         self.keys.get(key).map(|history| history.newest).filter(|version| !version.is_tombstone())
     }
 
-    /// Adds the newest write to a key; `version` is newer than all others of it.
+    /// Adds the latest write to a key; `version` must be newer than its other versions.
     pub(crate) fn insert(&mut self, key: &Key, version: Version) {
         if let Some(history) = self.keys.get_mut(key) {
             debug_assert!(history.newest.mod_revision < version.mod_revision, "revisions of {key} ascend");
@@ -90,7 +89,7 @@ impl KeyIndex {
         }
     }
 
-    /// The live keys of a prefix at `revision` in order, at most `limit` of them unless it is zero.
+    /// The live keys of a prefix at `revision`, in order, at most `limit` unless `limit` is zero.
     pub(crate) fn range(
         &self,
         prefix: &str,
@@ -114,7 +113,7 @@ impl KeyIndex {
         Range { versions, more: limit != 0 && live.next().is_some() }
     }
 
-    /// Forgets what no read at or after `revision` can see, and returns the revisions forgotten, key by key.
+    /// Drops the versions that no read at or after `revision` can see, and returns their revisions, key by key.
     pub(crate) fn compact(&mut self, revision: Revision) -> Vec<Revision> {
         let mut forgotten = Vec::new();
         self.keys.retain(|_, history| {
@@ -128,7 +127,7 @@ impl KeyIndex {
                 return true;
             }
             let seen = history.older.partition_point(|version| version.mod_revision <= revision);
-            // The last version at or before the compaction is the state there, unless it says that there is none.
+            // The last version at or before the compaction is the visible one, unless it is a tombstone.
             let visible = seen.checked_sub(1).and_then(|last| history.older.get(last).copied());
             let gone = match visible {
                 Some(version) if version.is_tombstone() => seen,
@@ -141,7 +140,7 @@ impl KeyIndex {
         forgotten
     }
 
-    /// How many keys exist or have history.
+    /// The number of keys that exist or have history.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
@@ -152,7 +151,7 @@ impl KeyIndex {
 mod tests {
     use super::*;
 
-    /// The key of the module's example, and one beside it that never changes.
+    /// The key of the module's example, and a second key that never changes.
     fn example() -> KeyIndex {
         let mut index = KeyIndex::default();
         for (key, version) in [

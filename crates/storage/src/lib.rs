@@ -1,10 +1,10 @@
-//! Keys, bytes and revisions.
+//! Stores keys, bytes and revisions.
 //!
-//! [`Storage`] is the one interface between the registry and whatever keeps the data, in etcd's terms
-//! (<https://etcd.io/docs/v3.6/learning/data_model/>): a flat, ordered space of keys, one revision counter over
-//! all of them, every write getting the next revision, and history kept until it is compacted.
+//! [`Storage`] is the one interface between the registry and a storage engine, in etcd's terms
+//! (<https://etcd.io/docs/v3.6/learning/data_model/>): a flat, ordered key space, one revision counter over all keys,
+//! a new revision for every write, and history that is kept until it is compacted.
 //!
-//! The crate knows nothing of Kubernetes kinds and nothing of HTTP. Values are bytes.
+//! The crate does not depend on Kubernetes kinds or on HTTP. Values are bytes.
 //!
 //! Every engine passes the same contract suite, [`contract`].
 
@@ -43,11 +43,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct KeyValue {
     /// The key.
     pub key: Key,
-    /// What was written, byte for byte.
+    /// The written value, byte for byte.
     pub value: Bytes,
-    /// What reading the value back told, where it is stored in another form.
+    /// The result of transforming the stored bytes back into the value.
     pub state: ValueState,
-    /// The revision of the write that made the key (after its last deletion).
+    /// The revision of the write that created the key (after its last deletion).
     pub create_revision: Revision,
     /// The revision of the write that set `value`.
     pub mod_revision: Revision,
@@ -62,16 +62,16 @@ pub struct GetResponse {
     pub revision: Revision,
 }
 
-/// What [`Storage::get_list`] reads.
+/// The request of [`Storage::get_list`].
 #[derive(Debug, Clone)]
 pub struct ListRequest {
     /// Only keys with this prefix, ordered bytewise.
     pub prefix: String,
     /// Only keys strictly after this one.
     pub start_after: Option<Key>,
-    /// At most so many pairs; 0 means all.
+    /// The maximum number of pairs; 0 means all.
     pub limit: usize,
-    /// The state as of this revision; `None` is the newest state.
+    /// Reads the state at this revision; `None` is the latest state.
     pub revision: Option<Revision>,
 }
 
@@ -82,21 +82,21 @@ pub struct ListResponse {
     pub items: Vec<KeyValue>,
     /// Whether keys of the prefix remain after the last item.
     pub more: bool,
-    /// The revision whose state was read (the request's, or the newest).
+    /// The revision whose state was read (the request's, or the latest).
     pub revision: Revision,
 }
 
-/// What one round of the periodic compaction leaves to the next; the first one begins with the default.
+/// The state that one round of the periodic compaction passes to the next; the first round begins with the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompactionRound {
-    /// The newest revision at that time.
+    /// The latest revision at the time of the round.
     pub revision: Revision,
-    /// The rounds of all servers that share the store, as far as this one has seen.
+    /// The number of rounds of all servers that share the store, as far as this server has seen.
     pub number: i64,
 }
 
 impl CompactionRound {
-    /// The next round of a store that no other server shares.
+    /// The next round for a store that no other server shares.
     async fn alone(self, storage: &dyn Storage) -> Result<CompactionRound, StorageError> {
         if self.revision > Revision(0) {
             storage.compact(self.revision).await?;
@@ -105,19 +105,19 @@ impl CompactionRound {
     }
 }
 
-/// An engine.
+/// A storage engine.
 ///
 /// Guarantees, which [`contract`] tests on every engine:
-/// - A write whose future returned `Ok` is durable (as durable as the engine is: the memory engine is not).
-/// - Revisions grow by one for every successful write and never go back, restarts included. The first write of an
+/// - A write whose future returned `Ok` is durable (as far as the engine is durable: the memory engine is not).
+/// - Revisions grow by one for every successful write and never decrease, restarts included. The first write of an
 ///   empty store gets a revision greater than 1.
 /// - A read started after a write was acknowledged sees that write.
-/// - Dropping a write's future does not say whether the write happens.
+/// - Dropping a write's future leaves open whether the write happens.
 pub trait Storage: Send + Sync + 'static {
-    /// Writes a new key. `ttl` removes the key after that time, as a delete of its own.
+    /// Writes a new key. `ttl` deletes the key after that time, as a write with its own revision.
     ///
     /// # Errors
-    /// [`WriteError::KeyExists`] when the key exists.
+    /// [`WriteError::KeyExists`] when the key exists; [`WriteError::Transform`] and [`WriteError::Storage`].
     fn create(
         &self,
         key: &Key,
@@ -128,7 +128,8 @@ pub trait Storage: Send + Sync + 'static {
     /// Replaces the value of a key whose `mod_revision` is exactly `expected` (compare-and-swap).
     ///
     /// # Errors
-    /// [`WriteError::Conflict`] with the current pair otherwise (`None` when there is none).
+    /// [`WriteError::Conflict`] with the current pair otherwise (`None` when the key does not exist);
+    /// [`WriteError::Transform`] and [`WriteError::Storage`].
     fn update(
         &self,
         key: &Key,
@@ -137,67 +138,86 @@ pub trait Storage: Send + Sync + 'static {
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<Revision, WriteError>>;
 
-    /// Deletes a key whose `mod_revision` is exactly `expected`; the returned revision is the deletion's own.
+    /// Deletes a key whose `mod_revision` is exactly `expected`; returns the revision of the deletion.
     ///
     /// # Errors
-    /// [`WriteError::Conflict`] with the current pair otherwise (`None` when there is none).
+    /// [`WriteError::Conflict`] with the current pair otherwise (`None` when the key does not exist);
+    /// [`WriteError::Storage`].
     fn delete(&self, key: &Key, expected: Revision) -> BoxFuture<'_, Result<Revision, WriteError>>;
 
-    /// Reads one key's newest value, linearizably.
-    fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>>;
-
-    /// Reads a range of keys from one revision.
+    /// Reads one key's latest value, linearizably.
     ///
     /// # Errors
-    /// [`StorageError::Compacted`] when `revision` is older than the compaction, [`StorageError::FutureRevision`]
-    /// when it has not happened yet.
+    /// When the engine cannot read: it is closed, damaged or unavailable.
+    fn get(&self, key: &Key) -> BoxFuture<'_, Result<GetResponse, StorageError>>;
+
+    /// Reads a range of keys at one revision.
+    ///
+    /// # Errors
+    /// [`StorageError::Compacted`] when `revision` is compacted, [`StorageError::FutureRevision`] when it has not
+    /// been reached yet.
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>>;
 
-    /// Follows the writes to a prefix from a revision on. Every write after `request.after` comes exactly once, in
-    /// revision order, once it is durable; the writes before the call come from history. A write reaches the watches
-    /// before it is acknowledged to its writer. A revision that has not happened yet may be asked for.
+    /// Watches the writes to a prefix after a revision. Every write after `request.after` is delivered exactly once,
+    /// in revision order, when it is durable; writes before the call come from history. A write reaches the watches
+    /// before it is acknowledged to its writer. `request.after` may be a revision that has not been reached yet.
     ///
     /// # Errors
     /// [`StorageError::Compacted`] when `request.after` is older than the compaction.
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<WatchStream, StorageError>>;
 
-    /// The newest acknowledged revision, linearizably: not older than any write acknowledged before the call.
-    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
-
-    /// Asks that every open watch be told, by [`StorageEvent::Progress`], of a revision not older than the store's
-    /// current one, after all events up to it. Returns without waiting for that.
-    fn request_progress(&self) -> BoxFuture<'_, Result<(), StorageError>>;
-
-    /// Forgets history before `revision`: reads and watches from before it fail with [`StorageError::Compacted`].
-    /// The newest value of every key stays. Compacting what is compacted already changes nothing.
+    /// The latest acknowledged revision, linearizably: not older than any write acknowledged before the call.
     ///
     /// # Errors
-    /// [`StorageError::FutureRevision`] when `revision` has not happened yet.
+    /// When the engine is closed or unavailable.
+    fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
+
+    /// Requests a [`StorageEvent::Progress`] for every open watch, with a revision not older than the store's current
+    /// one, after all events up to it. Returns without waiting for the events.
+    ///
+    /// # Errors
+    /// When the engine is closed or unavailable.
+    fn request_progress(&self) -> BoxFuture<'_, Result<(), StorageError>>;
+
+    /// Drops history before `revision`: reads and watches from before it fail with [`StorageError::Compacted`]. The
+    /// latest value of every key is kept. Compacting at a revision that is compacted already has no effect.
+    ///
+    /// # Errors
+    /// [`StorageError::FutureRevision`] when `revision` has not been reached yet.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>>;
 
-    /// The oldest revision that can be read, as far as this engine knows: others may have compacted a shared store
+    /// The oldest readable revision, as far as this engine knows: another server may have compacted a shared store
     /// meanwhile. Zero when it knows of no compaction.
     fn compacted_revision(&self) -> Revision {
         Revision(0)
     }
 
-    /// One round of the periodic compaction: forgets the history before the round that the caller made last, an interval
-    /// ago, and returns what to hand to the next one. Where several servers share a store, one of them compacts.
+    /// Runs one round of the periodic compaction: drops the history before the caller's last round, one interval ago,
+    /// and returns the state for the next round. Where several servers share a store, one of them compacts.
     ///
     /// # Errors
-    /// When the round failed; the caller goes on with the round it has.
+    /// When the round failed; the caller continues with the round it has.
     fn compact_periodically(
         &self,
         last: CompactionRound,
     ) -> BoxFuture<'_, Result<CompactionRound, StorageError>>;
 
-    /// Whether the engine can serve: an error says why not.
+    /// Checks that the engine can serve reads and writes.
+    ///
+    /// # Errors
+    /// The failure that prevents it.
     fn health(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 
-    /// Bytes the data takes on its medium, as `apiserver_storage_size_bytes` reports it.
+    /// The size of the data on its medium, in bytes, as `apiserver_storage_size_bytes` reports it.
+    ///
+    /// # Errors
+    /// When the engine is closed or unavailable.
     fn size(&self) -> BoxFuture<'_, Result<u64, StorageError>>;
 
-    /// Ends open watches, finishes writes that were accepted, syncs and closes. Later calls fail with
-    /// [`StorageError::Closed`], but for another `close`, which changes nothing.
+    /// Ends open watches, finishes accepted writes, syncs and closes. Later calls fail with [`StorageError::Closed`];
+    /// a second `close` has no effect.
+    ///
+    /// # Errors
+    /// When an accepted write or a sync failed.
     fn close(&self) -> BoxFuture<'_, Result<(), StorageError>>;
 }

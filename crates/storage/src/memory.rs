@@ -1,7 +1,7 @@
-//! The engine without a disk: for tests, and for servers that may forget.
+//! The engine without a disk: for tests, and for servers without durable data.
 //!
-//! One mutex over everything. History is kept until it is compacted, as in the other engines, so it grows with every
-//! write of a store that nobody compacts.
+//! One mutex guards all state. History is kept until it is compacted, as in the other engines, so it grows with every
+//! write of a store that is not compacted.
 //!
 //! Lock order: the state, then the hub. Writes are published under the state's lock, so that watchers see them in
 //! order and a watch that starts misses none.
@@ -30,7 +30,7 @@ pub struct MemoryStorage {
 struct Shared {
     state: Mutex<State>,
     hub: Arc<WatchHub>,
-    /// Wakes the expiry task: the next expiry changed, or the engine is gone.
+    /// Wakes the expiry task: the next expiry changed, or the engine was dropped.
     expiry: Arc<Notify>,
 }
 
@@ -40,7 +40,7 @@ struct State {
     rows: BTreeMap<Revision, Row>,
     revision: Revision,
     compacted: Revision,
-    /// What expires when; the revision tells whether the key was written again since.
+    /// Keys by expiry; the revision shows whether the key was written again since.
     expirations: BTreeSet<(Instant, Key, Revision)>,
     expiry_runs: bool,
     closed: bool,
@@ -49,7 +49,7 @@ struct State {
 /// One write.
 struct Row {
     kind: EventKind,
-    /// The pair as written; of a delete the pair that was deleted.
+    /// The pair as written; for a delete the deleted pair.
     kv: KeyValue,
 }
 
@@ -57,7 +57,7 @@ impl MemoryStorage {
     /// An empty store.
     #[expect(clippy::new_without_default, reason = "a new store each time, which `Default` would not tell")]
     pub fn new() -> MemoryStorage {
-        // As in etcd an empty store is at revision 1, so that zero can mean "none" and 1 "nothing yet".
+        // An empty store is at revision 1, as in etcd, so that zero can mean "none".
         let revision = Revision(1);
         MemoryStorage {
             shared: Arc::new(Shared {
@@ -88,7 +88,7 @@ impl State {
         self.pair(self.index.current(key)?)
     }
 
-    /// The pair of `key` if it is still the one the caller has seen.
+    /// The pair of `key` if its `mod_revision` is `expected`.
     fn expect(&self, key: &Key, expected: Revision) -> Result<KeyValue, WriteError> {
         match self.current(key) {
             Some(kv) if kv.mod_revision == expected => Ok(kv),
@@ -120,7 +120,7 @@ impl State {
 
 impl Shared {
     fn expire_at(self: &Arc<Self>, state: &mut State, key: &Key, revision: Revision, ttl: Option<Duration>) {
-        // A time beyond what the clock can tell never comes.
+        // A time beyond the clock's range never comes.
         let Some(at) = ttl.and_then(|ttl| Instant::now().checked_add(ttl)) else { return };
         state.expirations.insert((at, key.clone(), revision));
         self.expiry.notify_one();
@@ -130,7 +130,7 @@ impl Shared {
         }
     }
 
-    /// Deletes what is due, and returns when something is due again.
+    /// Deletes expired keys, and returns the time of the next expiry.
     fn expire_due(&self) -> Option<Instant> {
         let mut state = self.state.lock();
         let now = Instant::now();
@@ -149,7 +149,7 @@ impl Shared {
     }
 }
 
-/// Runs as long as the engine.
+/// The expiry task: runs as long as the engine exists.
 async fn expire(shared: Weak<Shared>, changed: Arc<Notify>) {
     loop {
         let Some(next) = shared.upgrade().map(|shared| shared.expire_due()) else { return };

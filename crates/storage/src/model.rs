@@ -1,4 +1,4 @@
-//! Engines against a model: random operations, and a map that says what must come of them.
+//! Tests engines against a model: random operations, and a map that gives their expected results.
 
 use crate::{
     EmbeddedOptions, EmbeddedStorage, EventKind, Key, ListRequest, MemoryStorage, Revision, Storage,
@@ -13,7 +13,7 @@ enum Operation {
     Create {
         key: u8,
     },
-    /// Of the revision that is current, or one that is `off` by so much.
+    /// `off` is the distance of the expected revision from the current one; zero matches.
     Update {
         key: u8,
         off: u8,
@@ -22,7 +22,7 @@ enum Operation {
         key: u8,
         off: u8,
     },
-    /// At so many revisions back.
+    /// `back` is the distance from the current revision.
     List {
         back: u8,
         limit: u8,
@@ -55,7 +55,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 /// A pair as the model has it: value, create revision, modification revision.
 type Pair = (Bytes, Revision, Revision);
 
-/// All states there ever were, which is the simplest thing that can be right.
+/// All past states: the simplest model that can be correct.
 struct Model {
     states: Vec<BTreeMap<Key, Pair>>,
     writes: Vec<(EventKind, Key, Pair)>,
@@ -67,7 +67,7 @@ impl Model {
         Model { states: vec![BTreeMap::new()], writes: Vec::new(), compacted: Revision(0) }
     }
 
-    /// The store is at revision 1 when it is empty.
+    /// An empty store is at revision 1.
     fn revision(&self) -> Revision {
         Revision(self.states.len() as u64)
     }
@@ -95,7 +95,7 @@ impl Model {
     }
 }
 
-/// What a write must answer.
+/// Asserts that a write returned the conflict with `current`.
 fn assert_conflict(result: Result<Revision, WriteError>, current: Option<&Pair>) {
     let Err(WriteError::Conflict { current: told }) = result else { panic!("{result:?}") };
     assert_eq!(told.map(|kv| (kv.value, kv.create_revision, kv.mod_revision)), current.cloned());

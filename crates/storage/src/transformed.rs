@@ -1,11 +1,12 @@
-//! An engine behind a row of [`ValueTransformer`]s.
+//! A storage engine behind a chain of [`ValueTransformer`]s.
 //!
-//! One bad value must not take the others away: what cannot be transformed back comes as it is stored, with
-//! [`ValueState::Unreadable`] saying why. A value that cannot be transformed *to* storage fails its write.
+//! One unreadable value must not make the others unavailable: a value that cannot be transformed back is returned in
+//! its stored form, with the reason in [`ValueState::Unreadable`]. A value that cannot be transformed *to* storage
+//! fails its write.
 //!
-//! **Own writes.** The event of a write that was made here hands out the very bytes that were written, not a copy decoded
-//! from what was stored: [`OwnWrites`] keeps the two together for the short time between. It is only a short cut; what it
-//! has lost is transformed back.
+//! **Own writes.** The event of a write of this process returns the bytes that were written, not a copy decoded from
+//! the stored form: [`OwnWrites`] keeps both for the short time between write and event. It is only an optimization;
+//! a dropped entry is transformed back.
 
 use crate::{
     BoxFuture, CompactionRound, GetResponse, Key, KeyValue, ListRequest, ListResponse, ReadError, Revision,
@@ -20,15 +21,14 @@ use std::{
     time::Duration,
 };
 
-/// A [`Storage`] that stores transformed values in another one.
+/// A [`Storage`] that transforms values before it stores them in another one.
 pub struct TransformedStorage {
     engine: Arc<dyn Storage>,
     row: Arc<Row>,
 }
 
 impl TransformedStorage {
-    /// Puts the transformers between the caller and the engine. Values go through them first to last, and back last to
-    /// first.
+    /// Wraps `engine` in the transformers. Values pass through them first to last, and back last to first.
     pub fn new(engine: Arc<dyn Storage>, transformers: Vec<Arc<dyn ValueTransformer>>) -> TransformedStorage {
         let stores_values_as_they_are =
             transformers.iter().all(|transformer| transformer.stores_values_as_they_are());
@@ -39,7 +39,7 @@ impl TransformedStorage {
         }
     }
 
-    /// What to store for the value, remembered until its event comes.
+    /// Transforms the value, and remembers it until its event arrives.
     async fn begin_write(&self, key: &Key, value: Bytes) -> Result<Bytes, WriteError> {
         if self.row.passes(&value) {
             return Ok(value);
@@ -49,7 +49,7 @@ impl TransformedStorage {
         Ok(stored)
     }
 
-    /// What follows from a write's outcome.
+    /// Handles the outcome of a write.
     async fn end_write(
         &self,
         key: &Key,
@@ -57,7 +57,7 @@ impl TransformedStorage {
         result: Result<Revision, WriteError>,
     ) -> Result<Revision, WriteError> {
         match result {
-            // The write did not happen, so no event will ask. Of other failures that is not known.
+            // The write did not happen, so no event will follow. After other failures that is unknown.
             Err(WriteError::KeyExists) => {
                 self.row.own_writes.take(key, stored);
                 Err(WriteError::KeyExists)
@@ -179,7 +179,7 @@ impl Storage for TransformedStorage {
     }
 }
 
-/// The transformers, and what went through them last.
+/// The transformers, and the latest writes through them.
 struct Row {
     transformers: Vec<Arc<dyn ValueTransformer>>,
     stores_values_as_they_are: bool,
@@ -187,7 +187,7 @@ struct Row {
 }
 
 impl Row {
-    /// Whether the value is stored as it is and read back without a look: then nothing is to be done for it.
+    /// Whether the value is stored unchanged and read back without a transformation.
     fn passes(&self, value: &[u8]) -> bool {
         self.stores_values_as_they_are
             && self.transformers.iter().all(|transformer| transformer.is_plain(value))
@@ -239,8 +239,8 @@ impl Row {
 struct TransformedWatch {
     stream: WatchStream,
     row: Arc<Row>,
-    /// What the engine gave and was not handed out yet, the first `read` events of it transformed: a dropped call leaves
-    /// them here for the next.
+    /// Events of the engine that were not returned yet; the first `read` of them are transformed. A dropped call
+    /// leaves them here for the next.
     batch: Vec<StorageEvent>,
     read: usize,
 }
@@ -270,14 +270,14 @@ impl WatchReceiver for TransformedWatch {
     }
 }
 
-/// What was written lately: the key, what is stored for it, and the value.
+/// Recent writes: the key, the stored bytes, and the value.
 #[derive(Default)]
 struct OwnWrites(Mutex<VecDeque<(Key, Bytes, Bytes)>>);
 
 impl OwnWrites {
-    /// How many writes may be between the engine and the watch.
+    /// The number of writes that are remembered, in items.
     const KEPT: usize = 256;
-    /// How large a stored value is kept for that long.
+    /// The size of the largest stored value that is remembered, in bytes.
     const BYTES_KEPT: usize = 64 * 1024;
 
     fn remember(&self, key: &Key, stored: &Bytes, value: Bytes) {

@@ -1,9 +1,9 @@
-//! Following writes.
+//! Watches of storage keys: requests, events and streams.
 
 use crate::{BoxFuture, Key, KeyValue, Revision, StorageError};
 use std::sync::{Arc, atomic::AtomicU64};
 
-/// What [`crate::Storage::watch`] follows.
+/// The request of [`crate::Storage::watch`].
 #[derive(Debug, Clone)]
 pub struct WatchRequest {
     /// Only keys with this prefix.
@@ -12,14 +12,14 @@ pub struct WatchRequest {
     pub after: Revision,
 }
 
-/// What happened to a key.
+/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// The key did not exist before.
     Create,
-    /// The key got another value.
+    /// The key's value was replaced.
     Update,
-    /// The key is gone; `kv` is the last value.
+    /// The key was deleted; `kv` is the last value.
     Delete,
 }
 
@@ -28,7 +28,7 @@ pub enum EventKind {
 pub enum StorageEvent {
     /// A write.
     Write {
-        /// What happened.
+        /// The kind of the write.
         kind: EventKind,
         /// The write's own revision.
         revision: Revision,
@@ -37,24 +37,24 @@ pub enum StorageEvent {
     },
     /// Everything up to this revision has been delivered.
     Progress(Revision),
-    /// The watch is over; nothing follows. The watcher starts again from what it has seen last.
+    /// The watch has ended; no event follows. The watcher restarts from the last revision it has seen.
     Error(StorageError),
 }
 
 /// The receiving end of a watch. Dropping it ends the watch.
 pub trait WatchReceiver: Send {
-    /// The next events, at least one, in revision order, all that are ready up to some bound; `None` when the watch
-    /// was closed. Cancel safe: a dropped call loses nothing.
+    /// The next events in revision order: at least one, and all that are ready up to some bound; `None` when the
+    /// watch was closed. Cancel safe: a dropped call loses nothing.
     fn next_batch(&mut self) -> BoxFuture<'_, Option<Vec<StorageEvent>>>;
 
-    /// How far this watch's queue has come, for engines that queue a write before they acknowledge it: every write to
-    /// the prefix up to [`Storage::current_revision`](crate::Storage::current_revision) has been delivered or has a
-    /// revision up to this one. A follower that has seen this revision therefore knows, without waiting for progress,
-    /// that it has seen all that was acknowledged.
+    /// The progress of this watch's queue, for engines that queue a write before they acknowledge it: every write to
+    /// the prefix up to [`Storage::current_revision`](crate::Storage::current_revision) has been delivered, or is
+    /// queued with a revision up to this one. A follower that has seen this revision has therefore seen every
+    /// acknowledged write, without waiting for progress.
     ///
-    /// The value grows, but for the times at which it is [`u64::MAX`]: from the moment on at which the engine stops
-    /// queueing, even if the follower has not seen the end yet, and while an engine over a network does not know what it
-    /// has to queue. Then it says nothing. Engines that can never tell return `None`.
+    /// The value only grows, except that it is [`u64::MAX`], which means "unknown", from the moment the engine stops
+    /// queueing, even if the follower has not seen the end yet, and while an engine over a network does not know
+    /// which events are still to come. Engines that never know it return `None`.
     fn queued_revision(&self) -> Option<Arc<AtomicU64>> {
         None
     }

@@ -1,4 +1,4 @@
-//! Runs the fuzz target that reads snapshot files on mutations of a whole one, the same ones every time.
+//! Runs the fuzz target that reads snapshot files on fixed mutations of a valid one.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

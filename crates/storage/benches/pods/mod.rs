@@ -1,8 +1,8 @@
 //! Values as the server writes them: pods of a deployment, each with its own name and uid.
 //!
-//! `pod.pb` is one pod, 3.6 KB, as it was in the store after a controller had created it (protobuf, with defaults and
-//! managed fields). What differs from pod to pod, or from one deployment to the next, is replaced by other text of the
-//! same length, so every value is a pod that decodes and no two are the same.
+//! `pod.pb` is one pod, 3.6 KB, as it was stored after a controller had created it (protobuf, with defaults and
+//! managed fields). The text that differs from pod to pod, or between deployments, is replaced by other text of the
+//! same length, so every value is a valid pod and no two are equal.
 
 use bytes::Bytes;
 
@@ -16,9 +16,9 @@ const OF_A_DEPLOYMENT: [&str; 4] = [
 ];
 const PODS_OF_A_DEPLOYMENT: u64 = 10;
 
-/// Makes the pods, by number.
+/// Generates the pods, by number.
 pub(crate) struct Pods {
-    /// Where in the template what is to be replaced is: its number among the strings, and the offset.
+    /// The places to replace in the template: the number of the string, and the offset.
     places: Vec<(usize, usize)>,
 }
 
@@ -34,7 +34,7 @@ impl Pods {
         Pods { places }
     }
 
-    /// The pod of a number.
+    /// The pod with a number.
     pub(crate) fn pod(&self, number: u64) -> Bytes {
         let mut pod = POD.to_vec();
         for (text, offset) in &self.places {
@@ -54,7 +54,7 @@ impl Pods {
     }
 }
 
-/// splitmix64: good enough that no compressor finds anything in it.
+/// splitmix64: random enough to be incompressible.
 struct Random(u64);
 
 impl Random {

@@ -1,8 +1,9 @@
-//! Compaction: what is forgotten, and what never is.
+//! The contract of compaction: the history that is dropped, and the state that is kept.
 
 use super::*;
 
-/// Three keys with history; the revision of the newest write. `/r/a` is updated, `/r/b` stays, `/r/c` is deleted.
+/// Writes three keys with history: `/r/a` is updated, `/r/b` is unchanged, `/r/c` is deleted. Returns the latest
+/// revision.
 async fn history(storage: &dyn Storage) -> Revision {
     let mut a = put(storage, "/r/a", "1").await;
     put(storage, "/r/b", "1").await;
@@ -13,7 +14,7 @@ async fn history(storage: &dyn Storage) -> Revision {
     remove(storage, "/r/c", c).await
 }
 
-/// Reads and watches from before the compaction say so, with the oldest revision kept.
+/// Reads and watches from before the compaction fail, with the oldest revision kept.
 pub async fn compaction_rejects_older_reads_and_watches(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let last = history(&*storage).await;
@@ -30,7 +31,7 @@ pub async fn compaction_rejects_older_reads_and_watches(factory: &dyn StorageFac
         .await;
 }
 
-/// Nothing that a later reader could ask for goes.
+/// The latest values, and all later history, are kept.
 pub async fn compaction_keeps_newest_values_and_later_history(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let last = history(&*storage).await;
@@ -48,7 +49,7 @@ pub async fn compaction_keeps_newest_values_and_later_history(factory: &dyn Stor
     assert_eq!(storage.get(&key("/r/c")).await.expect("get").kv, None);
 }
 
-/// A delete after the compaction still tells the value from before it.
+/// The event of a delete after the compaction has the value from before it.
 pub async fn compaction_keeps_what_later_deletes_need(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let a = put(&*storage, "/r/a", "1").await;
@@ -61,7 +62,7 @@ pub async fn compaction_keeps_what_later_deletes_need(factory: &dyn StorageFacto
     assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Delete, "/r/b", "1", last)]);
 }
 
-/// `FutureRevision`, and nothing is forgotten.
+/// `FutureRevision`, and no history is dropped.
 pub async fn compaction_of_the_future_is_rejected(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let last = history(&*storage).await;
@@ -70,7 +71,7 @@ pub async fn compaction_of_the_future_is_rejected(factory: &dyn StorageFactory) 
     expect_list(&*storage, request_at("/r/", Revision(last.0 - 5)), &[("/r/a", "1")]).await;
 }
 
-/// The same or an older revision again is no error and forgets no more.
+/// Compacting at the same or an older revision succeeds and drops no more.
 pub async fn compaction_again_changes_nothing(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let last = history(&*storage).await;
@@ -84,8 +85,7 @@ pub async fn compaction_again_changes_nothing(factory: &dyn StorageFactory) {
     assert_compacted(older, compacted, "list");
 }
 
-/// Rewriting a key over and over costs no more than its newest value once the rest is compacted: the space is used
-/// again.
+/// After a compaction, a key that was rewritten many times takes the space of its latest value: the space is reused.
 pub async fn compaction_reduces_what_was_rewritten(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let value = "x".repeat(200_000);

@@ -1,4 +1,4 @@
-//! What outlives the process.
+//! The contract of durable engines: the state that outlives the process.
 
 use super::*;
 
@@ -9,7 +9,7 @@ async fn reopen(factory: &dyn StorageFactory, storage: Arc<dyn Storage>) -> Arc<
     factory.open().await
 }
 
-/// Values, both revisions, deletions and the counter come back.
+/// Values, both revisions, deletions and the revision counter are kept.
 pub async fn reopen_keeps_values_and_revisions(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let a = put(&*storage, "/r/a", "1").await;
@@ -23,7 +23,7 @@ pub async fn reopen_keeps_values_and_revisions(factory: &dyn StorageFactory) {
     assert_eq!(current(&*storage).await, before.revision);
 }
 
-/// Lists at old revisions and watches from them work as if nothing had happened.
+/// Lists at old revisions, and watches from them, work after a restart.
 pub async fn reopen_keeps_history(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -45,7 +45,7 @@ pub async fn reopen_keeps_history(factory: &dyn StorageFactory) {
     assert_eq!(next_writes(&mut stream, 4).await, history);
 }
 
-/// What was forgotten stays forgotten, what was kept stays.
+/// Compacted history stays compacted, later history is kept.
 pub async fn reopen_keeps_compaction(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let a = put(&*storage, "/r/a", "1").await;
@@ -62,7 +62,7 @@ pub async fn reopen_keeps_compaction(factory: &dyn StorageFactory) {
     assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Delete, "/r/b", "1", deleted)]);
 }
 
-/// Revisions go on, even when the newest writes were deletes that compaction forgot.
+/// Revisions continue, even when the latest writes were deletes that are compacted.
 pub async fn reopen_never_reuses_a_revision(factory: &dyn StorageFactory) {
     let mut storage = factory.open().await;
     let mut last = current(&*storage).await;
@@ -76,7 +76,7 @@ pub async fn reopen_never_reuses_a_revision(factory: &dyn StorageFactory) {
     }
 }
 
-/// A key still expires after a restart, also when its time came while nobody was there.
+/// A key still expires after a restart, also when its expiry was during the downtime.
 pub async fn reopen_keeps_ttls(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let value = Bytes::from_static(b"1");
@@ -102,7 +102,7 @@ pub async fn reopen_keeps_ttls(factory: &dyn StorageFactory) {
     expect_list(&*storage, request("/r/"), &[("/r/later", "1")]).await;
 }
 
-/// A watcher that comes back with the last revision it saw gets the rest, once.
+/// A watcher that resumes from the last revision it saw gets the later events, once.
 pub async fn reopen_resumes_watches_without_gap_or_duplicate(factory: &dyn StorageFactory) {
     let mut storage = factory.open().await;
     let start = current(&*storage).await;
@@ -113,7 +113,7 @@ pub async fn reopen_resumes_watches_without_gap_or_duplicate(factory: &dyn Stora
         for object in 0..10 {
             put(&*storage, &format!("/r/{round}/{object}"), "1").await;
         }
-        // Leaves some events behind, which the next round has to find in history.
+        // Leaves some events unread, which the next round has to read from history.
         let batch = next_batch(&mut stream).await.expect("open");
         let keep = batch.len().div_ceil(2);
         revisions.extend(batch.into_iter().take(keep).filter_map(seen).map(|write| write.3.0));
@@ -127,7 +127,7 @@ pub async fn reopen_resumes_watches_without_gap_or_duplicate(factory: &dyn Stora
     assert_eq!(revisions, (start.0 + 1..=last.0).collect::<Vec<_>>());
 }
 
-/// A list in pages, begun before the restart, ends as if there had been none, whatever was written between.
+/// A paged list that began before a restart continues at the same revision, regardless of later writes.
 pub async fn reopen_goes_on_with_pages(factory: &dyn StorageFactory) {
     let mut storage = factory.open().await;
     for name in ["/r/a", "/r/b", "/r/c", "/r/d", "/r/e"] {
@@ -149,7 +149,7 @@ pub async fn reopen_goes_on_with_pages(factory: &dyn StorageFactory) {
     }
 }
 
-/// A delete tells the value that was written and compacted before the restart.
+/// The event of a delete has the value that was written and compacted before the restart.
 pub async fn reopen_keeps_what_later_deletes_need(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let a = put(&*storage, "/r/a", "1").await;
@@ -164,7 +164,7 @@ pub async fn reopen_keeps_what_later_deletes_need(factory: &dyn StorageFactory) 
     expect_list(&*storage, request_at("/r/", last), &[("/r/a", "2"), ("/r/b", "1")]).await;
 }
 
-/// When everything was deleted and compacted, the store is empty and not new: it goes on from its revision.
+/// A store whose keys were all deleted and compacted continues from its revision after a restart.
 pub async fn reopen_of_an_emptied_store_goes_on(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let mut last = current(&*storage).await;

@@ -1,4 +1,4 @@
-//! Opening, closing and looking healthy.
+//! The contract of opening, closing, health and size.
 
 use super::*;
 use crate::WriteError;
@@ -43,7 +43,7 @@ pub async fn close_ends_watches_and_rejects_calls(factory: &dyn StorageFactory) 
     }
 }
 
-/// Closing a closed store changes nothing.
+/// Closing a closed store has no effect.
 pub async fn close_twice_is_fine(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     put(&*storage, "/r/a", "1").await;
@@ -51,7 +51,7 @@ pub async fn close_twice_is_fine(factory: &dyn StorageFactory) {
     storage.close().await.expect("close again");
 }
 
-/// What `/readyz` and the metrics ask.
+/// The calls behind `/readyz` and the size metric.
 pub async fn an_open_store_is_healthy_and_has_a_size(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     put(&*storage, "/r/a", &"x".repeat(10_000)).await;

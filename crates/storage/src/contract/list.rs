@@ -1,8 +1,8 @@
-//! Lists: order, pages, exact revisions.
+//! The contract of lists: order, pages, exact revisions.
 
 use super::*;
 
-/// Bytewise order, and nothing of the neighbours.
+/// Bytewise order, and no keys of neighbouring prefixes.
 pub async fn list_is_ordered_and_isolated_by_prefix(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     for name in ["/r/pods/b", "/r/pods0", "/r/podsets/a", "/r/pods/a/x", "/r/pods/a", "/r/pods/A", "/r/pod"] {
@@ -17,7 +17,7 @@ pub async fn list_is_ordered_and_isolated_by_prefix(factory: &dyn StorageFactory
     assert_eq!(storage.get_list(request("")).await.expect("list").items.len(), 7);
 }
 
-/// Pages of any size join to the whole.
+/// Pages of any size add up to the whole list.
 pub async fn list_pages_cover_everything_once(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let mut names = Vec::new();
@@ -50,7 +50,7 @@ pub async fn list_pages_cover_everything_once(factory: &dyn StorageFactory) {
     assert!(response.items.is_empty() && !response.more, "a start behind the last key");
 }
 
-/// Every revision shows what was written up to it.
+/// A list at a revision has exactly the writes up to it.
 pub async fn list_at_a_revision_shows_that_state(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let first = put(&*storage, "/r/a", "1").await;
@@ -74,7 +74,7 @@ pub async fn list_at_a_revision_shows_that_state(factory: &dyn StorageFactory) {
     assert_eq!(revisions, [(first, first), (second, second)]);
 }
 
-/// A paged list that names its revision does not change under its reader.
+/// A paged list at a revision is not affected by later writes.
 pub async fn list_pages_at_a_revision_ignore_later_writes(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let a = put(&*storage, "/r/a", "1").await;
@@ -91,7 +91,7 @@ pub async fn list_pages_at_a_revision_ignore_later_writes(factory: &dyn StorageF
     assert!(!second.more);
 }
 
-/// `FutureRevision` with both numbers.
+/// `FutureRevision`, with both revisions.
 pub async fn list_in_the_future_is_rejected(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let now = put(&*storage, "/r/a", "1").await;
@@ -104,7 +104,7 @@ pub async fn list_in_the_future_is_rejected(factory: &dyn StorageFactory) {
     }
 }
 
-/// A list that starts after an acknowledgement shows the write, and names a revision not older.
+/// A list that starts after a write was acknowledged has the write, and a revision not older than it.
 pub async fn list_sees_acknowledged_writes(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     for object in 0..50 {

@@ -1,6 +1,6 @@
-//! The contract every engine keeps, as tests to run against it.
+//! The contract of storage engines, as tests to run against each.
 //!
-//! One async function a guarantee. Each gets a [`StorageFactory`] of a store of its own, and panics when the engine
+//! Each guarantee is one async function. It gets a [`StorageFactory`] with its own store, and panics when the engine
 //! breaks the guarantee. [`storage_contract!`](crate::storage_contract) turns them all into `#[tokio::test]`s:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! pintle_storage::durable_storage_contract!(MyFactory::new());
 //! ```
 //!
-//! The functions assume that nobody else writes to the store meanwhile.
+//! The functions assume that there is no other writer.
 
 mod compaction;
 mod durable;
@@ -31,15 +31,15 @@ use crate::{
 use bytes::Bytes;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-/// Makes engines for the suite.
+/// Opens engines for the contract's tests.
 pub trait StorageFactory: Send + Sync {
-    /// Opens the factory's one store: empty at first, and for a durable engine with what was written before at every
-    /// call after that.
+    /// Opens the factory's one store: empty at the first call; later calls of a durable engine's factory return all
+    /// earlier writes.
     fn open(&self) -> BoxFuture<'_, Arc<dyn Storage>>;
 }
 
-/// Instantiates the contract's tests for the engine of a [`StorageFactory`], one expression that makes a new factory
-/// for every test.
+/// Instantiates the contract's tests for the engine of a [`StorageFactory`]; the expression creates a new factory for
+/// every test.
 #[macro_export]
 macro_rules! storage_contract {
     ($factory:expr) => {
@@ -47,7 +47,7 @@ macro_rules! storage_contract {
     };
 }
 
-/// What a durable engine keeps besides [`storage_contract!`](crate::storage_contract).
+/// Instantiates the tests of durable engines, in addition to [`storage_contract!`](crate::storage_contract).
 #[macro_export]
 macro_rules! durable_storage_contract {
     ($factory:expr) => {
@@ -55,19 +55,19 @@ macro_rules! durable_storage_contract {
     };
 }
 
-/// A test while it runs, on one thread.
+/// A running test, which stays on one thread.
 pub type RunningTest<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A guarantee by its name.
+/// A guarantee's name and test.
 pub type ContractTest = (&'static str, for<'a> fn(&'a dyn StorageFactory) -> RunningTest<'a>);
 
-/// All that [`storage_contract!`](crate::storage_contract) instantiates, for engines of which a new one for every test is
-/// dear.
+/// All tests of [`storage_contract!`](crate::storage_contract), for engines that are expensive to start for every
+/// test.
 pub fn storage_contract() -> Vec<ContractTest> {
     crate::with_storage_contract!(contract_list {})
 }
 
-/// All that [`durable_storage_contract!`](crate::durable_storage_contract) instantiates.
+/// All tests of [`durable_storage_contract!`](crate::durable_storage_contract).
 pub fn durable_storage_contract() -> Vec<ContractTest> {
     crate::with_durable_storage_contract!(contract_list {})
 }
@@ -164,7 +164,7 @@ macro_rules! contract_list {
     };
 }
 
-/// How long an event may take before the suite calls it lost.
+/// The time-out after which an event counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn key(text: &str) -> Key {
@@ -202,7 +202,7 @@ fn request_at(prefix: &str, revision: Revision) -> ListRequest {
     ListRequest { revision: Some(revision), ..request(prefix) }
 }
 
-/// The names and values of a list.
+/// The keys and values of a list.
 fn pairs(response: &ListResponse) -> Vec<(String, String)> {
     let pair =
         |kv: &crate::KeyValue| (kv.key.as_str().to_owned(), String::from_utf8_lossy(&kv.value).into_owned());
@@ -225,7 +225,7 @@ async fn watch(storage: &dyn Storage, prefix: &str, after: Revision) -> WatchStr
     storage.watch(request).await.unwrap_or_else(|error| panic!("watch {prefix} after {after}: {error}"))
 }
 
-/// An event in short: kind, key, value, revision.
+/// An event, abbreviated: kind, key, value, revision.
 type Seen = (EventKind, String, String, Revision);
 
 fn seen(event: StorageEvent) -> Option<Seen> {
@@ -246,7 +246,7 @@ async fn next_batch(stream: &mut WatchStream) -> Option<Vec<StorageEvent>> {
     tokio::time::timeout(PATIENCE, stream.next_batch()).await.expect("the watch went silent")
 }
 
-/// The next `count` writes, and no more: a watch that delivers others with them fails.
+/// Reads the next `count` writes; fails if the watch delivers more with them.
 async fn next_writes(stream: &mut WatchStream, count: usize) -> Vec<Seen> {
     let mut writes = Vec::new();
     while writes.len() < count {
@@ -258,7 +258,7 @@ async fn next_writes(stream: &mut WatchStream, count: usize) -> Vec<Seen> {
     writes
 }
 
-/// All writes up to the progress event that tells of `revision`.
+/// Reads all writes up to the progress event of `revision`.
 async fn writes_until(stream: &mut WatchStream, storage: &dyn Storage, revision: Revision) -> Vec<Seen> {
     storage.request_progress().await.expect("a progress request");
     let mut writes = Vec::new();

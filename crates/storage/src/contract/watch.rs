@@ -1,9 +1,9 @@
-//! Watches: everything once, in order, from any revision that is kept.
+//! The contract of watches: every event once, in order, from any revision that is kept.
 
 use super::*;
 use std::sync::atomic::Ordering;
 
-/// What was written before the watch and what is written after it come as one sequence.
+/// Writes before and after the start of the watch arrive as one sequence.
 pub async fn watch_replays_history_then_goes_live(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -23,7 +23,7 @@ pub async fn watch_replays_history_then_goes_live(factory: &dyn StorageFactory) 
     assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Delete, "/r/a", "3", fifth)]);
 }
 
-/// `after` is exclusive, wherever it is in history.
+/// `after` is exclusive, at every revision of the history.
 pub async fn watch_starts_after_its_revision(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -39,7 +39,7 @@ pub async fn watch_starts_after_its_revision(factory: &dyn StorageFactory) {
     }
 }
 
-/// A watch may name a revision that is still to come, as one that resumes on another member of a cluster does.
+/// A watch may start after a future revision, as one that resumes on another member of a cluster does.
 pub async fn watch_from_the_future_waits_for_it(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let now = put(&*storage, "/r/a", "1").await;
@@ -49,7 +49,7 @@ pub async fn watch_from_the_future_waits_for_it(factory: &dyn StorageFactory) {
     assert_eq!(next_writes(&mut stream, 1).await, [event(EventKind::Create, "/r/c", "1", third)]);
 }
 
-/// Neighbours are not heard, live or in history.
+/// Events of neighbouring prefixes are not delivered, live or from history.
 pub async fn watch_is_isolated_by_prefix(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -67,7 +67,7 @@ pub async fn watch_is_isolated_by_prefix(factory: &dyn StorageFactory) {
     assert_eq!(writes_until(&mut replay, &*storage, last).await, expected, "from history");
 }
 
-/// Nothing is lost, doubled or out of order among many writers.
+/// With many writers, no event is lost, duplicated or out of order.
 pub async fn watch_sees_every_write_of_concurrent_writers_once(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -78,7 +78,7 @@ pub async fn watch_sees_every_write_of_concurrent_writers_once(factory: &dyn Sto
     assert_eq!(revisions, (start.0 + 1..=last.0).collect::<Vec<_>>());
 }
 
-/// Wherever between two writes a watch starts, history and live events meet without a seam.
+/// A watch that starts between two writes gets history and live events without a gap.
 pub async fn watch_started_among_writes_misses_none(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -104,7 +104,7 @@ pub async fn watch_started_among_writes_misses_none(factory: &dyn StorageFactory
     assert_eq!(writes_until(&mut whole, &*storage, last).await.len() as u64, last.0 - start.0);
 }
 
-/// Each of `writers` creates `objects`; the last revision.
+/// Each of `writers` creates `objects` keys. Returns the last revision.
 async fn write_concurrently(storage: &Arc<dyn Storage>, writers: usize, objects: usize) -> Revision {
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
@@ -122,7 +122,7 @@ async fn write_concurrently(storage: &Arc<dyn Storage>, writers: usize, objects:
     current(&**storage).await
 }
 
-/// A call that is given up loses no event.
+/// A dropped call loses no event.
 pub async fn watch_next_batch_is_cancel_safe(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -143,9 +143,9 @@ pub async fn watch_next_batch_is_cancel_safe(factory: &dyn StorageFactory) {
     assert_eq!(revisions, (start.0 + 1..=last.0).collect::<Vec<_>>());
 }
 
-/// When a write returns, its event waits in every watch: no timer and no second thread stands between.
+/// When a write returns, its event is ready in every watch, without a timer or another thread.
 ///
-/// Not part of what etcd promises; an engine over a network need not pass it.
+/// etcd does not guarantee this; an engine over a network need not pass it.
 pub async fn watch_gets_events_before_the_writer_is_answered(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -159,8 +159,8 @@ pub async fn watch_gets_events_before_the_writer_is_answered(factory: &dyn Stora
     }
 }
 
-/// Where an engine tells how far a watch has queued, no acknowledged write to the prefix is beyond it; and once the watch
-/// was closed it tells so.
+/// If an engine reports the queued revision of a watch, every acknowledged write to the prefix is at or below it;
+/// once the watch is closed, the value is "unknown".
 pub async fn queued_revision_covers_every_acknowledged_write(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let first = put(&*storage, "/r/first", "1").await;
@@ -181,7 +181,7 @@ pub async fn queued_revision_covers_every_acknowledged_write(factory: &dyn Stora
     assert!(queued().iter().all(|queued| *queued == u64::MAX), "{:?} after the end", queued());
 }
 
-/// Progress of a revision means that all before it has been delivered.
+/// A progress event follows all events up to its revision.
 pub async fn progress_comes_after_all_events(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -194,7 +194,7 @@ pub async fn progress_comes_after_all_events(factory: &dyn StorageFactory) {
     }
 }
 
-/// A watch that never hears an event still learns how far the store has come.
+/// A watch without events still receives the store's progress.
 pub async fn progress_reaches_watches_of_quiet_prefixes(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;

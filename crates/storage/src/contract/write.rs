@@ -1,10 +1,10 @@
-//! Writes: create, update, delete, and how long a value lives.
+//! The contract of writes: create, update, delete, and times to live.
 
 use super::*;
 use crate::WriteError;
 use std::{collections::BTreeSet, time::Instant};
 
-/// Every write gets the next revision; the first of a store one above 1.
+/// Every write gets the next revision; the first one of a store is greater than 1.
 pub async fn revisions_grow_by_one_from_above_one(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let before = current(&*storage).await;
@@ -20,7 +20,7 @@ pub async fn revisions_grow_by_one_from_above_one(factory: &dyn StorageFactory) 
     assert_eq!(current(&*storage).await, fourth);
 }
 
-/// A new key has the create's revision twice, and keeps the first of them.
+/// A new key has the create's revision as both revisions; an update keeps the create revision.
 pub async fn create_sets_both_revisions(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let created = put(&*storage, "/r/a", "1").await;
@@ -32,7 +32,7 @@ pub async fn create_sets_both_revisions(factory: &dyn StorageFactory) {
     assert_eq!(kv.key, key("/r/a"));
 }
 
-/// `KeyExists`, and the value stays.
+/// `KeyExists`, and the value is unchanged.
 pub async fn create_of_an_existing_key_is_rejected(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     put(&*storage, "/r/a", "1").await;
@@ -41,7 +41,7 @@ pub async fn create_of_an_existing_key_is_rejected(factory: &dyn StorageFactory)
     expect_list(&*storage, request("/r/"), &[("/r/a", "1")]).await;
 }
 
-/// Compare-and-swap on the modification revision; the conflict carries the pair as it is.
+/// An update is a compare-and-swap on the modification revision; the conflict has the present pair.
 pub async fn update_replaces_the_expected_revision_only(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let first = put(&*storage, "/r/a", "1").await;
@@ -54,7 +54,7 @@ pub async fn update_replaces_the_expected_revision_only(factory: &dyn StorageFac
     expect_list(&*storage, request("/r/"), &[("/r/a", "2")]).await;
 }
 
-/// A key that is not there conflicts with any expectation.
+/// A key that does not exist conflicts with any expected revision.
 pub async fn update_of_a_missing_key_conflicts_with_nothing(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let created = put(&*storage, "/r/a", "1").await;
@@ -67,7 +67,7 @@ pub async fn update_of_a_missing_key_conflicts_with_nothing(factory: &dyn Storag
     }
 }
 
-/// A delete is a compare-and-swap too.
+/// A delete is a compare-and-swap, too.
 pub async fn delete_removes_the_expected_revision_only(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let first = put(&*storage, "/r/a", "1").await;
@@ -81,7 +81,7 @@ pub async fn delete_removes_the_expected_revision_only(factory: &dyn StorageFact
     expect_list(&*storage, request("/r/"), &[]).await;
 }
 
-/// A revision means that something changed.
+/// Only successful writes take a revision.
 pub async fn failed_writes_take_no_revision(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let created = put(&*storage, "/r/a", "1").await;
@@ -93,7 +93,7 @@ pub async fn failed_writes_take_no_revision(factory: &dyn StorageFactory) {
     assert_eq!(put(&*storage, "/r/b", "1").await.0, created.0 + 1);
 }
 
-/// The same key again is another one: it has a create revision of its own.
+/// A key that is created after its deletion is a new key with its own create revision.
 pub async fn create_after_delete_starts_a_new_key(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let first = put(&*storage, "/r/a", "1").await;
@@ -103,7 +103,7 @@ pub async fn create_after_delete_starts_a_new_key(factory: &dyn StorageFactory) 
     assert_eq!((kv.create_revision, kv.mod_revision, &*kv.value), (again, again, &b"2"[..]));
 }
 
-/// Any bytes of any size that an object can have.
+/// Values of any bytes, and of any size that an object can have.
 pub async fn values_come_back_byte_for_byte(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let every_byte: Vec<u8> = (0..=255).collect();
@@ -117,7 +117,7 @@ pub async fn values_come_back_byte_for_byte(factory: &dyn StorageFactory) {
     }
 }
 
-/// Each acknowledged write has a revision of its own, and a writer's own writes are in order.
+/// Each acknowledged write has its own revision, and the writes of one writer are in order.
 pub async fn concurrent_writers_get_distinct_ascending_revisions(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let before = current(&*storage).await;
@@ -144,7 +144,7 @@ pub async fn concurrent_writers_get_distinct_ascending_revisions(factory: &dyn S
     assert_eq!(storage.get_list(request("/r/")).await.expect("list").items.len(), 8 * 25);
 }
 
-/// Of writes that wait for the same sync each sees those before it.
+/// Writes that share a sync are decided in order, each after those before it.
 pub async fn concurrent_writes_of_a_key_have_one_winner(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let name = key("/r/a");
@@ -168,7 +168,7 @@ pub async fn concurrent_writes_of_a_key_have_one_winner(factory: &dyn StorageFac
     assert_eq!(current(&*storage).await.0, created.0 + 1);
 }
 
-/// Writers that retry on conflicts all get through, each exactly once.
+/// Writers that retry on conflicts all succeed, each exactly once.
 pub async fn concurrent_updates_of_a_key_lose_nothing(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     put(&*storage, "/r/counter", "0").await;
@@ -202,7 +202,7 @@ async fn increment(storage: &dyn Storage) {
     }
 }
 
-/// A writer that goes away leaves a write that happened or one that did not.
+/// A dropped write has happened completely or not at all.
 pub async fn a_dropped_write_leaves_the_store_consistent(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let start = current(&*storage).await;
@@ -213,13 +213,13 @@ pub async fn a_dropped_write_leaves_the_store_consistent(factory: &dyn StorageFa
     }
     let last = put(&*storage, "/r/last", "1").await;
     let response = storage.get_list(request("/r/")).await.expect("list");
-    // What was dropped on its way may even happen after that.
+    // A dropped write may still happen after that.
     assert!(response.revision >= last);
     let written = response.revision.0 - start.0;
     assert_eq!(response.items.len() as u64, written, "a revision for every key there is");
 }
 
-/// The deletion comes by itself, as an event like any other, not early and not much too late.
+/// An expired key is deleted by a write with its own event, not early and not much too late.
 pub async fn a_ttl_deletes_the_key_with_a_revision(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let ttl = Duration::from_secs(1);
@@ -234,7 +234,7 @@ pub async fn a_ttl_deletes_the_key_with_a_revision(factory: &dyn StorageFactory)
     expect_list(&*storage, request("/r/"), &[("/r/b", "1")]).await;
 }
 
-/// The newest write decides when the key goes, and one without a time keeps it.
+/// The latest write decides the expiry of the key; without a time to live the key stays.
 pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let (short, long) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(3600)));
@@ -253,7 +253,7 @@ pub async fn an_update_replaces_the_ttl(factory: &dyn StorageFactory) {
     expect_list(&*storage, request("/r/"), &[("/r/kept", "1"), ("/r/longer", "1")]).await;
 }
 
-/// The longest time there is is accepted, and harms nobody.
+/// The longest time to live is accepted, and has no bad effect.
 pub async fn a_ttl_beyond_all_time_never_comes(factory: &dyn StorageFactory) {
     let storage = factory.open().await;
     let created = storage.create(&key("/r/a"), Bytes::from_static(b"1"), Some(Duration::MAX)).await;

@@ -1,11 +1,11 @@
-//! The apply thread: the only one that writes to the database.
+//! The apply thread: the only thread that writes to the database.
 //!
-//! It brings the database up to what the commit thread has left in the backlog, many writes to a transaction that nobody
-//! syncs: the journal has them. Then it does a piece of the housekeeping: deletes rows that were compacted away, gives
-//! free pages back, copies SQLite's log into the database.
+//! It applies the backlog of the commit thread to the database, many writes per transaction and without a sync: the
+//! journal has them. Then it does some maintenance: deletes compacted rows, returns free pages to the file system,
+//! checkpoints SQLite's WAL.
 //!
-//! When there is no room for a transaction, the backlog is stuck: what is in it can be read, and stays in the journal, but
-//! nothing more may be written before it fits. Compacting what the database has can make that room.
+//! When there is no room for a transaction, the backlog is stuck: its writes are readable and stay in the journal,
+//! but further writes are refused until it fits. Compacting the database can make that room.
 
 use super::{
     EmbeddedOptions, Shared,
@@ -24,29 +24,29 @@ use std::{
     time::Duration,
 };
 
-/// So many compacted rows are deleted in a transaction.
+/// The number of compacted rows deleted per transaction.
 const GARBAGE_ROWS: usize = 256;
-/// So many free pages are given back at a time.
+/// The number of free pages returned to the file system at a time.
 const VACUUM_PAGES: u64 = 64;
-/// A transaction writes about so many pages beside those that its values fill.
+/// The number of pages that a transaction writes besides the pages its values fill, approximately.
 const PAGES_BESIDE: u64 = 4;
-/// How much the thread gives way to others, between 0 and 19.
+/// The scheduling niceness of the thread, between 0 and 19.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
 pub(super) struct Applier {
     shared: Arc<Shared>,
     connection: Connection,
-    /// What the table of that name says.
+    /// The contents of the table `meta`.
     meta: Meta,
-    /// Revisions that are compacted away but whose rows are still there, descending: rows go oldest first, so that a
-    /// tombstone outlives what it deleted, and a restart in between sees no key rise from the dead.
+    /// Compacted revisions whose rows are not deleted yet, descending: rows are deleted oldest first, so that a
+    /// tombstone is deleted after the writes it deletes, and no key reappears after a restart in between.
     garbage: Vec<Revision>,
-    /// Who waits for the rows to go.
+    /// The callers that wait until the rows are deleted.
     compactions: Vec<Reply>,
-    /// So many free pages are never given back.
+    /// The number of free pages that are never returned to the file system.
     spare_pages: u64,
-    /// Rows went, and nobody has looked since whether there are too many free pages.
+    /// Rows were deleted, and the number of free pages has not been checked since.
     vacuuming: bool,
     copier: Copier,
 }
@@ -71,14 +71,14 @@ impl Applier {
         }
     }
 
-    /// Until it is told to close; then the database has everything, unless an error is returned.
+    /// Runs until it is told to close; then the database has all writes, unless an error is returned.
     pub(super) fn run(mut self) -> Result<(), StorageError> {
         let ending = Ending(Arc::clone(&self.shared));
         give_way();
         loop {
             let Turn { orders, due, closing } = self.shared.handover.take(self.patience());
             if due {
-                // Those who write next are told.
+                // Later writers get the error from `failures`.
                 let _ = self.apply_all();
             }
             for order in orders {
@@ -95,7 +95,7 @@ impl Applier {
         }
     }
 
-    /// How long nothing is to be done of one's own accord.
+    /// The longest wait for orders; zero while maintenance is pending.
     fn patience(&self) -> Option<Duration> {
         (!self.garbage.is_empty() || self.vacuuming).then_some(Duration::ZERO)
     }
@@ -105,12 +105,12 @@ impl Applier {
             Order::Apply { until, reply } => (reply, self.apply(until)),
             Order::Probe { reply } => (reply, self.probe()),
             Order::Compact { revision, reply } => match self.compact(revision) {
-                // Answered when the rows are gone.
+                // The reply is sent when the rows are deleted.
                 Ok(()) => return self.compactions.push(reply),
                 Err(error) => (reply, Err(error)),
             },
         };
-        // Who asked may have gone away.
+        // The caller may have been dropped.
         let _ = reply.send(result);
     }
 
@@ -118,13 +118,13 @@ impl Applier {
         self.shared.poisoned().map_or(Ok(()), Err)
     }
 
-    /// Brings the database up to what has been written until now.
+    /// Applies all writes so far to the database.
     fn apply_all(&mut self) -> Result<(), StorageError> {
         let written = self.shared.state.read().revision;
         self.apply(written)
     }
 
-    /// Brings the database up to a revision.
+    /// Applies the writes up to a revision to the database.
     fn apply(&mut self, until: Revision) -> Result<(), StorageError> {
         loop {
             self.poisoned()?;
@@ -150,19 +150,19 @@ impl Applier {
                 state.backlog.set_stuck(false);
             }
             let bytes: u64 = batches.iter().map(|batch| batch.bytes).sum();
-            // What it held goes outside of the lock.
+            // Dropped outside the lock.
             drop(batches);
             self.written(bytes);
             self.copy_log();
         }
     }
 
-    /// A transaction has written about so much.
+    /// Accounts for the bytes that a transaction wrote, approximately.
     fn written(&mut self, bytes: u64) {
         self.copier.written(bytes + PAGES_BESIDE * u64::from(row::PAGE_SIZE));
     }
 
-    /// Takes note of a failed transaction, and returns it as the callers are told.
+    /// Records a failed transaction, and returns the error for the callers.
     fn failed(&mut self, failure: impl Into<Failure>) -> StorageError {
         let failure = failure.into();
         let full = failure.is_disk_full();
@@ -179,8 +179,7 @@ impl Applier {
         poison
     }
 
-    /// Brings the database up to everything, writes something that changes nothing but needs space, and says how that
-    /// went.
+    /// Applies all writes, then makes a change that needs space and undoes it. Returns whether both succeeded.
     fn probe(&mut self) -> Result<(), StorageError> {
         self.apply_all()?;
         let tried = transact(&self.connection, |connection| {
@@ -196,7 +195,7 @@ impl Applier {
         Ok(())
     }
 
-    /// Compacts at a revision. The rows go afterwards.
+    /// Compacts at a revision. The rows are deleted afterwards.
     fn compact(&mut self, revision: Revision) -> Result<(), StorageError> {
         self.poisoned()?;
         let (current, compacted, applied) = {
@@ -210,7 +209,7 @@ impl Applier {
             && let Err(error) = self.apply(revision)
         {
             self.poisoned()?;
-            // What the database has is compacted first, which may make room for the rest.
+            // The applied part is compacted first, which may make room for the rest.
             let applied = self.shared.state.read().backlog.applied();
             if applied <= compacted {
                 return Err(error);
@@ -224,8 +223,8 @@ impl Applier {
         if revision > self.meta.compacted { self.compact_applied(revision) } else { Ok(()) }
     }
 
-    /// The compaction is decided when it is on the disk; the rows go afterwards, after a restart if need be. The newest
-    /// revision is recorded too, since the row that tells it may go.
+    /// A compaction takes effect when it is synced to the disk; the rows are deleted afterwards, after a restart if
+    /// necessary. The latest revision is recorded too, because its row may be deleted.
     fn compact_applied(&mut self, revision: Revision) -> Result<(), StorageError> {
         let applied = self.shared.state.read().backlog.applied();
         let meta = self.meta.compacted_at(revision, applied);
@@ -243,15 +242,15 @@ impl Applier {
         Ok(())
     }
 
-    /// The journal need not keep what was written up to `revision`.
+    /// The journal may drop the writes up to `revision`.
     fn durable(&self, revision: Revision) {
         self.shared.durable.fetch_max(revision.0, Ordering::AcqRel);
     }
 
-    /// Deletes some of the rows that were compacted away.
+    /// Deletes some of the compacted rows.
     fn collect_garbage(&mut self) {
         if let Err(error) = self.poisoned() {
-            // The rows are found again at the next start.
+            // The next start finds the rows again.
             self.garbage.clear();
             self.answer_compactions(&Err(error));
         }
@@ -259,7 +258,7 @@ impl Applier {
             let some = self.garbage.split_off(self.garbage.len().saturating_sub(GARBAGE_ROWS));
             if let Err(error) = self.delete_rows(&some) {
                 let error = self.failed(error);
-                // The rows are found again at the next start.
+                // The next start finds the rows again.
                 self.garbage.clear();
                 self.answer_compactions(&Err(error));
             }
@@ -271,7 +270,7 @@ impl Applier {
 
     fn answer_compactions(&mut self, result: &Result<(), StorageError>) {
         for reply in self.compactions.drain(..) {
-            // Who asked may have gone away.
+            // The caller may have been dropped.
             let _ = reply.send(result.clone());
         }
     }
@@ -281,7 +280,7 @@ impl Applier {
         descending.iter().for_each(|revision| meta.kept.remove(*revision));
         transact(&self.connection, |connection| {
             meta.write(connection)?;
-            // Runs of revisions go with one statement.
+            // One statement deletes a run of consecutive revisions.
             for run in descending.chunk_by(|later, earlier| later.0 == earlier.0 + 1) {
                 if let [last, .., first] | [first @ last] = run {
                     row::delete(connection, *first, *last)?;
@@ -295,8 +294,8 @@ impl Applier {
         Ok(())
     }
 
-    /// Gives some free pages back to the file system when most of the database is free: after a burst, that is. What
-    /// every compaction frees is used again soon, and moving pages is not for nothing.
+    /// Returns some free pages to the file system when most of the database is free, as after a burst. Pages freed by
+    /// an ordinary compaction are soon reused, and moving pages has a cost.
     fn vacuum(&mut self) {
         if !self.vacuuming || !self.garbage.is_empty() {
             return;
@@ -311,7 +310,7 @@ impl Applier {
                     self.vacuuming = false;
                     self.failed(error);
                 }
-                // Each of them moves another and changes what leads to that one.
+                // Freeing a page moves another one and changes the page that refers to it.
                 self.written(VACUUM_PAGES * 3 * u64::from(row::PAGE_SIZE));
             }
             Ok(_) => self.vacuuming = false,
@@ -322,8 +321,8 @@ impl Applier {
         }
     }
 
-    /// How many pages the database has, and how many of them nobody uses. None are free in a store that was made when
-    /// they were never given back.
+    /// The number of pages of the database, and the number of free ones. Zero for a store created without incremental
+    /// vacuum.
     fn free_pages(&self) -> rusqlite::Result<(u64, u64)> {
         let pragma = |statement: &str| {
             let mut statement = self.connection.prepare_cached(statement)?;
@@ -335,7 +334,7 @@ impl Applier {
         Ok((pragma("PRAGMA page_count")?, pragma("PRAGMA freelist_count")?))
     }
 
-    /// Syncs the log, and copies it into the database, when it is time.
+    /// Syncs and checkpoints the WAL when it is due.
     fn copy_log(&mut self) {
         if self.poisoned().is_err() {
             return;
@@ -352,26 +351,26 @@ impl Applier {
 
     fn close(mut self) -> Result<(), StorageError> {
         let result = match self.poisoned() {
-            // What it has was told before. It is as it is.
+            // The failure was reported before; the database is left as it is.
             Err(_) => Ok(()),
             Ok(()) => self.finish(),
         };
-        // What is left of the rows goes after the next start.
+        // The remaining rows are deleted after the next start.
         self.answer_compactions(&Ok(()));
         let closed = self.connection.close().map_err(|(_, error)| row::storage_error(error));
         result.and(closed)
     }
 
-    /// Leaves a database that has everything.
+    /// Applies all writes and checkpoints the WAL, so that the database is complete.
     fn finish(&mut self) -> Result<(), StorageError> {
         self.apply_all()?;
         let synced = file::sync_log(&self.shared.directory).map_err(Failure::Sync);
-        // Somebody who reads may hinder the copy.
+        // An open read transaction may prevent the checkpoint.
         synced.and_then(|()| Ok(truncate_log(&self.connection)?)).map_err(|error| self.failed(error))
     }
 }
 
-/// Makes sure that nobody waits for a thread that is gone, however it went.
+/// Refuses all waiting callers when the thread ends, even by a panic.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
@@ -387,11 +386,12 @@ impl Drop for Ending {
     }
 }
 
-/// Lets the commit thread and the writers go first: they sleep and wake all the time, and a thread that only computes
-/// and copies would make them wait for a processor each time. As far as the system can say so of a single thread.
+/// Lowers the priority of this thread below the commit thread and the writers: they sleep and wake often, and would
+/// otherwise wait for a processor behind a thread that computes and copies. Only where the system has priorities per
+/// thread.
 fn give_way() {
     #[cfg(target_os = "linux")]
-    // Where it may not, it is as it was.
+    // Without the permission, the priority stays.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
 }
 
@@ -400,7 +400,7 @@ fn descending(mut revisions: Vec<Revision>) -> Vec<Revision> {
     revisions
 }
 
-/// Makes changes in a transaction. After an error that may still be open.
+/// Makes changes in a transaction. After an error the transaction may still be open.
 fn transact(
     connection: &Connection,
     change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
@@ -417,12 +417,12 @@ fn execute(connection: &Connection, statement: &str) -> rusqlite::Result<()> {
 fn give_back(connection: &Connection) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
     let mut rows = statement.query(())?;
-    // It frees a page a step.
+    // Each step frees a page.
     while rows.next()?.is_some() {}
     Ok(())
 }
 
-/// Copies all of the log, and makes it empty if nobody reads.
+/// Checkpoints the whole WAL, and truncates it if there are no readers.
 fn truncate_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))
 }

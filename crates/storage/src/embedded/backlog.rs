@@ -1,7 +1,7 @@
-//! What is durable in the journal and not in the database yet.
+//! Holds the writes that are durable in the journal and not in the database yet.
 //!
-//! The apply thread brings the database up to it soon. Until then whoever reads finds it here, so nobody can tell the
-//! difference: revisions are contiguous, those up to [`Backlog::applied`] are in the database, and all after that are here.
+//! The apply thread soon applies them to the database. Until then reads find them here, so the delay is invisible:
+//! revisions are contiguous, those up to [`Backlog::applied`] are in the database, and all later ones are here.
 
 use super::batch::Batch;
 use crate::{EventKind, Revision, StorageEvent};
@@ -10,29 +10,29 @@ use std::{collections::VecDeque, sync::Arc};
 
 pub(super) struct Backlog {
     applied: Revision,
-    /// In revision order, the first one begins after `applied`.
+    /// In revision order; the first one begins after `applied`.
     batches: VecDeque<Arc<Batch>>,
     bytes: u64,
     stuck: bool,
 }
 
 impl Backlog {
-    /// A backlog of nothing, behind a database with everything up to `applied`.
+    /// An empty backlog over a database that has all writes up to `applied`.
     pub(super) fn new(applied: Revision) -> Backlog {
         Backlog { applied, batches: VecDeque::new(), bytes: 0, stuck: false }
     }
 
-    /// The newest revision that is in the database.
+    /// The latest revision that is in the database.
     pub(super) fn applied(&self) -> Revision {
         self.applied
     }
 
-    /// Bytes of keys and stored values.
+    /// The size of keys and stored values, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there was no room for it in the database. Nobody may write until there is.
+    /// Whether the database had no room for the backlog. Writes are refused until it has.
     pub(super) fn stuck(&self) -> bool {
         self.stuck
     }
@@ -41,13 +41,13 @@ impl Backlog {
         self.stuck = stuck;
     }
 
-    /// Adds what follows on what is here.
+    /// Appends the batch that follows the last one.
     pub(super) fn push(&mut self, batch: Arc<Batch>) {
         self.bytes += batch.bytes;
         self.batches.push_back(batch);
     }
 
-    /// The oldest batches, up to about so many bytes, at least one of them.
+    /// The oldest batches, up to about `bytes` bytes, at least one if there is any.
     pub(super) fn oldest(&self, bytes: u64) -> Vec<Arc<Batch>> {
         let mut room = bytes.max(1);
         let fits = |batch: &&Arc<Batch>| {
@@ -58,7 +58,7 @@ impl Backlog {
         self.batches.iter().take_while(fits).cloned().collect()
     }
 
-    /// The database has everything up to `applied` now.
+    /// Drops the batches up to `applied`, which the database has now.
     pub(super) fn forget(&mut self, applied: Revision) {
         let forgotten = self.batches.partition_point(|batch| batch.revision <= applied);
         for batch in self.batches.drain(..forgotten) {
@@ -67,7 +67,7 @@ impl Backlog {
         }
     }
 
-    /// The value that was written at a revision; `None` when the database has it.
+    /// The value written at a revision; `None` when the database has it.
     pub(super) fn value(&self, revision: Revision) -> Option<&Bytes> {
         if revision <= self.applied {
             return None;
@@ -78,7 +78,7 @@ impl Backlog {
         }
     }
 
-    /// The writes that are here of those after a revision.
+    /// The writes after a revision that are in the backlog.
     pub(super) fn after(&self, revision: Revision) -> impl Iterator<Item = &StorageEvent> {
         let first = self.batches.partition_point(|batch| batch.revision <= revision);
         let skipped = self.batches.get(first).map_or(0, |batch| revision.0.saturating_sub(batch.before.0));
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::{Key, KeyValue, ValueState};
 
-    /// Creates of revisions, with these as values; but the one of revision 7 is a delete.
+    /// Creates with these revisions, which are also the values; revision 7 is a delete.
     fn batch(revisions: std::ops::RangeInclusive<u64>) -> Arc<Batch> {
         let before = Revision(revisions.start() - 1);
         let write = |revision: u64| {

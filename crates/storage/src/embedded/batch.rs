@@ -1,4 +1,4 @@
-//! One batch: writes decided one after the other, each seeing those before it.
+//! Decides the writes of one batch one after the other; each sees those before it.
 
 use super::{
     Shared,
@@ -22,15 +22,15 @@ use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
 };
 
-/// A write that waits.
+/// A waiting write.
 pub(super) struct Write {
     pub(super) key: Key,
     pub(super) kind: WriteKind,
-    /// What is stored of its value.
+    /// The stored form of its value.
     pub(super) stored: StoredValue,
-    /// Who wants to know, and its place in the inbox; nobody, when the engine itself deletes what has expired.
+    /// The writer's channel, and its place in the inbox; `None` when the engine itself deletes an expired key.
     pub(super) reply: Option<(oneshot::Sender<Outcome>, OwnedSemaphorePermit)>,
-    /// What [`current_runtime`] was for who wants to know.
+    /// The writer's [`current_runtime`].
     pub(super) runtime: Option<Handle>,
 }
 
@@ -52,38 +52,39 @@ impl WriteKind {
 }
 
 impl Write {
-    /// Bytes it takes in the log.
+    /// The bytes it takes in the journal: key and stored value.
     pub(super) fn size(&self) -> usize {
         self.key.as_str().len() + self.stored.bytes().len()
     }
 
     pub(super) fn answer(self, outcome: Outcome) {
         if let Some((reply, _)) = self.reply {
-            // The writer may have gone away; the write stays all the same.
+            // The writer may have been dropped; the write is kept.
             let _ = reply.send(outcome);
         }
     }
 }
 
-/// The runtime of the calling task, if it has threads of its own: another may not be running when its task is woken.
+/// The runtime of the calling task, if it has worker threads: a current-thread runtime may not be running when its
+/// task is woken.
 pub(super) fn current_runtime() -> Option<Handle> {
     Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
-/// Tells writers how their writes went.
+/// Sends the outcomes to the writers.
 ///
-/// Waking a task of the runtime from outside takes a system call, which costs more than much of the rest: so only one
-/// is woken, a new one, that wakes the writers from inside.
+/// Waking a task of the runtime from another thread takes a system call, which is a large part of the total cost: so
+/// only one new task is woken, and it wakes the writers from inside the runtime.
 pub(super) fn answer(writes: Vec<Write>, outcomes: Vec<Outcome>) {
     let answers = Answers(writes.into_iter().zip(outcomes).collect());
     let runtime = answers.0.iter().find_map(|(write, _)| write.runtime.clone());
     if let Some(runtime) = runtime.filter(|_| answers.0.len() > 1) {
-        // A runtime that has ended drops the task at once.
+        // A runtime that has shut down drops the task at once.
         runtime.spawn(async move { drop(answers) });
     }
 }
 
-/// Writers who are told when this is dropped, wherever that happens.
+/// Outcomes that are sent to their writers on drop, on whichever thread that happens.
 struct Answers(Vec<(Write, Outcome)>);
 
 impl Drop for Answers {
@@ -94,31 +95,31 @@ impl Drop for Answers {
     }
 }
 
-/// What a batch does, in revision order.
+/// The effects of a batch, in revision order.
 pub(super) struct Batch {
-    /// The revision before it, and that of its newest write.
+    /// The revision before the batch; `revision` is that of its last write.
     pub(super) before: Revision,
     pub(super) revision: Revision,
     rows: Vec<Row>,
     pub(super) events: Vec<StorageEvent>,
-    /// Bytes of keys and stored values.
+    /// The size of keys and stored values, in bytes.
     pub(super) bytes: u64,
 }
 
-/// A write that was decided.
+/// A decided write.
 struct Row {
     entry: Entry,
     checksum: i64,
     stored: StoredValue,
 }
 
-/// A batch to which writes are being added.
+/// A batch that writes are being added to.
 pub(super) struct Deciding {
     pub(super) batch: Batch,
     pub(super) versions: Vec<(Key, Version)>,
-    /// What is to be deleted when.
+    /// The keys to delete at their expiry.
     pub(super) expirations: Vec<(u64, Key, Revision)>,
-    /// The keys this batch has written: what the index does not know yet.
+    /// The keys that this batch has written, which the index does not have yet.
     written: HashMap<Key, Version>,
 }
 
@@ -129,7 +130,7 @@ impl Deciding {
         Deciding { batch, versions: Vec::new(), expirations: Vec::new(), written: HashMap::new() }
     }
 
-    /// Decides a write, and puts it into the journal's next batch. What it stores goes with the batch.
+    /// Decides a write, and appends it to the journal's next batch. Its stored value moves into the batch.
     pub(super) fn decide(&mut self, shared: &Shared, journal: &mut Journal, write: &mut Write) -> Outcome {
         let current = match self.written.get(&write.key) {
             Some(version) => Some(*version),
@@ -154,7 +155,7 @@ impl Deciding {
             WriteKind::Update { value, ttl, .. } => (EventKind::Update, value.clone(), *ttl),
             WriteKind::Delete { .. } => (EventKind::Delete, self.last_value(shared, previous, write)?, None),
         };
-        // A time beyond what the clock can tell never comes.
+        // A time beyond the clock's range never comes.
         let expires = ttl.and_then(|ttl| SystemTime::now().checked_add(ttl)).map_or(0, milliseconds);
         let create_revision = if kind == EventKind::Create { revision } else { created };
         let key = write.key.clone();
@@ -197,8 +198,8 @@ impl Deciding {
         }
     }
 
-    /// The value that a delete removes. A key that expires goes even if its value cannot be read any more, or it would stay for
-    /// ever; a client is told instead.
+    /// The value that a delete removes. An expired key is deleted even if its value is unreadable, or it would never
+    /// be deleted; a client gets the error instead.
     fn last_value(&self, shared: &Shared, revision: Revision, write: &Write) -> Result<Bytes, StorageError> {
         self.value(shared, revision).or_else(|error| match (&error, &write.reply) {
             (StorageError::Corrupt(_), None) => {
@@ -209,7 +210,7 @@ impl Deciding {
         })
     }
 
-    /// The value of a key's newest write, of this batch or before.
+    /// The value of a key's latest write, from this batch or before.
     fn value(&self, shared: &Shared, revision: Revision) -> Result<Bytes, StorageError> {
         let own = revision.0.checked_sub(self.batch.before.0 + 1).and_then(|at| usize::try_from(at).ok());
         match own.and_then(|at| self.batch.events.get(at)) {
@@ -220,14 +221,14 @@ impl Deciding {
 }
 
 impl Batch {
-    /// A batch that is nothing but its events, each of them a byte long.
+    /// A batch that consists of events only, counted as one byte each.
     #[cfg(test)]
     pub(super) fn of(before: Revision, events: Vec<StorageEvent>) -> Batch {
         let bytes = events.len() as u64;
         Batch { before, revision: Revision(before.0 + bytes), rows: Vec::new(), events, bytes }
     }
 
-    /// Inserts the rows, in a transaction of the caller's.
+    /// Inserts the rows, in the caller's transaction.
     pub(super) fn insert(&self, inserts: &mut Inserts<'_>) -> rusqlite::Result<()> {
         self.rows
             .iter()
@@ -241,13 +242,13 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX >> 1).clamp(1, u64::MAX >> 1)
 }
 
-/// Why writing failed.
+/// The cause of a failed write.
 #[derive(Debug)]
 pub(super) enum Failure {
     Database(rusqlite::Error),
-    /// Nothing of a batch was written that counts.
+    /// The batch was not appended; nothing that was written counts.
     Journal(io::Error),
-    /// Whether something that was written is on the disk, nobody knows.
+    /// It is unknown whether the written data is on the disk.
     Sync(io::Error),
 }
 
@@ -258,8 +259,8 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Failure {
-    /// Whether what failed this way can be rolled back and tried again: the disk was full, and nothing of it was kept.
-    /// After any other failure nobody knows what is on the disk.
+    /// Whether the failure can be rolled back and retried: the disk was full, and nothing was kept. After any other
+    /// failure the state of the disk is unknown.
     pub(super) fn is_disk_full(&self) -> bool {
         match self {
             Failure::Database(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
@@ -271,7 +272,7 @@ impl Failure {
     }
 }
 
-/// A failure as callers are told it.
+/// Converts a failure into the error for callers.
 impl From<Failure> for StorageError {
     fn from(failure: Failure) -> StorageError {
         if failure.is_disk_full() {

@@ -1,12 +1,12 @@
-//! The commit thread: the only one that decides what is written.
+//! The commit thread: the only thread that decides writes.
 //!
-//! A round takes all that waits, appends it to the journal as one batch and syncs that; then it publishes the events,
-//! answers the writers, and leaves the batch in the backlog, from where the apply thread ([`super::applier`]) brings it
-//! into the database.
+//! A round takes all waiting writes, appends them to the journal as one batch and syncs it (group commit); then it
+//! publishes the events, answers the writers, and puts the batch into the backlog, which the apply thread
+//! ([`super::applier`]) applies to the database.
 //!
-//! Once a commit fails in a way that leaves unknown what is on the disk, the store is poisoned: it refuses all writes
-//! (a sync that failed must not be tried again, for the kernel may have dropped what it could not write) until the
-//! process is restarted and reads what is there.
+//! Once a commit fails in a way that leaves the state of the disk unknown, the store is poisoned: it refuses all
+//! writes until the process is restarted and reads the disk. A failed sync must not be retried, because the kernel
+//! may have dropped the pages it could not write.
 
 use super::{
     Shared,
@@ -25,20 +25,20 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A transaction has at most so many writes, or bytes of values; what waits beyond that comes next.
+/// The bounds of a batch, in writes and in bytes; further writes wait for the next batch.
 const MAX_BATCH_WRITES: usize = 1024;
 const MAX_BATCH_BYTES: usize = 16 << 20;
-/// When the database is so far behind, in bytes of keys and stored values, writers wait
+/// The size of the backlog, in bytes of keys and stored values, above which writers wait
 const MAX_BACKLOG_BYTES: u64 = 8 << 20;
-/// until it has come on by such a part of that.
+/// until this fraction (one eighth) of it has been applied.
 const RELIEF: u64 = 8;
-/// So long at most until the clock is looked at again, which may have been set.
+/// The longest interval between checks of the clock, which may have been set.
 const CLOCK_CHECK: Duration = Duration::from_secs(60);
-/// Writers who were answered together are waited for at most this part of the time that their writes took, and at most
-/// this long.
+/// The group commit window: writers that were answered together are waited for at most this fraction (a quarter) of
+/// the time that their writes took, and at most `GATHERING_TIME`.
 const GATHERING_SHARE: u32 = 4;
 const GATHERING_TIME: Duration = Duration::from_micros(500);
-/// An expired key whose deletion failed is tried again after this.
+/// The delay before the deletion of an expired key is retried.
 const EXPIRY_RETRY: Duration = Duration::from_secs(10);
 
 pub(super) type Expirations = BTreeSet<(u64, Key, Revision)>;
@@ -50,13 +50,13 @@ pub(super) struct Committer {
     lock: File,
     applier: JoinHandle<Result<(), StorageError>>,
     expirations: Expirations,
-    /// Who asked in this round whether the disk takes writes.
+    /// The callers that requested a probe of the disk in this round.
     probes: Vec<Reply>,
-    /// How many writers were answered in this round.
+    /// The number of writers answered in this round.
     answered: usize,
 }
 
-/// What the commit thread has of an open store.
+/// The parts of an open store that the commit thread owns.
 pub(super) struct Owned {
     pub(super) lock: File,
     pub(super) journal: Journal,
@@ -87,7 +87,7 @@ impl Committer {
                 self.commit(batch, gathering);
             }
             self.probe();
-            // One writer is nobody to wait for.
+            // With a single writer there is nothing to gather.
             gathering = (self.answered > 1).then(|| {
                 let ended = Instant::now();
                 let wait = (ended.saturating_duration_since(started) / GATHERING_SHARE).min(GATHERING_TIME);
@@ -99,7 +99,7 @@ impl Committer {
         }
     }
 
-    /// Takes the writes among commands.
+    /// Separates the writes from other commands.
     fn sort(&mut self, commands: Vec<Command>, writes: &mut Vec<Write>) {
         for command in commands {
             match command {
@@ -109,7 +109,7 @@ impl Committer {
         }
     }
 
-    /// How long nothing is to be done of one's own accord.
+    /// The longest wait for commands: until the next expiry.
     fn patience(&self) -> Option<Duration> {
         if self.shared.poisoned().is_some() {
             return None;
@@ -119,7 +119,7 @@ impl Committer {
         Some(Duration::from_millis(left).min(CLOCK_CHECK))
     }
 
-    /// Deletes for the keys whose time has come.
+    /// Deletes for the keys that have expired.
     fn due(&mut self) -> Vec<Write> {
         let mut writes = Vec::new();
         if self.expirations.is_empty() || self.shared.poisoned().is_some() {
@@ -129,7 +129,7 @@ impl Committer {
         let state = self.shared.state.read();
         while self.expirations.first().is_some_and(|(at, ..)| *at <= now) && writes.len() < MAX_BATCH_WRITES {
             let Some((_, key, expected)) = self.expirations.pop_first() else { break };
-            // A later write of the key has its own time, or none.
+            // A later write of the key has its own expiry, or none.
             if state.index.current(&key).is_some_and(|version| version.mod_revision == expected) {
                 let kind = WriteKind::Delete { expected };
                 writes.push(Write { key, kind, stored: StoredValue::empty(), reply: None, runtime: None });
@@ -138,7 +138,7 @@ impl Committer {
         writes
     }
 
-    /// Commits writes, and with them those of writers who are a little late.
+    /// Commits writes, together with late writes of the group commit window.
     fn commit(&mut self, mut writes: Vec<Write>, gathering: Option<Gathering>) {
         match self.ready().and_then(|()| self.transact(&mut writes, gathering)) {
             Ok(outcomes) => {
@@ -157,7 +157,7 @@ impl Committer {
         }
     }
 
-    /// Whether more may be written.
+    /// Checks that writes are accepted; waits while the backlog is too large.
     fn ready(&self) -> Result<(), StorageError> {
         if let Some(error) = self.shared.poisoned() {
             return Err(error);
@@ -175,7 +175,7 @@ impl Committer {
         until.map_or(Ok(()), |until| self.shared.apply(until))
     }
 
-    /// Writes, syncs and publishes.
+    /// Appends, syncs and publishes a batch.
     fn transact(
         &mut self,
         writes: &mut Vec<Write>,
@@ -218,14 +218,14 @@ impl Committer {
         Ok(outcomes)
     }
 
-    /// Decides those of the writes that have no outcome yet.
+    /// Decides the writes that have no outcome yet.
     fn decide(&mut self, deciding: &mut Deciding, writes: &mut [Write], outcomes: &mut Vec<Outcome>) {
         for write in writes.iter_mut().skip(outcomes.len()) {
             outcomes.push(deciding.decide(&self.shared, &mut self.journal, write));
         }
     }
 
-    /// Takes note of a failure, and returns it as the callers are told.
+    /// Records a failure, and returns the error for the callers.
     fn failed(&mut self, failure: Failure) -> StorageError {
         let full = failure.is_disk_full();
         let error = StorageError::from(failure);
@@ -237,8 +237,8 @@ impl Committer {
         error
     }
 
-    /// Writes something that changes nothing but needs space. How that goes, and whether the database has space as well,
-    /// is told to those who asked.
+    /// Makes a change to the journal that needs space and has no effect. Answers the callers that requested a probe:
+    /// with the error, or after a probe of the database.
     fn probe(&mut self) {
         if self.probes.is_empty() {
             return;
@@ -252,7 +252,7 @@ impl Committer {
             match &result {
                 Ok(()) => self.shared.handover.order(Order::Probe { reply }),
                 Err(error) => {
-                    // Who asked may have gone away.
+                    // The caller may have been dropped.
                     let _ = reply.send(Err(error.clone()));
                 }
             }
@@ -262,7 +262,7 @@ impl Committer {
         }
     }
 
-    /// Leaves a database that has everything, and no journal: it can be moved and copied as one file.
+    /// Leaves a database that has all writes, and no journal: the store can be moved and copied as one file.
     fn close(mut self, ending: Ending) {
         self.shared.readers.close();
         self.shared.handover.close();
@@ -275,7 +275,7 @@ impl Committer {
     }
 }
 
-/// Makes sure that nobody waits for a thread that is gone, however it went.
+/// Answers all waiting callers when the thread ends, even by a panic.
 struct Ending(Arc<Shared>);
 
 impl Ending {
@@ -304,13 +304,13 @@ fn refuse(writes: Vec<Write>, error: &StorageError) {
     }
 }
 
-/// How many of the writes make a transaction.
+/// The number of the first writes that fit into one batch.
 fn batch_length(writes: &[Write]) -> usize {
     let mut room = Room { writes: MAX_BATCH_WRITES, bytes: MAX_BATCH_BYTES };
     writes.iter().take_while(|write| room.fits(write)).count().max(1)
 }
 
-/// What a transaction still has room for.
+/// The remaining room in a batch.
 struct Room {
     writes: usize,
     bytes: usize,
@@ -325,7 +325,7 @@ impl Room {
         }
     }
 
-    /// Whether another write fits, which then takes its room.
+    /// Whether another write fits; if so, takes its room.
     fn fits(&mut self, write: &Write) -> bool {
         let (Some(writes), Some(bytes)) = (self.writes.checked_sub(1), self.bytes.checked_sub(write.size()))
         else {

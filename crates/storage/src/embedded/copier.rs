@@ -1,34 +1,35 @@
-//! Syncing SQLite's log, and copying it into the database.
+//! Syncs and checkpoints SQLite's WAL.
 //!
-//! The log is synced when enough has been written to it: what it had then is durable in the database, and the journal need
-//! not keep it any longer. When it has become long it is copied, all of it, so that SQLite starts it again from its
-//! beginning with the next transaction. A reader that needs what is in it hinders that, and it grows until it has gone.
+//! The WAL is synced when enough has been written to it: the transactions in it are then durable in the database, and
+//! the journal may drop them. When the WAL has become long, a checkpoint copies all of it, so that SQLite restarts it
+//! from the beginning with the next transaction. A reader that still needs frames of the WAL prevents that, and the
+//! WAL grows until the reader has ended.
 //!
-//! Whatever fails here, the log has all of it: SQLite takes nothing of it for copied before the database is synced. But
-//! nothing is tried again after a failure that is not a full disk, as with commits.
+//! After any failure here the WAL is still complete: SQLite treats no frame as checkpointed before the database is
+//! synced. As with commits, only a full disk is retried.
 
 use super::{batch::Failure, file};
 use rusqlite::Connection;
 use std::path::Path;
 
-/// A log that grew while somebody read is cut to so many times its usual length.
+/// A WAL that grew during a long read is truncated to this multiple of its usual length.
 const LONGEST: u64 = 4;
 
-/// The log is synced when such a part of its usual length has been written.
+/// The WAL is synced after each such fraction (a half) of its usual length.
 const SYNC_SHARE: u64 = 2;
 
 pub(super) struct Copier {
-    /// The log is copied when it is about so long.
+    /// The length of the WAL at which it is checkpointed, in bytes, approximately.
     log_bytes: u64,
-    /// About what has been written to the log since it was copied;
+    /// The bytes written to the WAL since the last complete checkpoint, approximately.
     uncopied: u64,
-    /// it is copied again when that has become so much.
+    /// The value of `uncopied` at which the next checkpoint starts.
     next: u64,
-    /// About what has been written to it since it was synced.
+    /// The bytes written to the WAL since its last sync, approximately.
     unsynced: u64,
 }
 
-/// Frames of the log when a copy began.
+/// The WAL's frames after a checkpoint: all of them, and those that were copied.
 struct Copied {
     frames: u64,
     copied: u64,
@@ -36,33 +37,33 @@ struct Copied {
 
 impl Copier {
     pub(super) fn new(log_bytes: u64) -> Copier {
-        // What an earlier process left in the log is copied soon.
+        // A WAL that an earlier process left is checkpointed soon.
         Copier { log_bytes, uncopied: log_bytes / 2, next: log_bytes, unsynced: 0 }
     }
 
-    /// How long the log stays when somebody has read for long.
+    /// The length in bytes to which the WAL is truncated after it grew during a long read.
     pub(super) fn longest(log_bytes: u64) -> u64 {
         log_bytes.saturating_mul(LONGEST)
     }
 
-    /// Something was written to the log.
+    /// Accounts for bytes written to the WAL.
     pub(super) fn written(&mut self, bytes: u64) {
         self.uncopied += bytes;
         self.unsynced += bytes;
     }
 
-    /// Syncs the log if it is time, and copies what no reader needs of it if it is time for that. Whether all that was
-    /// committed before is durable now.
+    /// Syncs the WAL if it is due, and checkpoints the frames that no reader needs if that is due. Returns whether
+    /// all earlier transactions are durable now.
     pub(super) fn go_on(&mut self, directory: &Path, connection: &Connection) -> Result<bool, Failure> {
         let copies = self.uncopied >= self.next;
         if !copies && self.unsynced < (self.log_bytes / SYNC_SHARE).max(1) {
             return Ok(false);
         }
         if copies {
-            // Until a reader has gone, or there is space.
+            // The next attempt, if a reader or a full disk prevents this one.
             self.next = self.uncopied + self.log_bytes.div_ceil(2);
         }
-        // SQLite's own copy would sync it, too, but not when it finds nothing to copy for those who read.
+        // SQLite's checkpoint also syncs the WAL, but not when readers leave it no frame to copy.
         file::sync_log(directory).map_err(Failure::Sync)?;
         self.unsynced = 0;
         if copies {
@@ -77,7 +78,7 @@ impl Copier {
 
 fn passive(connection: &Connection) -> rusqlite::Result<Copied> {
     let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
-    // The first column tells of a lock that somebody has: nobody else copies.
+    // The first column reports a lock held by another checkpoint: no other thread or process checkpoints.
     statement.query_row((), |row| {
         let frames =
             |column| row.get::<_, i64>(column).map(|frames| u64::try_from(frames).unwrap_or_default());

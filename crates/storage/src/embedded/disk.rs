@@ -1,5 +1,5 @@
-//! Files that are not SQLite's. Whatever changes one goes through here, so that tests can make it fail and cut the power,
-//! as the layer under SQLite does for its files.
+//! The files that are not SQLite's. Every change to one passes through this module, so that tests can inject failures
+//! and power cuts, as the VFS layer does for SQLite's files.
 
 use std::{
     fs::{self, File},
@@ -36,7 +36,7 @@ mod calls {
     }
 }
 
-/// An open file. One thread writes to it at a time; others may sync it meanwhile.
+/// An open file. One thread writes to it at a time; other threads may sync it meanwhile.
 #[derive(Debug)]
 pub(super) struct DiskFile {
     file: File,
@@ -44,7 +44,7 @@ pub(super) struct DiskFile {
 }
 
 impl DiskFile {
-    /// Makes a file, for its owner alone, or opens the one that is there.
+    /// Creates a file that only its owner can read, or opens the existing one.
     pub(super) fn create(path: &Path) -> io::Result<DiskFile> {
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
@@ -54,7 +54,7 @@ impl DiskFile {
         Ok(DiskFile { file, path: path.to_owned() })
     }
 
-    /// Opens a file to read it, if there is one.
+    /// Opens a file for reading; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> io::Result<Option<DiskFile>> {
         match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -84,18 +84,18 @@ impl DiskFile {
         })
     }
 
-    /// Makes durable what was written before.
+    /// Makes the earlier writes durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         calls::sync(&self.path, || self.file.sync_data())
     }
 }
 
-/// Makes durable what has been written to a file by whomever, if there is one.
+/// Makes durable the writes of any process to a file; no effect if the file does not exist.
 pub(super) fn sync_if_there(path: &Path) -> io::Result<()> {
     DiskFile::open(path)?.map_or(Ok(()), |file| file.sync())
 }
 
-/// Deletes a file, if there is one.
+/// Deletes a file; no effect if it does not exist.
 pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     match calls::delete(path, || fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,15 +1,15 @@
-//! What keeps a store from writing: what [`Storage::health`](crate::Storage::health) tells.
+//! The failures that prevent writes, which [`Storage::health`](crate::Storage::health) reports.
 
 use crate::StorageError;
 
-/// What failed last, until it works again.
+/// The last failures, until a write succeeds again.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// For good: nobody knows what is on the disk.
+    /// Permanent: the state of the disk is unknown.
     pub(super) poison: Option<StorageError>,
-    /// There was no room for a batch in the journal,
+    /// The journal had no room for a batch.
     pub(super) journal: Option<StorageError>,
-    /// or for one in the database, or for a copy of its log.
+    /// The database had no room for a transaction, or for a checkpoint of its WAL.
     pub(super) database: Option<StorageError>,
 }
 

@@ -1,7 +1,9 @@
-//! The files of a store: `LOCK`, `pintle.db`, SQLite's log `pintle.db-wal` and log index `pintle.db-shm`, and the journal.
+//! The files of a store: `LOCK`, `pintle.db`, SQLite's WAL `pintle.db-wal` and WAL index `pintle.db-shm`, and the
+//! journal.
 //!
-//! A new database is made under another name and renamed when it is whole, so a `pintle.db` that is not one was
-//! damaged, and a log or a journal without a database lost it: both are errors. Nothing that exists is ever replaced.
+//! A new database is created under another name and renamed when it is complete. So a `pintle.db` that is not a
+//! database is damaged, and a WAL or a journal without a database has lost it: both are errors. An existing file is
+//! never replaced.
 
 use super::{
     EmbeddedOptions,
@@ -29,53 +31,53 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// "ptle": what `file` and SQLite's tools tell the database by.
+/// "ptle": the application id by which `file` and SQLite's tools recognize the database.
 const APPLICATION_ID: i64 = 0x7074_6c65;
-/// The version of tables and rows. A program opens only versions it knows.
+/// The version of tables and rows. A program opens only the versions it knows.
 pub(super) const FORMAT_VERSION: i64 = 5;
-/// The oldest version that is read. What was written in it becomes of the newest version when it is opened.
+/// The oldest version that can be read. Opening a store upgrades it to the latest version.
 const OLDEST_FORMAT_VERSION: i64 = 1;
-/// The first version with a journal. Those before synced the log for each write.
+/// The first version with a journal. Earlier versions synced the WAL for each write.
 const JOURNAL_FORMAT_VERSION: i64 = 4;
 
-/// A segment of the journal gets such a part of the usual length of SQLite's log.
+/// The length of a journal segment is this fraction (a quarter) of the WAL's usual length.
 const SEGMENT_SHARE: u64 = 4;
 
-/// A process that was killed a moment ago may still have its files, and so may one between being forked and becoming
-/// another program.
+/// The longest wait for the lock: a process that was just killed may still hold it, and so may a child between fork
+/// and exec.
 const LOCK_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Where a database says how it is written and read
+/// The offset in the database header of the write and read versions, in bytes.
 const MODE_OFFSET: u64 = 18;
-/// and what it says when that is by a write-ahead log.
+/// Their values for a database in WAL mode.
 const WAL_MODE: [u8; 2] = [2, 2];
 
-/// Why a store does not open.
+/// The error of opening a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process, or another engine of this one, has the store open.
+    /// The store is open in another process, or in another engine of this process.
     #[error("{path}: the store is in use by another process")]
     Locked {
         /// The lock file.
         path: PathBuf,
     },
-    /// Written by a program that this one does not understand.
+    /// The store has a format version that this program does not know.
     #[error(
         "{path}: the store has format version {found}, this program knows {OLDEST_FORMAT_VERSION} to {FORMAT_VERSION}"
     )]
     UnknownFormat {
         /// The database file.
         path: PathBuf,
-        /// The version it has.
+        /// The store's version.
         found: i64,
     },
-    /// Not what a store looks like. Nothing was changed.
+    /// The files do not form a valid store. Nothing was changed.
     #[error("{path}: the store is damaged: {detail}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         detail: String,
     },
     /// The file system failed.
@@ -83,7 +85,7 @@ pub enum OpenError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// SQLite failed.
@@ -91,19 +93,19 @@ pub enum OpenError {
     Database {
         /// The database file.
         path: PathBuf,
-        /// What it said.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
 }
 
-/// An open store, as its threads start with it.
+/// An open store, with the state that its threads start from.
 pub(super) struct Opened {
     pub(super) lock: File,
     pub(super) connection: Connection,
     pub(super) journal: Journal,
     pub(super) meta: Meta,
     pub(super) expirations: Expirations,
-    /// Rows that an earlier process compacted away but did not get to delete.
+    /// Compacted revisions whose rows an earlier process did not delete.
     pub(super) garbage: Vec<Revision>,
 }
 
@@ -115,7 +117,7 @@ pub(super) fn log_path(directory: &Path) -> PathBuf {
     directory.join("pintle.db-wal")
 }
 
-/// Makes durable what is in SQLite's log.
+/// Makes the contents of SQLite's WAL durable.
 pub(super) fn sync_log(directory: &Path) -> io::Result<()> {
     disk::sync_if_there(&log_path(directory))
 }
@@ -142,7 +144,7 @@ pub(super) fn open(directory: &Path, options: &EmbeddedOptions) -> Result<(Opene
     Ok((Opened { lock, connection, journal, meta, expirations, garbage }, index))
 }
 
-/// Makes the directory, durably, for its owner alone: what is stored may be secret.
+/// Creates the directory, durably, for its owner alone: stored values may be secret.
 fn create_directory(directory: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::Io { path: directory.to_owned(), source };
     if directory.is_dir() {
@@ -180,16 +182,16 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Makes an empty database.
+/// Creates an empty database.
 fn create(directory: &Path) -> Result<(), OpenError> {
     make(directory, |_, _| Ok(()))
 }
 
-/// Makes a store with what `fill` writes into the new database, whose path it gets.
+/// Creates a store from a new database that `fill` writes; `fill` gets the database's path.
 ///
 /// # Errors
-/// [`RestoreError::StoreExists`] when there is a store, and those of `fill` and of the file system. There is no store
-/// then, or still the one that was there.
+/// [`RestoreError::StoreExists`] when there is a store, and the errors of `fill` and of the file system. The
+/// directory then has no store, or the one it had before.
 pub(super) fn create_filled(
     directory: &Path,
     fill: impl FnOnce(&Path, &Connection) -> Result<(), RestoreError>,
@@ -204,7 +206,7 @@ pub(super) fn create_filled(
     }
 }
 
-/// Makes a database, all of it or none.
+/// Creates a database atomically.
 fn make<E: From<OpenError>>(
     directory: &Path,
     fill: impl FnOnce(&Path, &Connection) -> Result<(), E>,
@@ -220,7 +222,7 @@ fn make<E: From<OpenError>>(
     let new = directory.join("pintle.db.new");
     let beside: [PathBuf; 3] =
         ["pintle.db.new-journal", "pintle.db.new-wal", "pintle.db.new-shm"].map(|name| directory.join(name));
-    // The journal of one that was cut off in the middle would be taken for this one's.
+    // SQLite would roll back the new database from the journal of an interrupted attempt.
     for path in beside.iter().chain([&new]) {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -241,14 +243,14 @@ fn make<E: From<OpenError>>(
     Meta { revision: Revision(1), ..Meta::default() }.write(&connection).map_err(failed)?;
     if let Err(error) = fill(&new, &connection) {
         drop(connection);
-        // It is no store, and the next one begins with removing it, should this fail.
+        // The file is not a store; if this fails, the next attempt removes it first.
         let _ = fs::remove_file(&new);
         return Err(error);
     }
     connection.query_row("PRAGMA journal_mode = WAL", (), |_| Ok(())).map_err(failed)?;
     connection.close().map_err(|(_, error)| failed(error))?;
-    // A failure to change the mode, or in the close after that, is no error to SQLite: it would go on in the old mode,
-    // or with a part of the database in a file beside it.
+    // SQLite reports no error when the change of the mode, or the close after it, fails: it would continue in the old
+    // mode, or leave a part of the database in a file beside it.
     let mode = write_mode(&new).map_err(|source| OpenError::Io { path: new.clone(), source })?;
     if mode != WAL_MODE || beside.iter().any(|path| path.exists()) {
         let source = io::Error::other("the file system does not take a write-ahead log");
@@ -262,7 +264,7 @@ fn make<E: From<OpenError>>(
     Ok(sync_directory(directory)?)
 }
 
-/// How a database says that it is written.
+/// The write and read versions in the database's header.
 fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
     let mut mode = [0; 2];
     let mut file = File::open(database)?;
@@ -271,8 +273,8 @@ fn write_mode(database: &Path) -> io::Result<[u8; 2]> {
     Ok(mode)
 }
 
-/// Checks the files of a store that no process has open as its opening would, and brings the database up to the
-/// journal. For one that is open, that was done then.
+/// Checks the files of a store that no process has open, as opening it would, and applies the journal to the
+/// database. A store that is open was checked when it was opened.
 pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
     let path = database_path(directory);
     check_not_empty(&path)?;
@@ -287,7 +289,7 @@ pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Resul
         Some(Ok(())) | None => {}
     }
     let connection = writer(&path, options).map_err(|source| database_error(&path, source))?;
-    // It stays of its version.
+    // The store keeps its version.
     match check_format(&path, &connection)? {
         version if version >= JOURNAL_FORMAT_VERSION => {
             load(directory, &connection, version, options).map(drop)
@@ -296,7 +298,7 @@ pub(super) fn check_unused(directory: &Path, options: &EmbeddedOptions) -> Resul
     }
 }
 
-/// SQLite would take an empty file for a new database.
+/// SQLite would create a new database in an empty file.
 fn check_not_empty(path: &Path) -> Result<(), OpenError> {
     match path.metadata() {
         Err(source) => Err(OpenError::Io { path: path.to_owned(), source }),
@@ -307,14 +309,14 @@ fn check_not_empty(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// How a connection that writes syncs: when the log is copied. The journal has what was not synced.
+/// The sync settings of a writing connection: only checkpoints sync. The journal has the writes that are not synced.
 const SYNCING: &str = "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
     PRAGMA wal_autocheckpoint = 0; PRAGMA trusted_schema = OFF;";
 
 fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<Connection> {
     // Each connection is used by one thread at a time, so SQLite need not lock it.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // Copying the log is the apply thread's decision: it must not happen behind a failed sync.
+    // Only the apply thread checkpoints: a checkpoint must not follow a failed sync.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch(&format!(
         "PRAGMA cache_size = -{}; PRAGMA cell_size_check = ON;",
@@ -325,25 +327,26 @@ fn connect(path: &Path, flags: OpenFlags, cache_bytes: u64) -> rusqlite::Result<
 
 fn writer(path: &Path, options: &EmbeddedOptions) -> rusqlite::Result<Connection> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, options.cache_bytes)?;
-    // A log that grew while somebody read for long is cut when it is begun again.
+    // A WAL that grew during a long read is truncated when it restarts.
     let log_limit = Copier::longest(options.log_bytes);
     connection.execute_batch(&format!("{SYNCING} PRAGMA journal_size_limit = {log_limit};"))?;
     Ok(connection)
 }
 
-/// From now on the database refuses to grow beyond its quota. What the journal has beyond that was accepted before.
+/// Limits the growth of the database from now on. Journaled writes beyond the limit were accepted before.
 fn set_quota(connection: &Connection, options: &EmbeddedOptions) -> rusqlite::Result<()> {
     let Some(bytes) = options.quota_bytes else { return Ok(()) };
     let pages = bytes / u64::from(row::PAGE_SIZE);
     connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))
 }
 
-/// A connection that only reads.
+/// Opens a read-only connection.
 pub(super) fn reader(directory: &Path, cache_bytes: u64) -> rusqlite::Result<Connection> {
     connect(&database_path(directory), OpenFlags::SQLITE_OPEN_READ_ONLY, cache_bytes)
 }
 
-/// An error of SQLite where nothing was looked for but the first page and the table of tables, which begins there.
+/// Converts an error of SQLite from a place where only the first page and the schema table, which begins there, were
+/// read.
 pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
@@ -353,8 +356,8 @@ pub(super) fn database_error(path: &Path, source: rusqlite::Error) -> OpenError 
     }
 }
 
-/// An error of SQLite on an open database, with what its own check says if it is of damage, and where. If that is not said
-/// either, what was used is a tree that begins where `table` does.
+/// Converts an error of SQLite on an open database. For damage it adds the result and the place of SQLite's own
+/// check; without a result, the place is the root of `table`.
 pub(super) fn connection_error(
     path: &Path,
     connection: &Connection,
@@ -374,7 +377,7 @@ pub(super) fn connection_error(
     }
 }
 
-/// Damage, at a place in the database or its log if that is known.
+/// The error for damage, at its place in the database or the WAL if that is known.
 pub(super) fn damaged(path: &Path, place: Option<Place>, what: &str) -> OpenError {
     match place {
         Some(Place { path, offset }) => {
@@ -384,7 +387,7 @@ pub(super) fn damaged(path: &Path, place: Option<Place>, what: &str) -> OpenErro
     }
 }
 
-/// Checks what the first page says, and returns the format version.
+/// Checks the first page, and returns the format version.
 pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<i64, OpenError> {
     let failed = |source| connection_error(path, connection, "sqlite_schema", source);
     let header = |offset, what: &str| damaged(path, Some(Place { path: path.to_owned(), offset }), what);
@@ -410,7 +413,7 @@ pub(super) fn check_format(path: &Path, connection: &Connection) -> Result<i64, 
     Ok(found)
 }
 
-/// The statements that made the tables, in their order.
+/// The statements that created the tables, in order.
 fn schema(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT sql, rootpage FROM sqlite_schema ORDER BY rowid")?;
     let mut rows = statement.query(())?;
@@ -431,14 +434,14 @@ fn words(sql: &str) -> Vec<String> {
     sql.split_whitespace().map(str::to_owned).collect()
 }
 
-/// How many frames of the log SQLite has found good.
+/// The number of valid frames in the WAL, according to SQLite.
 fn good_frames(directory: &Path, connection: &Connection) -> Result<u64, OpenError> {
     let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1));
     let frames = frames.map_err(|source| database_error(&database_path(directory), source))?;
     Ok(u64::try_from(frames).unwrap_or_default())
 }
 
-/// What is in memory of a store.
+/// The in-memory state of a store.
 #[derive(Default)]
 struct Loaded {
     index: KeyIndex,
@@ -463,7 +466,7 @@ impl Loaded {
     }
 }
 
-/// Reads the index, and brings the database up to the journal. All that is there then is durable.
+/// Reads the index, and applies the journal to the database. Everything is durable afterwards.
 fn load(
     directory: &Path,
     connection: &Connection,
@@ -502,7 +505,7 @@ fn load(
     Ok((loaded, journal))
 }
 
-/// Inserts what the database lacks.
+/// Inserts the writes that the database lacks.
 fn replay(connection: &Connection, writes: &[JournaledWrite]) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let mut inserts = Inserts::new(connection)?;
@@ -513,9 +516,9 @@ fn replay(connection: &Connection, writes: &[JournaledWrite]) -> rusqlite::Resul
     connection.execute_batch("COMMIT")
 }
 
-/// In one transaction, so that there is either version or the other. In version 1 deletes have no row among the values,
-/// and the numbers have no checksum; in version 2 no value is compressed; in version 3 there is no journal, in version 4 no
-/// dictionary.
+/// Upgrades the store in one transaction, so that it has either the old version or the new one. Version 1 has no
+/// value rows for deletes and no checksum of the numbers; version 2 has no compressed values; version 3 has no
+/// journal, and version 4 no dictionary.
 fn upgrade(
     connection: &Connection,
     version: i64,

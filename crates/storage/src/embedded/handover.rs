@@ -1,24 +1,24 @@
-//! Where the commit thread hands over to the apply thread, and whoever needs something of that asks for it.
+//! Passes batches and orders to the apply thread.
 //!
-//! A batch that the commit thread has written waits for others, so that a transaction of the database is worth its pages:
-//! until there is enough for one, or for [`DELAY`].
+//! A batch from the commit thread waits for further ones, so that a transaction of the database is worth its page
+//! writes: until there are enough for one, or for [`DELAY`].
 
 use super::inbox::Reply;
 use crate::{Revision, StorageError};
 use parking_lot::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// So long at most what was written waits for more.
+/// The longest time that a batch waits for further ones.
 const DELAY: Duration = Duration::from_millis(10);
 
-/// What the apply thread is asked for.
+/// An order for the apply thread.
 pub(super) enum Order {
-    /// Bring the database up to a revision that has been written.
+    /// Apply the writes up to a revision to the database.
     Apply {
         until: Revision,
         reply: Reply,
     },
-    /// Try whether there is room in the database.
+    /// Probe whether the database has room.
     Probe {
         reply: Reply,
     },
@@ -31,18 +31,18 @@ pub(super) enum Order {
 impl Order {
     pub(super) fn refuse(self, error: &StorageError) {
         let (Order::Apply { reply, .. } | Order::Probe { reply } | Order::Compact { reply, .. }) = self;
-        // Who asked may have gone away.
+        // The caller may have been dropped.
         let _ = reply.send(Err(error.clone()));
     }
 }
 
-/// What the apply thread has to do.
+/// The work of one turn of the apply thread.
 #[derive(Default)]
 pub(super) struct Turn {
     pub(super) orders: Vec<Order>,
-    /// What was written has waited enough.
+    /// The backlog has waited long enough, or is large enough.
     pub(super) due: bool,
-    /// Nothing follows.
+    /// No order follows.
     pub(super) closing: bool,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Handover {
 #[derive(Default)]
 struct State {
     orders: Vec<Order>,
-    /// When the oldest of what waits was written.
+    /// The time of the oldest batch that waits.
     since: Option<Instant>,
     /// There is enough for a transaction.
     enough: bool,
     closing: bool,
-    /// The apply thread is gone.
+    /// The apply thread has ended.
     ended: bool,
     asleep: bool,
 }
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// What there is to do now, if there is anything.
+    /// The present work, if there is any.
     fn turn(&mut self) -> Option<Turn> {
         let due = self.enough || self.since.is_some_and(|since| since.elapsed() >= DELAY);
         if due {
@@ -85,7 +85,7 @@ impl State {
 }
 
 impl Handover {
-    /// Something was added to the backlog, of which there is enough now or not.
+    /// Reports a batch added to the backlog; `enough` says whether the backlog is worth a transaction.
     pub(super) fn written(&self, enough: bool) {
         let mut state = self.state.lock();
         let first = state.since.is_none();
@@ -96,7 +96,7 @@ impl Handover {
         }
     }
 
-    /// Asks for something. Whoever cannot be answered any more is told so at once.
+    /// Queues an order; refuses it when the apply thread is closing or has ended.
     pub(super) fn order(&self, order: Order) {
         let mut state = self.state.lock();
         if state.closing || state.ended {
@@ -107,7 +107,7 @@ impl Handover {
         state.wake(&self.ready);
     }
 
-    /// What there is to do, after at most `patience` if that is nothing (`None`: however long it takes).
+    /// Waits for work. Returns an empty turn after `patience` (`None`: waits without a limit).
     pub(super) fn take(&self, patience: Option<Duration>) -> Turn {
         let enough_patience = patience.map(|patience| Instant::now() + patience);
         let mut state = self.state.lock();
@@ -131,14 +131,14 @@ impl Handover {
         }
     }
 
-    /// Lets the apply thread end when it has done what it was asked for.
+    /// Lets the apply thread end after it has carried out its orders.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closing = true;
         state.wake(&self.ready);
     }
 
-    /// The apply thread ends.
+    /// Marks the apply thread as ended, and returns the orders that it did not take.
     pub(super) fn end(&self) -> Vec<Order> {
         let mut state = self.state.lock();
         state.ended = true;

@@ -1,11 +1,11 @@
-//! Where calls wait for the commit thread.
+//! The queue of calls to the commit thread.
 //!
-//! A mutex and a condition rather than a channel, since the thread takes everything at once, and a writer need wake it
-//! only when it sleeps: while it syncs, writers just leave their writes.
+//! A mutex and a condition variable instead of a channel: the thread takes all commands at once, and a writer wakes
+//! it only when it sleeps; while it syncs, writers only append their commands.
 //!
-//! Writers who have just been answered together tend to come back together, a moment after the first of them. A thread
-//! that took the first one's write alone would make all the others wait for a sync of their own, so it waits for them:
-//! [`Gathering`]. When they are many, it begins with half of them, and takes the rest when it has made rows of those.
+//! Group commit window: writers that were answered together tend to write again together, within a moment of each
+//! other. If the thread took the first write alone, the others would wait for a second sync; so it waits for them,
+//! see [`Gathering`]. When there are many, it begins with half of them, and takes the rest when it has encoded those.
 
 use super::batch::Write;
 use crate::StorageError;
@@ -13,21 +13,21 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Fewer are waited for all at once: being woken twice costs more than it saves.
+/// Below this number of writers the thread waits for all: a second wake-up costs more than it saves.
 const WORTH_HALVING: usize = 16;
 
 pub(super) type Reply = oneshot::Sender<Result<(), StorageError>>;
 
-/// What callers ask of the commit thread.
+/// A command for the commit thread.
 pub(super) enum Command {
     Write(Write),
-    /// Try whether the disk takes writes.
+    /// Probe whether the disk accepts writes.
     Probe {
         reply: Reply,
     },
 }
 
-/// What the commit thread takes.
+/// The commands that the commit thread took.
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) commands: Vec<Command>,
@@ -35,12 +35,12 @@ pub(super) struct Taken {
     pub(super) closing: bool,
 }
 
-/// For whom the commit thread waits once the first command is there.
+/// The group commit window: the writers that the commit thread waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gathering {
-    /// So many commands are to come.
+    /// The number of commands expected.
     pub(super) expected: usize,
-    /// So late it is not worth the wait any more.
+    /// The end of the window.
     pub(super) until: Instant,
 }
 
@@ -53,19 +53,22 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct State {
     commands: Vec<Command>,
-    /// Who waits for the end.
+    /// The callers that wait for the thread's end.
     closers: Vec<Reply>,
     closing: bool,
-    /// The commit thread is gone.
+    /// The commit thread has ended.
     ended: bool,
     poisoned: Option<StorageError>,
     asleep: bool,
-    /// So many commands wake the sleeper.
+    /// The number of commands that wakes the thread.
     wanted: usize,
 }
 
 impl Inbox {
-    /// Leaves a command; an error says that it will not be looked at.
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// [`StorageError::Closed`] or the poison error: the command is not queued.
     pub(super) fn push(&self, command: Command) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         if state.closing {
@@ -81,7 +84,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Refuses what comes from now on. Whether there is still somebody to answer `reply`.
+    /// Refuses further commands. Returns whether the commit thread will answer `reply`; `false` when it has ended.
     pub(super) fn close(&self, reply: Option<Reply>) -> bool {
         let mut state = self.state.lock();
         state.closing = true;
@@ -99,14 +102,14 @@ impl Inbox {
         }
     }
 
-    /// Refuses further commands with an error, and returns those that nobody has looked at.
+    /// Refuses further commands with an error, and returns the commands that were not taken.
     pub(super) fn poison(&self, error: &StorageError) -> Vec<Command> {
         let mut state = self.state.lock();
         state.poisoned = Some(error.clone());
         std::mem::take(&mut state.commands)
     }
 
-    /// Everything that waits, after at most `patience` if nothing does (`None`: however long it takes).
+    /// Takes all commands. Returns without commands after `patience` (`None`: waits without a limit).
     pub(super) fn take(&self, patience: Option<Duration>, gathering: Option<Gathering>) -> Taken {
         let mut state = self.state.lock();
         if let Some(Gathering { expected, until }) = gathering {
@@ -125,8 +128,8 @@ impl Inbox {
         Taken { commands: std::mem::take(&mut state.commands), closing: state.closing }
     }
 
-    /// What has come while the commit thread was busy with `taken` commands, and if it is gathering, the rest of those
-    /// it waits for: as many as `fits` says yes to, one after the other.
+    /// Takes the commands that arrived while the commit thread handled `taken` ones, and waits for the rest of the
+    /// group commit window. Takes commands, in order, as long as `fits` returns true.
     pub(super) fn take_late(
         &self,
         taken: usize,
@@ -141,7 +144,7 @@ impl Inbox {
         state.commands.drain(..count).collect()
     }
 
-    /// Waits until there are so many commands, or it is too late.
+    /// Waits until there are `expected` commands, or until the end of the window.
     fn gather(&self, state: &mut MutexGuard<'_, State>, expected: usize, until: Instant) {
         if state.commands.len() < expected && !state.closing {
             state.asleep = true;
@@ -152,7 +155,7 @@ impl Inbox {
         state.wanted = 1;
     }
 
-    /// The commit thread ends: whoever waits for that is returned, whoever comes later need not wait.
+    /// Marks the commit thread as ended, and returns the callers that wait for that; later callers do not wait.
     pub(super) fn end(&self) -> Vec<Reply> {
         let mut state = self.state.lock();
         state.ended = true;

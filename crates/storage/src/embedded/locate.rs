@@ -1,8 +1,8 @@
-//! Where in the files damage is, for the message that tells of it.
+//! Locates damage in the files, for error messages.
 //!
-//! Best effort, on errors only: the [tree](https://www.sqlite.org/fileformat.html#b_tree_pages) is followed by hand to
-//! the page that should have a row, since SQLite does not tell where it read. A page that is in the log is in the
-//! database only as it was before.
+//! Best effort, after errors only: SQLite does not report where it read, so this module follows the
+//! [tree](https://www.sqlite.org/fileformat.html#b_tree_pages) to the page that should have a row. For a page that is
+//! in the WAL, the database has only an older copy.
 
 use super::{log, row::integer};
 use crate::Revision;
@@ -32,18 +32,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// Where a table begins.
+/// The first page of a table.
 pub(super) fn root(connection: &Connection, table: &str) -> Option<Place> {
     Some(Pages::open(connection)?.read(root_page(connection, table)?)?.1)
 }
 
-/// Where the row of a revision is in a table, or the page that should have it.
+/// The place of a revision's row in a table, or of the page that should have it.
 pub(super) fn row(connection: &Connection, table: &str, revision: Revision) -> Option<Place> {
     let mut pages = Pages::open(connection)?;
     let mut number = root_page(connection, table)?;
     let mut place = None;
     for _ in 0..MAX_DEPTH {
-        // A page that is not there is named by the one that leads to it.
+        // If a page is missing, the result is its parent page.
         let Some((bytes, at)) = pages.read(number) else { break };
         let page = Page { bytes: &bytes, header: if number == 1 { 100 } else { 0 } };
         let offset = at.offset;
@@ -59,7 +59,7 @@ pub(super) fn row(connection: &Connection, table: &str, revision: Revision) -> O
     place
 }
 
-/// The page that SQLite's own check complains of, and the complaint.
+/// The page that SQLite's own check reports, and the report.
 pub(super) fn complaint(connection: &Connection) -> Option<(Option<Place>, String)> {
     let check = "PRAGMA quick_check(1)";
     let complaint: String = connection.query_row(check, (), |row| row.get(0)).ok()?;
@@ -71,7 +71,7 @@ pub(super) fn complaint(connection: &Connection) -> Option<(Option<Place>, Strin
         let digits = rest.split(|character: char| !character.is_ascii_digit()).next()?;
         digits.parse().ok()
     });
-    // The first page says where the list of free pages begins.
+    // The first page has the start of the free page list.
     let number = number.or_else(|| complaint.starts_with("Freelist").then_some(1));
     let place = number.and_then(|number| Some(Pages::open(connection)?.read(number)?.1));
     Some((place, complaint))
@@ -85,7 +85,7 @@ fn root_page(connection: &Connection, table: &str) -> Option<u32> {
 struct Pages {
     path: PathBuf,
     database: File,
-    /// The log, and where in it the newest copies of pages are.
+    /// The WAL, with the offsets of the latest copies of pages in it.
     log: Option<(PathBuf, File, HashMap<u32, u64>)>,
 }
 
@@ -118,13 +118,13 @@ impl Pages {
 
 struct Page<'bytes> {
     bytes: &'bytes [u8],
-    /// The first page of a database begins with something else.
+    /// The offset of the page header: 100 on the first page, which begins with the database header.
     header: usize,
 }
 
 enum Found {
     Child(u32),
-    /// At so many bytes from the page's beginning.
+    /// The offset of the cell in the page, in bytes.
     Cell(usize),
     Nothing,
 }
@@ -162,7 +162,7 @@ impl Page<'_> {
         self.bytes.get(at..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// A number of one to nine bytes, and how many they are.
+    /// Reads a variable-length integer of one to nine bytes; returns it with its length.
     fn varint(&self, at: usize) -> Option<(i64, usize)> {
         let mut number = 0_u64;
         for (length, byte) in self.bytes.get(at..)?.iter().take(9).enumerate() {

@@ -1,13 +1,14 @@
-//! Telling a damaged log from one that ends where the power was cut.
+//! Distinguishes a damaged WAL from one that ends at a power cut.
 //!
-//! SQLite uses its [log](https://www.sqlite.org/fileformat.html#the_write_ahead_log) up to the first frame that fails
-//! its checksum, and takes what follows for never written. That is right after a power cut: the last transaction may
-//! be there in part. Up to format version 3 each transaction was synced before the next began, so there is at most one
-//! such. If frames of two transactions or more follow the failing one, it had been on the disk whole, and acknowledged
-//! writes would be dropped in silence. (Damage in the very last transaction cannot be told from a cut.)
+//! SQLite uses its [WAL](https://www.sqlite.org/fileformat.html#the_write_ahead_log) up to the first frame that fails
+//! its checksum, and ignores the rest as never written. That is right after a power cut: a part of the last
+//! transaction may be there. Up to format version 3 each transaction was synced before the next began, so at most one
+//! can be partial. If frames of two or more transactions follow the failing one, that one had been complete on the
+//! disk, and acknowledged writes would be lost silently. (Damage in the very last transaction cannot be distinguished
+//! from a power cut.)
 //!
-//! Since version 4 the log is not synced for each transaction, and any part of what was written after the last sync may be
-//! there. The journal has what was lost, and knows up to where nothing may be.
+//! Since version 4 the WAL is not synced for each transaction, and any part of the writes since the last sync may be
+//! there. The journal has the lost writes, and records the revision up to which none may be missing.
 
 use super::file::OpenError;
 use std::{
@@ -19,11 +20,11 @@ use std::{
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The first word of a log; the lowest bit says that checksums are of big-endian words.
+/// The first word of a WAL; with the lowest bit set, checksums are of big-endian words.
 const MAGIC: u32 = 0x377f_0682;
 
-/// Checks a log of which SQLite found the first `frames` frames good, as a program of an earlier format version left it,
-/// and cuts it.
+/// Checks a WAL that a program of an earlier format version left, and truncates it after its valid frames. SQLite
+/// found the first `frames` frames valid.
 pub(super) fn check(path: &Path, frames: u64) -> Result<(), OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let Some((file, header)) = open(path)? else { return Ok(()) };
@@ -34,7 +35,7 @@ pub(super) fn check(path: &Path, frames: u64) -> Result<(), OpenError> {
     cut(path, frames)
 }
 
-/// Removes what follows the good frames of a log: it was cut off, and must not be found behind later ones.
+/// Truncates a WAL after its valid frames: the remainder of an interrupted write must not follow later frames.
 pub(super) fn cut(path: &Path, frames: u64) -> Result<(), OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let Some((file, header)) = open(path)? else { return Ok(()) };
@@ -45,14 +46,14 @@ pub(super) fn cut(path: &Path, frames: u64) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Where the good frames of a log end, if more follows.
+/// The end of the valid frames, as an offset, if more bytes follow.
 pub(super) fn end(path: &Path, frames: u64) -> Option<u64> {
     let (file, header) = open(path).ok()??;
     let end = header.end(frames);
     (file.metadata().ok()?.len() > end).then_some(end)
 }
 
-/// A log, if there is one that was ever written.
+/// Opens a WAL; `None` if it does not exist or was never written.
 fn open(path: &Path) -> Result<Option<(File, Header)>, OpenError> {
     let failed = |source| OpenError::Io { path: path.to_owned(), source };
     let file = match File::options().read(true).write(true).open(path) {
@@ -70,7 +71,7 @@ fn damaged(path: &Path, offset: u64, what: &str) -> OpenError {
     OpenError::Damaged { path: path.to_owned(), detail: format!("at offset {offset}: {what}") }
 }
 
-/// Where in a log the newest committed copies of pages begin.
+/// The offsets of the latest committed copies of pages in a WAL.
 pub(super) fn pages(file: &File) -> io::Result<HashMap<u32, u64>> {
     let Some(header) = Header::read(file)? else { return Ok(HashMap::new()) };
     let (mut pages, mut uncommitted) = (HashMap::new(), Vec::new());
@@ -89,16 +90,16 @@ struct Header {
     words: [u32; HEADER / 4],
 }
 
-/// What follows the good part of a log, as far as it was written after the log was started last.
+/// The frames after the valid part of a WAL that were written since the WAL was last restarted.
 #[derive(Default)]
 struct Rest {
     frames: u64,
-    /// Good frames that end a transaction.
+    /// Valid frames that end a transaction.
     transactions: u64,
 }
 
 impl Header {
-    /// The header, or `None` when the log was never written.
+    /// Reads the header; `None` when the WAL was never written.
     fn read(mut file: &File) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER];
         match file.read_exact(&mut bytes) {
@@ -114,7 +115,7 @@ impl Header {
         magic & !1 == MAGIC && self.checksum([0, 0], summed) == [expected_0, expected_1]
     }
 
-    /// Goes on with a checksum over words, which were read as big-endian ones.
+    /// Continues a checksum over words that were read as big-endian.
     fn checksum(&self, [mut sum_0, mut sum_1]: Checksum, words: &[u32]) -> Checksum {
         let [magic, ..] = self.words;
         for pair in words.chunks_exact(2) {
@@ -127,7 +128,7 @@ impl Header {
         [sum_0, sum_1]
     }
 
-    /// Where so many frames end.
+    /// The offset at which `frames` frames end.
     fn end(&self, frames: u64) -> u64 {
         HEADER as u64 + frames * self.frame_length()
     }
@@ -137,7 +138,8 @@ impl Header {
         FRAME_HEADER as u64 + u64::from(page_size)
     }
 
-    /// Looks at the frames from `offset` on, where one fails its checksum. Those of an earlier round have other salts.
+    /// Examines the frames from `offset` on, where one fails its checksum. Frames from before a restart have other
+    /// salts.
     fn rest(&self, file: &File, offset: u64) -> io::Result<Rest> {
         let mut rest = Rest::default();
         self.frames(file, offset, |_, _| rest.frames += 1)?;
@@ -147,11 +149,11 @@ impl Header {
         Ok(rest)
     }
 
-    /// Counts the good frames from `offset` on that end a transaction.
+    /// Counts the valid frames from `offset` on that end a transaction.
     ///
-    /// A frame's checksum goes on from the one before it: from what that says, or from what it should say, for one of
-    /// them may be what was damaged. Without the check, a header that lies in two sectors, only one of which was written
-    /// before the power was cut, would pass for the end of a transaction of an earlier round.
+    /// A frame's checksum continues that of the frame before: either the recorded or the computed one, because either
+    /// frame may be the damaged one. Without this check, a frame header that spans two sectors, of which a power cut
+    /// left one unwritten, could pass for the end of a transaction from before a restart.
     fn transactions(&self, mut file: &File, mut offset: u64) -> io::Result<u64> {
         let [_, _, _, _, salt_1, salt_2, header_0, header_1] = self.words;
         let length = file.metadata()?.len();
@@ -187,7 +189,8 @@ impl Header {
         Ok(transactions)
     }
 
-    /// Shows the frames of this round from `offset` on: where they begin, and their headers.
+    /// Calls `each` with the offset and the header of every frame from `offset` on that was written since the last
+    /// restart.
     fn frames(
         &self,
         mut file: &File,

@@ -1,28 +1,28 @@
-//! The numbers of a store that its rows do not tell, and what is known of rows that are not one after the other.
+//! The numbers of a store that its rows do not determine, and a digest of the rows that are not contiguous.
 //!
-//! Rows after the compaction are contiguous, so that a lost one is noticed. Of the rows up to it some were deleted;
-//! [`Kept`] is a count and a sum of those that are there, changed by every transaction that changes them.
+//! Rows after the compaction are contiguous, so a lost one is detected. Some of the rows up to the compaction are
+//! deleted; [`Kept`] is the count and a sum of the remaining ones, updated in every transaction that changes them.
 
 use super::row::{integer, revision};
 use crate::Revision;
 use rusqlite::Connection;
 
-/// What the table `meta` says.
+/// The contents of the table `meta`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Meta {
     /// The oldest readable revision.
     pub(super) compacted: Revision,
-    /// The newest revision when this was written: the row of it may have been compacted away.
+    /// The latest revision at the time of writing: its row may have been compacted.
     pub(super) revision: Revision,
     /// The rows of revisions up to `compacted` that are still there.
     pub(super) kept: Kept,
 }
 
-/// A set of revisions, as far as can be said in two numbers.
+/// A digest of a set of revisions: their number and a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kept {
     rows: u64,
-    /// Of [`mixed`] revisions, modulo 2^64.
+    /// The sum of the [`mixed`] revisions, modulo 2^64.
     sum: u64,
 }
 
@@ -38,8 +38,8 @@ impl Kept {
     }
 }
 
-/// A number of a revision, such that two sets of revisions with the same sum do not come about by a few bytes that
-/// changed (the last step of splitmix64).
+/// A hash of a revision, so that a few changed bytes do not produce another set of revisions with the same sum (the
+/// last step of splitmix64).
 fn mixed(revision: Revision) -> u64 {
     let mut mixed = revision.0;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,7 +50,7 @@ fn mixed(revision: Revision) -> u64 {
 const NAMES: [&str; 5] = ["compacted", "revision", "kept_rows", "kept_sum", "checksum"];
 
 impl Meta {
-    /// Reads the numbers; `None` when they are not all there or fail their checksum.
+    /// Reads the numbers; `None` when one is missing or the checksum fails.
     pub(super) fn read(connection: &Connection) -> rusqlite::Result<Option<Meta>> {
         let [Some(compacted), Some(newest), Some(rows), Some(sum), Some(checksum)] =
             numbers(connection, NAMES)?
@@ -65,7 +65,7 @@ impl Meta {
         Ok((meta.checksum() == checksum).then_some(meta))
     }
 
-    /// Reads what there was in format version 1, without a checksum.
+    /// Reads the numbers of format version 1, which have no checksum.
     pub(super) fn read_version_1(connection: &Connection) -> rusqlite::Result<Option<Meta>> {
         let [Some(compacted), Some(newest)] = numbers(connection, ["compacted", "revision"])? else {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Meta {
         Ok(Some(Meta { compacted: revision(compacted), revision: revision(newest), kept: Kept::default() }))
     }
 
-    /// Writes the numbers, in the transaction of what they tell of.
+    /// Writes the numbers, in the transaction that changes the rows.
     pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?, ?)")?;
         let numbers = [
@@ -89,7 +89,7 @@ impl Meta {
         Ok(())
     }
 
-    /// The same, compacted at a later revision. All rows between are there.
+    /// A copy compacted at a later revision. All rows in between exist.
     pub(super) fn compacted_at(mut self, compacted: Revision, newest: Revision) -> Meta {
         // Revision 1 is the empty store, which has no row.
         for between in self.compacted.0.max(1) + 1..=compacted.0 {

@@ -1,23 +1,24 @@
-//! The engine on the local disk: SQLite in write-ahead-log mode, used as an append-only table of writes, and beside it a
-//! journal that is synced for each batch of them, while SQLite is synced now and then.
+//! The engine on the local disk: SQLite in WAL mode, used as an append-only table of writes, and a journal beside it
+//! that is synced for each batch of writes, while SQLite's WAL is synced now and then.
 //!
-//! `docs/storage.md` tells the format and why it survives what it survives; `docs/decisions/0001-embedded-store.md`
-//! why it is SQLite.
+//! `docs/storage.md` describes the format and the failures that it survives; `docs/decisions/0001-embedded-store.md`
+//! gives the reasons for SQLite.
 //!
-//! - [`inbox`]: where writes wait; one thread, the [`committer`], takes all that wait, decides them ([`batch`]), appends
-//!   them to the [`journal`], which is synced once, publishes and answers. So sixteen writers share a sync.
-//! - [`backlog`]: what was written and is not in the database yet; another thread, the [`applier`], brings it there, many
-//!   writes to a transaction ([`handover`]), copies SQLite's log ([`copier`]) and compacts.
-//! - In memory there are the [`KeyIndex`] and the backlog: conflicts are found without reading, values are read back only
+//! - [`inbox`]: the queue of writes. One thread, the [`committer`], takes all waiting writes, decides them
+//!   ([`batch`]), appends them to the [`journal`], syncs it once, publishes and answers. So sixteen writers share a
+//!   sync (group commit).
+//! - [`backlog`]: the writes that are not in the database yet. Another thread, the [`applier`], applies them, many
+//!   writes per transaction ([`handover`]), checkpoints SQLite's WAL ([`copier`]) and compacts.
+//! - The [`KeyIndex`] and the backlog are in memory: conflicts are detected without a read, values are read back only
 //!   for lists, gets, conflicts and deletes ([`read`]).
 //! - [`watch`]: history from the table and the backlog, then live events from the hub.
-//! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: looking
-//!   for damage that SQLite overlooks. [`row`]: what a row is, and its checksums; [`meta`] and [`scan`]: that none is
-//!   missing; [`locate`]: where damage is.
-//! - [`mod@snapshot`]: saving beside a running server, and making a store out of a snapshot.
+//! - [`mod@file`]: opening, creating, the lock and the format version; [`log`]: detection of damage to the WAL that
+//!   SQLite overlooks. [`row`]: the rows and their checksums; [`meta`] and [`scan`]: detection of missing rows;
+//!   [`locate`]: the place of damage.
+//! - [`mod@snapshot`]: saving a store beside a running server, and restoring one from a snapshot.
 //!
-//! Lock order: `Shared::state`, then the hub, the others alone. The committer holds the state's lock while it publishes, so nobody sees
-//! a revision through a read that a watch has not been handed yet, or the other way around.
+//! Lock order: `Shared::state`, then the hub; the other locks are held alone. The committer holds the state's lock
+//! while it publishes, so a revision is visible to reads and queued to watches at the same moment.
 
 mod applier;
 mod backlog;
@@ -74,22 +75,22 @@ use tokio::sync::{Semaphore, oneshot};
 use value::{MAX_VALUE_BYTES, StoredValue};
 use watch::EmbeddedWatch;
 
-/// So many writes may wait for the disk; more wait for their turn to wait.
+/// The number of writes that may wait in the inbox; further writers wait for a permit.
 const MAX_WAITING_WRITES: usize = 4096;
 
-/// A transaction of the database is worth such a part of the log's usual length.
+/// A transaction of the database is worthwhile from this fraction of the WAL's usual length.
 const TRANSACTION_SHARE: u64 = 32;
 
-/// How an [`EmbeddedStorage`] uses memory and disk.
+/// The memory and disk limits of an [`EmbeddedStorage`].
 #[derive(Debug, Clone)]
 pub struct EmbeddedOptions {
-    /// The write-ahead log is copied into the database and used again from its start when it has grown to about this.
+    /// The length of the WAL, in bytes, at about which it is checkpointed and restarted.
     pub log_bytes: u64,
-    /// Memory for pages of the database, for each connection (one writes, a few read).
+    /// The page cache of each connection, in bytes (one connection writes, a few read).
     pub cache_bytes: u64,
-    /// The database refuses to grow beyond this, as if the disk were full.
+    /// The size in bytes beyond which the database refuses to grow, as if the disk were full; `None` is no limit.
     pub quota_bytes: Option<u64>,
-    /// Unused pages of the database beyond this, and beyond half of it, are given back to the file system.
+    /// Free pages beyond this number of bytes, and beyond half of the database, are returned to the file system.
     pub spare_bytes: u64,
 }
 
@@ -104,24 +105,25 @@ impl Default for EmbeddedOptions {
     }
 }
 
-/// The durable engine: a directory on the local disk, which one process has open at a time.
+/// The durable engine: a directory on the local disk, which one process at a time has open.
 ///
-/// Dropping it without [`Storage::close`] finishes accepted writes, which blocks the dropping thread for a moment.
+/// Dropping it without [`Storage::close`] finishes accepted writes, which blocks the dropping thread for a short
+/// time.
 pub struct EmbeddedStorage {
     shared: Arc<Shared>,
     committer: Option<JoinHandle<()>>,
 }
 
-/// What the callers and the commit thread share.
+/// The state that the callers and the threads share.
 struct Shared {
     directory: PathBuf,
     state: RwLock<State>,
     hub: Arc<WatchHub>,
     inbox: Inbox,
     handover: Handover,
-    /// So many bytes of keys and stored values are worth a transaction of the database.
+    /// The bytes of keys and stored values that are worth a transaction of the database.
     transaction_bytes: u64,
-    /// Up to this revision the database has everything durably, whatever becomes of the journal.
+    /// The revision up to which the database is durable without the journal.
     durable: AtomicU64,
     readers: Readers,
     waiting: Arc<Semaphore>,
@@ -129,12 +131,12 @@ struct Shared {
     failures: Mutex<Failures>,
 }
 
-/// What is durable, in the journal or in the database.
+/// The durable state, in the journal or in the database.
 struct State {
     index: KeyIndex,
     revision: Revision,
     compacted: Revision,
-    /// What the database does not have.
+    /// The writes that the database does not have yet.
     backlog: Backlog,
 }
 
@@ -143,7 +145,7 @@ impl Shared {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
 
-    /// Brings the database up to a revision that has been written. Waits: not for tasks.
+    /// Applies the writes up to a revision to the database. Blocks the thread.
     fn apply(&self, until: Revision) -> Result<(), StorageError> {
         let (reply, answer) = oneshot::channel();
         self.handover.order(Order::Apply { until, reply });
@@ -154,12 +156,12 @@ impl Shared {
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Why nothing may be written any more, if that is so.
+    /// The reason why the store refuses all writes, if it does.
     fn poisoned(&self) -> Option<StorageError> {
         self.failures.lock().poison.clone()
     }
 
-    /// Refuses all writes from now on, for this or an earlier reason, which is returned as the writers are told.
+    /// Refuses all writes from now on. Returns the error for the writers, which names this reason or an earlier one.
     fn poison(&self, error: &StorageError) -> StorageError {
         let poison = StorageError::Poisoned(match error {
             StorageError::Poisoned(why) => why.clone(),
@@ -171,7 +173,7 @@ impl Shared {
             match command {
                 Command::Write(write) => write.answer(Err(poison.clone().into())),
                 Command::Probe { reply } => {
-                    // Who asked may have gone away.
+                    // The caller may have been dropped.
                     let _ = reply.send(Err(poison.clone()));
                 }
             }
@@ -181,11 +183,11 @@ impl Shared {
 }
 
 impl EmbeddedStorage {
-    /// Opens the store in `directory`, which is made with an empty store in it if there is nothing yet.
+    /// Opens the store in `directory`. Creates the directory, and an empty store, if there is none yet.
     ///
     /// # Errors
-    /// When another process has it open, when it is of an unknown format, when it is damaged, or when the file system
-    /// says no. An existing store is never replaced by an empty one.
+    /// When another process has it open, when its format is unknown, when it is damaged, or when the file system
+    /// fails. An existing store is never replaced by an empty one.
     pub fn open(directory: impl AsRef<Path>, options: EmbeddedOptions) -> Result<EmbeddedStorage, OpenError> {
         let failed = |source| OpenError::Io { path: directory.as_ref().to_owned(), source };
         let (opened, index) = file::open(directory.as_ref(), &options)?;
@@ -231,7 +233,7 @@ impl EmbeddedStorage {
         })
     }
 
-    /// Runs something that reads the disk where it holds up nobody.
+    /// Runs a read of the disk on the pool for blocking calls.
     async fn blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Shared) -> Result<T, StorageError> + Send + 'static,
@@ -245,7 +247,7 @@ impl EmbeddedStorage {
     }
 }
 
-/// The commit thread went away without an answer.
+/// The error when the commit thread ended without an answer.
 fn ended() -> StorageError {
     StorageError::Poisoned("the commit thread ended".to_owned())
 }
@@ -255,7 +257,7 @@ impl Drop for EmbeddedStorage {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.inbox.close(None);
         if let Some(committer) = self.committer.take() {
-            // A panic of the thread has been answered to everybody who waited for it.
+            // The callers of a panicked thread have been answered.
             let _ = committer.join();
         }
     }
@@ -346,7 +348,7 @@ impl Storage for EmbeddedStorage {
             match failure {
                 None => Ok(()),
                 Some(error @ StorageError::Poisoned(_)) => Err(error),
-                // The disk was full. Nobody may write again before this says that it is not.
+                // The disk was full. Writes are refused until a probe succeeds.
                 Some(_) => {
                     let (reply, answer) = oneshot::channel();
                     self.shared.inbox.push(Command::Probe { reply })?;

@@ -1,9 +1,9 @@
-//! Reading values back, on connections that only read.
+//! Reads values back, on read-only connections.
 //!
-//! A read of several rows has to see the state the index was in when it chose them, while others go on writing and
-//! deleting. So it takes what is still in the backlog, and begins its transaction, while it holds the index's lock: rows
-//! are committed before the backlog forgets them and deleted after the index has forgotten them, hence what the
-//! index names is in the one or in the other.
+//! A read of several rows has to see the state of the index at which it chose them, while writes and compactions
+//! continue. So it copies the values that are in the backlog, and begins its transaction, while it holds the index's
+//! lock: rows are committed before the backlog drops them, and deleted after the index has dropped them, hence every
+//! version in the index is in the backlog or in the database.
 
 use super::{EmbeddedOptions, Shared, State, file, row};
 use crate::{
@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 
-/// So many connections are kept for the next read.
+/// The number of idle connections that are kept for later reads.
 const MAX_IDLE: usize = 4;
-/// A piece of history has at most so many events, bytes of values, or rows looked at.
+/// The bounds of one piece of history: events, bytes of values, or rows examined.
 const MAX_HISTORY_EVENTS: usize = 1024;
 const MAX_HISTORY_BYTES: usize = 4 << 20;
 const MAX_HISTORY_ROWS: usize = 64 * 1024;
@@ -39,7 +39,7 @@ impl Readers {
         Readers { directory: directory.to_owned(), cache_bytes: options.cache_bytes, idle: Mutex::default() }
     }
 
-    /// Runs a read with a connection of its own.
+    /// Runs a read on its own connection.
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StorageError>) -> Result<T, StorageError> {
         let idle = {
             let mut idle = self.idle.lock();
@@ -60,7 +60,7 @@ impl Readers {
         result
     }
 
-    /// Closes the connections that nobody uses.
+    /// Closes the idle connections.
     #[cfg(test)]
     pub(super) fn forget(&self) {
         self.idle.lock().connections.clear();
@@ -73,14 +73,14 @@ impl Readers {
     }
 }
 
-/// Begins a transaction that sees all that the index names while its lock is held.
+/// Begins a transaction that sees every version in the index while its lock is held.
 fn snapshot<'connection>(
     connection: &'connection Connection,
     _locked: &State,
 ) -> Result<Transaction<'connection>, StorageError> {
     let begin = || {
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Deferred)?;
-        // The snapshot is taken by the first read, not by the beginning.
+        // SQLite takes the snapshot at the first read, not at `BEGIN`.
         connection.prepare_cached("SELECT number FROM meta WHERE name = 'compacted'")?.exists(())?;
         Ok(transaction)
     };
@@ -91,7 +91,7 @@ fn value(connection: &Connection, revision: Revision) -> Result<Bytes, StorageEr
     row::value(connection, revision)?.ok_or_else(|| row::missing_value(connection, revision))
 }
 
-/// What the index names, and its value if that is in the backlog.
+/// A version from the index, and its value if that is in the backlog.
 type Named = (Key, Version, Option<Bytes>);
 
 fn named(state: &State, key: Key, version: Version) -> Named {
@@ -105,7 +105,7 @@ fn pair(connection: &Connection, (key, version, value): Named) -> Result<Option<
     Ok(Some(KeyValue { key, value, state: ValueState::Current, create_revision, mod_revision }))
 }
 
-/// The value that a key has now, written at `revision`.
+/// The latest value of a key, written at `revision`.
 pub(super) fn newest_value(shared: &Shared, revision: Revision) -> Result<Bytes, StorageError> {
     if let Some(value) = shared.state.read().backlog.value(revision) {
         return Ok(value.clone());
@@ -148,7 +148,7 @@ pub(super) fn get_list(shared: &Shared, request: &ListRequest) -> Result<ListRes
     })
 }
 
-/// A piece of history after `after` and up to `until`, and the revision it reaches.
+/// A piece of history after `after` and up to `until`, and the revision that it reaches.
 pub(super) fn history(
     shared: &Shared,
     prefix: &str,
@@ -170,7 +170,7 @@ pub(super) fn history(
         let applied = state.backlog.applied();
         let transaction = snapshot(connection, &state)?;
         drop(state);
-        // The backlog has the rest.
+        // The rest is in the backlog.
         let in_database = until.min(applied);
         let mut entries =
             transaction.prepare_cached(row::SELECT_ENTRIES_BETWEEN).map_err(row::storage_error)?;
@@ -178,7 +178,7 @@ pub(super) fn history(
         let entries = entries.query_map(between, row::Entry::from_row).map_err(row::storage_error)?;
         let mut events = Vec::new();
         let mut bytes = 0;
-        // Nothing is left out after the compaction, and revision 1 is the empty store.
+        // Revisions after the compaction are contiguous, and revision 1 is the empty store.
         let mut expected = after.0.max(1) + 1;
         for (looked_at, entry) in entries.enumerate() {
             let entry = entry.map_err(row::storage_error)?;
@@ -217,7 +217,7 @@ pub(super) fn history(
     })
 }
 
-/// A row of history that is not what was written.
+/// The error for a damaged or missing row of history.
 fn corrupt_entry(connection: &Connection, revision: Revision, how: &str) -> StorageError {
     row::corrupt(connection, "writes", revision, "the row of revision", how)
 }

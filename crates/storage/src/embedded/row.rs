@@ -1,7 +1,7 @@
-//! The rows of the database: their columns, statements and checksums.
+//! The rows of the database: columns, statements and checksums.
 //!
-//! SQLite checks its log but not its pages, so every row carries a CRC-32 of what it says, revision included: a bit
-//! that flips on the disk is an error and never another value.
+//! SQLite has checksums in its WAL but not in its pages, so every row has a CRC-32 of its contents, revision
+//! included: a flipped bit on the disk is an error and never another value.
 
 use super::{
     locate,
@@ -17,15 +17,15 @@ pub(super) struct Entry {
     pub(super) revision: Revision,
     pub(super) kind: EventKind,
     pub(super) key: Key,
-    /// The revision that made the key; in a delete the one that made the deleted key.
+    /// The revision that created the key; in a delete the one that created the deleted key.
     pub(super) create_revision: Revision,
-    /// The key's write before this one; zero in a create.
+    /// The revision of the key's previous write; zero in a create.
     pub(super) previous: Revision,
-    /// When the key is to be deleted, in milliseconds since 1970; zero is never.
+    /// The expiry of the key, in milliseconds since 1970; zero is never.
     pub(super) expires: u64,
 }
 
-/// Two values of a typical object in a page; measured against 4 and 16 KB.
+/// In bytes. Two values of a typical object fit into a page; measured against 4 and 16 KB.
 pub(super) const PAGE_SIZE: u32 = 8192;
 
 pub(super) const SCHEMA: &str = "
@@ -36,7 +36,7 @@ pub(super) const SCHEMA: &str = "
     CREATE TABLE vals (revision INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
 ";
 
-/// The columns in the order [`Entry::from_row`] reads them.
+/// Selects the columns in the order in which [`Entry::from_row`] reads them.
 macro_rules! select_entries {
     ($condition:literal) => {
         concat!(
@@ -56,7 +56,7 @@ const SELECT_VALUE: &str = "SELECT checksum, value FROM vals WHERE revision = ?"
 const DELETE_ENTRIES: &str = "DELETE FROM writes WHERE revision BETWEEN ? AND ?";
 const DELETE_VALUES: &str = "DELETE FROM vals WHERE revision BETWEEN ? AND ?";
 
-/// The statements of a transaction that writes, looked up once for all its rows.
+/// The statements of a writing transaction, prepared once for all its rows.
 pub(super) struct Inserts<'connection> {
     entry: CachedStatement<'connection>,
     value: CachedStatement<'connection>,
@@ -70,8 +70,8 @@ impl Inserts<'_> {
         })
     }
 
-    /// Inserts a write and what is stored of its value, with its checksum. A delete has an empty value, which nobody
-    /// reads: that there is a row for every write tells whether the newest ones are all there.
+    /// Inserts a write and its stored value with its checksum. A delete has an empty value, which is never read: with
+    /// a value row for every write, a lost end of either table is detected.
     pub(super) fn insert(&mut self, entry: &Entry, checksum: i64, stored: &[u8]) -> rusqlite::Result<()> {
         let revision = integer(entry.revision);
         self.entry.execute((
@@ -86,19 +86,19 @@ impl Inserts<'_> {
         self.value.execute((revision, checksum, stored)).map(drop)
     }
 
-    /// Inserts only the row among the values.
+    /// Inserts only the value row.
     pub(super) fn value(&mut self, revision: Revision, value: &StoredValue) -> rusqlite::Result<()> {
         self.value.execute((integer(revision), value.checksum(revision), value.bytes())).map(drop)
     }
 }
 
-/// The newest revision that has a row among the values; zero when there is none.
+/// The latest revision that has a value row; zero when there is none.
 pub(super) fn newest_value(connection: &Connection) -> rusqlite::Result<Revision> {
     let newest = "SELECT max(revision) FROM vals";
     connection.query_row(newest, (), |row| row.get::<_, Option<i64>>(0)).map(|at| revision(at.unwrap_or(0)))
 }
 
-/// Deletes the rows of the revisions from `first` to `last`.
+/// Deletes the rows of the revisions from `first` to `last`, inclusive.
 pub(super) fn delete(connection: &Connection, first: Revision, last: Revision) -> rusqlite::Result<()> {
     for statement in [DELETE_VALUES, DELETE_ENTRIES] {
         connection.prepare_cached(statement)?.execute((integer(first), integer(last)))?;
@@ -125,12 +125,12 @@ pub(super) fn value(connection: &Connection, revision: Revision) -> Result<Optio
     }
 }
 
-/// The error for a value that has to be there and is not.
+/// The error for a required value that is missing.
 pub(super) fn missing_value(connection: &Connection, revision: Revision) -> StorageError {
     corrupt(connection, "vals", revision, "the value of revision", "is missing")
 }
 
-/// Damage to what is there of a revision in a table, with the place in the files.
+/// The error for damage to a revision's row in a table, with its place in the files.
 pub(super) fn corrupt(
     connection: &Connection,
     table: &str,
@@ -144,13 +144,13 @@ pub(super) fn corrupt(
 }
 
 impl Entry {
-    /// The write a row of the `select_entries` statements tells of; `Err` has the row's revision.
+    /// Reads a row of the `select_entries` statements; `Err` has the revision of a damaged row.
     pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Result<Entry, Revision>> {
         let revision = revision(row.get(0)?);
         Ok(Entry::intact(revision, row).ok_or(revision))
     }
 
-    /// A damaged row may have anything in its columns.
+    /// `None` for a damaged row, which may have any types and values in its columns.
     fn intact(revision: Revision, row: &Row<'_>) -> Option<Entry> {
         let number = |column| row.get_ref(column).ok()?.as_i64().ok();
         let entry = Entry {
@@ -175,7 +175,7 @@ impl Entry {
     }
 }
 
-/// SQLite has signed integers only. A revision has 63 bits for the next few million years.
+/// SQLite has signed integers only. Revisions fit into 63 bits.
 pub(super) fn integer(revision: Revision) -> i64 {
     revision.0.cast_signed()
 }
@@ -201,7 +201,7 @@ pub(super) fn kind(number: i64) -> Option<EventKind> {
     }
 }
 
-/// What an error of SQLite means to a caller.
+/// Converts an error of SQLite.
 pub(super) fn storage_error(error: rusqlite::Error) -> StorageError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error.sqlite_error_code() {

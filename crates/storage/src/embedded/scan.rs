@@ -1,12 +1,12 @@
-//! Reading the rows of all writes, and noticing when some are not there.
+//! Reads the rows of all writes, and detects missing ones.
 //!
-//! A row that was changed fails its checksum. But a page of the table's tree that was changed may hide rows, or show
-//! them twice, and SQLite need not notice. So:
+//! A changed row fails its checksum. But a changed page of the table's tree may hide rows, or repeat them, and SQLite
+//! may not detect it. So:
 //!
-//! - revisions ascend, and after the compaction none is left out;
-//! - those up to the compaction are as many as [`Meta`] says, and have the sum it says;
-//! - the newest row has its counterpart among the values, and there is none after it: the end of one tree may be
-//!   lost, but not of both by the same bytes.
+//! - revisions ascend, and are contiguous after the compaction;
+//! - the rows up to the compaction have the number and the sum in [`Meta`];
+//! - the newest row has its value row, and no value row follows: the end of one tree may be lost, but the same damage
+//!   does not remove the same end from both.
 
 use super::{
     file::{OpenError, connection_error, damaged},
@@ -18,10 +18,10 @@ use crate::Revision;
 use rusqlite::Connection;
 use std::path::Path;
 
-/// Reads all rows in order, and returns what `meta` says, with the newest revision there is.
+/// Reads all rows in order. Returns the store's [`Meta`], with the latest revision found.
 ///
 /// # Errors
-/// When they are damaged. Nothing that `each` was told counts then.
+/// When rows are damaged or missing. The caller then discards the entries passed to `each`.
 pub(super) fn scan(
     path: &Path,
     connection: &Connection,
@@ -74,7 +74,7 @@ pub(super) fn scan(
         true => newest_value <= last,
         false => newest_value == last && kept == meta.kept,
     };
-    // Unless it was compacted away, there is a row for the newest revision of then.
+    // Unless it was compacted, the row of the recorded latest revision exists.
     if !whole || meta.revision > last.max(meta.compacted).max(Revision(1)) {
         return Err(damaged(
             path,

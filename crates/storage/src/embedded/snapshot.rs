@@ -1,11 +1,12 @@
-//! Saving a store that a server may have open, and making a store out of a snapshot.
+//! Saves a store that a server may have open, and restores a store from a snapshot.
 //!
-//! A save reads the database from beside the server, in one read transaction: the log keeps everything that the
-//! transaction sees until it ends, whatever is written and compacted meanwhile. It begins when the database has what the
-//! journal had. The server is not asked, and its writers do not wait; only its log grows for as long as the save takes.
+//! A save reads the database beside the server, in one read transaction: the WAL keeps all pages that the transaction
+//! sees until it ends, despite later writes and compactions. It begins when the database has all writes that the
+//! journal had. The server is not involved, and its writers do not wait; only its WAL grows for the duration of the
+//! save.
 //!
-//! A restored store has the snapshot's keys with their revisions and nothing of the history before: it is compacted at
-//! its own revision, so whoever resumes from there goes on, and whoever is behind is told so.
+//! A restored store has the snapshot's keys with their revisions and no earlier history: it is compacted at its own
+//! revision, so a client that resumes from that revision continues, and one that resumes from before gets an error.
 
 use super::{
     EmbeddedOptions,
@@ -31,12 +32,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So long a server may take to bring into the database what it has acknowledged.
+/// The longest wait for a server to apply its acknowledged writes to the database.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So many bytes of pages are kept while a store is filled.
+/// The page cache while a store is filled, in bytes.
 const FILL_CACHE_BYTES: u64 = 16 << 20;
 
-/// An embedded store as it is at one moment, to be saved. Whether a server has it open makes no difference.
+/// The state of an embedded store at one moment, to be saved. A server may have the store open.
 pub struct EmbeddedSnapshot {
     path: PathBuf,
     /// In a read transaction.
@@ -45,7 +46,7 @@ pub struct EmbeddedSnapshot {
     live: BTreeMap<Key, Live>,
 }
 
-/// The newest write of a key that exists.
+/// The latest write of a live key.
 #[derive(Debug, Clone, Copy)]
 struct Live {
     mod_revision: Revision,
@@ -54,10 +55,10 @@ struct Live {
 }
 
 impl EmbeddedSnapshot {
-    /// Looks at the store in `directory` as it is now.
+    /// Reads the present state of the store in `directory`.
     ///
     /// # Errors
-    /// When there is no store, when it is of an unknown format or damaged, when the file system says no.
+    /// When there is no store, when its format is unknown, when it is damaged, or when the file system fails.
     pub fn open(directory: impl AsRef<Path>) -> Result<EmbeddedSnapshot, OpenError> {
         let directory = directory.as_ref();
         let path = file::database_path(directory);
@@ -78,20 +79,20 @@ impl EmbeddedSnapshot {
         Ok(EmbeddedSnapshot { path, connection, revision, live })
     }
 
-    /// The store's revision, which the snapshot is as of.
+    /// The store's revision at the time of the snapshot.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// How many keys are not under `prefix`, and so not in a snapshot of it.
+    /// The number of keys outside `prefix`, which a snapshot of `prefix` omits.
     pub fn keys_outside(&self, prefix: &str) -> usize {
         self.live.keys().filter(|key| !key.as_str().starts_with(prefix)).count()
     }
 
-    /// Saves all keys under `prefix` into a new file at `path`. `progress` is told how many keys have been written.
+    /// Saves all keys under `prefix` into a new file at `path`. Calls `progress` with the number of keys written.
     ///
     /// # Errors
-    /// When a value is damaged, when there are no keys, when the file cannot be written. There is no file then.
+    /// When a value is damaged, when there are no keys, or when the file cannot be written. No file is left then.
     pub fn save(
         &self,
         prefix: &str,
@@ -132,8 +133,8 @@ impl EmbeddedSnapshot {
     }
 }
 
-/// Begins a transaction that sees everything up to a revision, which a server is about to bring into the database; or,
-/// when it does not, one that sees what there is.
+/// Begins a transaction that sees all writes up to a revision, which a server is about to apply to the database;
+/// after a time-out, one that sees the present state.
 fn wait_for(connection: &Connection, revision: Revision) -> rusqlite::Result<()> {
     let started = Instant::now();
     loop {
@@ -148,7 +149,7 @@ fn wait_for(connection: &Connection, revision: Revision) -> rusqlite::Result<()>
     }
 }
 
-/// The keys that exist, and the newest revision.
+/// The live keys, and the latest revision.
 fn index(
     path: &Path,
     connection: &Connection,
@@ -169,14 +170,14 @@ fn index(
     Ok((meta.revision, live))
 }
 
-/// Makes a store in `directory` out of the snapshot at `path`. Keys keep their revisions. The store's own revision is
-/// the snapshot's and `bump_revision` more, and it is compacted there.
+/// Creates a store in `directory` from the snapshot at `path`. Keys keep their revisions. The store's own revision is
+/// the snapshot's plus `bump_revision`, and the store is compacted there.
 ///
-/// Until all is written and synced, the store has no name, so a crash leaves none or all of it.
+/// The store gets its name when all of it is written and synced, so a crash leaves either no store or a complete one.
 ///
 /// # Errors
-/// When the snapshot is damaged, when there is a store already, when the file system says no. There is no store then,
-/// or still the one that was there.
+/// When the snapshot is damaged, when there is a store already, or when the file system fails. The directory then has
+/// no store, or the one it had before.
 pub fn restore_embedded(
     directory: impl AsRef<Path>,
     path: &Path,
@@ -225,8 +226,8 @@ pub fn restore_embedded(
     Ok(restored)
 }
 
-/// Writes a record's rows. A revision has one write here, but may have had several where the snapshot is from (a
-/// transaction of etcd): all but one of them become new writes, behind `newest`. Returns the revision of the rows.
+/// Writes a record's rows. In this store a revision has one write, but in the snapshot's source it may have several
+/// (a transaction of etcd): all but one of them become new writes, after `newest`. Returns the revision of the rows.
 fn insert(
     inserts: &mut Inserts<'_>,
     record: SnapshotRecord,

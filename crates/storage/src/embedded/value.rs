@@ -1,13 +1,14 @@
-//! Values as they are stored: compressed, where that makes them smaller.
+//! Stores values compressed, where that makes them smaller.
 //!
-//! An object of Kubernetes is half names of fields (managed fields above all), and what a write costs is mostly bytes:
-//! they are put into the journal and into the log, summed, synced, copied into the database and synced again. So a value is
-//! compressed ([LZ4 block](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md)), by who writes it, before it waits
-//! for the commit thread, with a dictionary of what objects are full of. Values of format version 2 and before are stored as
-//! they are, as here those that do not shrink; in versions 3 and 4 there was no dictionary.
+//! About half of a Kubernetes object consists of field names (mostly in managed fields), and the cost of a write is
+//! mostly bytes: they are journaled, written to the WAL, checksummed, synced, checkpointed into the database and
+//! synced again. So the writer compresses a value ([LZ4
+//! block](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md)) before it waits for the commit thread, with a
+//! dictionary of text that is common in objects. Values that do not shrink are stored unchanged, as are all values of
+//! format versions 1 and 2; versions 3 and 4 had no dictionary.
 //!
-//! A row's `checksum` has a CRC-32 of what is stored in its lower 32 bits. Above them, if it is compressed, are the value's
-//! size and, in bits 62 and 63, the number of the dictionary or 0.
+//! The lower 32 bits of a row's `checksum` are a CRC-32 of the stored bytes. If the value is compressed, the upper
+//! bits are its size and, in bits 62 and 63, the number of the dictionary or 0.
 
 use crate::Revision;
 use bytes::Bytes;
@@ -16,36 +17,36 @@ use lz4_flex::block::{
 };
 use std::cell::RefCell;
 
-/// Names of fields, as in managed fields, and other words that the objects of a cluster share. It never changes: what was
-/// compressed with it needs every byte of it. A better one would be dictionary 2.
+/// Field names, as in managed fields, and other text that the objects of a cluster share. It must never change:
+/// values compressed with it need every byte of it. A better one would be dictionary 2.
 const DICTIONARY_1: &[u8] = include_bytes!("value_dictionary_1.bin");
 
-/// How a value's size tells that dictionary 1 was used: no value is so large.
+/// The bit in a value's size for dictionary 1: no value is that large.
 const WITH_DICTIONARY_1: u32 = 1 << 30;
 const DICTIONARIES: u32 = 3 << 30;
 
-/// Smaller values are stored as they are.
+/// Smaller values are stored unchanged. In bytes.
 const MIN_COMPRESSED: usize = 128;
 
-/// What a thread keeps is for values up to this.
+/// The largest value, in bytes, for which a thread keeps its buffer.
 const MAX_SCRATCH: usize = 32 << 10;
 
-/// No value is larger, which SQLite could not store.
+/// The size of the largest value, in bytes; SQLite could not store a larger one.
 pub(super) const MAX_VALUE_BYTES: usize = 256 << 20;
 
-/// What is stored of a value.
+/// The stored form of a value.
 #[derive(Debug, Clone)]
 pub(super) enum StoredValue {
     Plain(Bytes),
     Compressed {
-        /// Of the value, and with which dictionary.
+        /// The value's size, with the number of the dictionary in its upper bits.
         size: u32,
         block: Vec<u8>,
     },
 }
 
 impl StoredValue {
-    /// What a write stores of its value. One that deletes has none.
+    /// The stored form of a write's value; a delete has none.
     pub(super) fn new(value: Option<&Bytes>) -> StoredValue {
         let Some(value) = value else { return StoredValue::empty() };
         if (MIN_COMPRESSED..=MAX_VALUE_BYTES).contains(&value.len())
@@ -59,7 +60,7 @@ impl StoredValue {
         StoredValue::Plain(value.clone())
     }
 
-    /// What a delete stores.
+    /// The stored form of a delete.
     pub(super) fn empty() -> StoredValue {
         StoredValue::Plain(Bytes::new())
     }
@@ -71,7 +72,7 @@ impl StoredValue {
         }
     }
 
-    /// The column of that name in the row of a revision.
+    /// The column `checksum` in the row of a revision.
     pub(super) fn checksum(&self, revision: Revision) -> i64 {
         let size = match self {
             StoredValue::Plain(_) => 0,
@@ -82,7 +83,7 @@ impl StoredValue {
 }
 
 thread_local! {
-    /// For values of the usual size, most of which need more room for this than for themselves.
+    /// A buffer for values of the usual size, whose compression mostly needs more room than the value.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -97,7 +98,7 @@ fn compress(value: &[u8]) -> Vec<u8> {
     block.unwrap_or_else(|| compress_with_dict(value, DICTIONARY_1))
 }
 
-/// The value that a row tells of, or `None` when it is damaged.
+/// Reads the value of a row, or `None` when it is damaged.
 pub(super) fn read(revision: Revision, found: i64, stored: &[u8]) -> Option<Bytes> {
     let size = u32::try_from(found >> 32).ok()?;
     if checksum(revision, size, stored) != found {
@@ -166,7 +167,7 @@ mod tests {
         let plain = i64::from(crc32fast::hash(stored));
         assert_eq!(read(AT, plain, b"one certain value").as_deref(), Some(&b"one certain value"[..]));
         assert_eq!(read(Revision(8), plain, b"one certain value"), None);
-        // And of the value's size, and of its block: "a" and 299 times the byte before.
+        // Also of the value's size, and of its block: "a" and 299 copies of the previous byte.
         let (size, block) = (300, [0x1f, b'a', 1, 0, 255, 20, 0x50, b'a', b'a', b'a', b'a', b'a']);
         let stored = checksum(AT, size, &block);
         assert_eq!(read(AT, stored, &block), Some(Bytes::from(vec![b'a'; 300])));

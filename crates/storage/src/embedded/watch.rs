@@ -1,4 +1,4 @@
-//! A watch: history up to where the hub takes over, then the hub.
+//! Watches: history up to the revision at which the hub takes over, then the hub.
 
 use super::{Shared, read};
 use crate::{BoxFuture, Revision, StorageError, StorageEvent, WatchReceiver, WatchRequest, hub::HubReceiver};
@@ -12,7 +12,7 @@ pub(super) struct EmbeddedWatch {
 }
 
 enum WatchState {
-    /// Everything up to `after` was delivered; what follows up to `until` is in history, what follows that comes live.
+    /// Everything up to `after` was delivered; the events up to `until` are in history, later ones come from the hub.
     History {
         after: Revision,
         until: Revision,
@@ -23,7 +23,7 @@ enum WatchState {
 }
 
 impl EmbeddedWatch {
-    /// A watch that needs history up to `until`, if any, before `live`.
+    /// A watch that reads history up to `until`, if any, before `live`.
     pub(super) fn new(
         shared: Arc<Shared>,
         live: HubReceiver,
@@ -37,7 +37,7 @@ impl EmbeddedWatch {
         EmbeddedWatch { shared, live, request, state }
     }
 
-    /// Reads the next piece of history. A dropped call reads it again.
+    /// Reads the next piece of history. After a dropped call the piece is read again.
     async fn history(
         &self,
         after: Revision,

@@ -1,8 +1,8 @@
-//! The cluster as one server: which member to ask, and what to do when it fails.
+//! Treats the cluster as one server: selects the member for each call, and handles its failures.
 //!
-//! All calls go to one member, the preferred one, for as long as it does well; after a failure the next one is
-//! preferred. A call that certainly had no effect is made again, on whatever member answers, until its time is up.
-//! A write that may have had one is not: only the caller can find out, by reading.
+//! All calls go to one member, the preferred one, as long as it answers; after a failure the next one is preferred. A
+//! call that certainly had no effect is retried, on any member that answers, until its time is up. A write that may
+//! have had an effect is not retried: only the caller can find out, by reading.
 
 use super::{
     connection::{Connection, Failure},
@@ -18,57 +18,57 @@ use std::{
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-/// How long connecting to a member may take.
+/// The time-out of connecting to a member.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long a member may take to answer a read, before another one is asked.
+/// The time-out of a read on one member, before another one is tried.
 const READ: Duration = Duration::from_secs(5);
-/// How long a member may take to answer a write. etcd itself gives up after about 7 s and says why.
+/// The time-out of a write. etcd itself gives up after about 7 s and returns the reason.
 const WRITE: Duration = Duration::from_secs(15);
-/// How long calls without effect are made again.
+/// The time for which calls without effect are retried.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time between two attempts to reach a member grows between these.
+/// The bounds of the back-off between two attempts to reach a member.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Whether a call may be made twice.
+/// Whether a call may be sent twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
     Read,
     Write,
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallError {
-    /// History before some revision is gone, and with it the one that was asked for.
+    /// The requested revision is compacted.
     Compacted,
-    /// The revision asked for has not happened, or the member has not heard of it.
+    /// The requested revision has not been reached, or the member has not received it.
     FutureRevision,
-    /// The lease is gone; nothing was written.
+    /// The lease does not exist; nothing was written.
     LeaseNotFound,
-    /// Anything else.
+    /// Any other failure.
     Failed(StorageError),
 }
 
-/// The members.
+/// A client of all members.
 pub(super) struct Client {
     options: EtcdOptions,
     members: Vec<Member>,
     preferred: AtomicUsize,
-    /// The cluster that answered first. A member of another one is never asked: revisions would mean nothing.
+    /// The cluster that answered first. Members of another cluster are never used: their revisions are unrelated.
     cluster_id: Mutex<Option<u64>>,
 }
 
 struct Member {
     target: Target,
     connection: Mutex<Option<Connection>>,
-    /// Held while connecting, so that one does and the others wait.
+    /// Held while connecting, so that one caller connects and the others wait.
     connecting: tokio::sync::Mutex<Attempts>,
 }
 
 #[derive(Default)]
 struct Attempts {
     failed: u32,
-    /// Nobody connects before this.
+    /// The time of the next attempt to connect.
     next: Option<Instant>,
     error: String,
 }
@@ -77,7 +77,7 @@ impl Client {
     pub(super) fn new(options: EtcdOptions) -> Result<Client, EtcdOpenError> {
         let targets = options.targets()?;
         if targets.iter().any(|target| target.tls.is_some()) {
-            // So that a file that cannot be used is told at the start.
+            // An unusable file is reported at the start.
             options.tls_config()?;
         }
         let members = targets
@@ -95,7 +95,7 @@ impl Client {
         &self.options
     }
 
-    /// A call until it succeeds, certainly fails, or may have had an effect.
+    /// Sends a call until it succeeds, certainly fails, or may have had an effect.
     pub(super) async fn call<Q, A>(
         &self,
         kind: CallKind,
@@ -148,8 +148,7 @@ impl Client {
         }
     }
 
-    /// A connection to the preferred member, or else to the first one that can be reached, which is preferred from then
-    /// on.
+    /// A connection to the preferred member, or else to the first reachable one, which becomes the preferred one.
     pub(super) async fn connection(&self) -> Result<(usize, Connection), String> {
         let count = self.members.len();
         let preferred = self.preferred.load(Ordering::Acquire) % count;
@@ -216,13 +215,13 @@ impl Client {
         }
     }
 
-    /// Prefers the member after this one, unless somebody did already.
+    /// Prefers the member after this one, unless the preference has changed already.
     pub(super) fn pass_over(&self, member: usize) {
         let next = (member + 1) % self.members.len();
         let _ = self.preferred.compare_exchange(member, next, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The newest revision, linearizably.
+    /// The latest revision, linearizably.
     pub(super) async fn current_revision(&self) -> Result<crate::Revision, StorageError> {
         let answer: proto::RangeResponse = self
             .call(CallKind::Read, proto::path::RANGE, self.probe())
@@ -231,7 +230,7 @@ impl Client {
         Ok(proto::revision(answer.header.as_ref()))
     }
 
-    /// A read of nothing that a user of the cluster who may only see the prefix is allowed to make.
+    /// A read without a result, which a user with access to only the prefix may make.
     pub(super) fn probe(&self) -> proto::RangeRequest {
         let key = format!("{}/health", self.options.prefix.trim_end_matches('/'));
         proto::RangeRequest { key: key.into(), count_only: true, ..Default::default() }
@@ -253,7 +252,7 @@ enum After {
     TryAgain(StorageError),
 }
 
-/// What a failure means for the call.
+/// Decides whether a call is retried after a failure.
 fn after(kind: CallKind, failure: &Failure) -> After {
     let message = failure.status.message();
     let told = |text: &str| message.ends_with(text);
@@ -272,7 +271,7 @@ fn after(kind: CallKind, failure: &Failure) -> After {
     if !failure.sent || without_effect.into_iter().any(told) {
         return After::TryAgain(error);
     }
-    // Errors of the connection have codes that the library chooses; etcd's own say that they are etcd's.
+    // Errors of the connection have codes chosen by the library; etcd's own errors have its prefix.
     let transient = failure.status.code() == Code::Unavailable || !message.starts_with("etcdserver:");
     let refused = matches!(
         failure.status.code(),
@@ -296,7 +295,7 @@ mod tests {
     #[test]
     fn only_calls_without_effect_are_made_again() {
         let unavailable = Status::unavailable;
-        // status, sent, a read is made again, a write is made again
+        // (status, sent, a read is retried, a write is retried)
         let rows = [
             (unavailable("etcdserver: no leader"), true, true, true),
             (unavailable("etcdserver: leader changed"), true, true, true),

@@ -1,9 +1,9 @@
-//! Compaction, by one of the servers that share a cluster.
+//! Compaction by one of the servers that share a cluster.
 //!
-//! The servers meet at one key, as those of Kubernetes do, so that ours and theirs can share a cluster. Its value is the
-//! revision that was last compacted, its version counts the rounds. Once an interval each server tries to write the
-//! revision it saw an interval ago, expecting the version it saw then. The one who succeeds compacts; the others learn the
-//! version. Whoever lags or dies is succeeded by another after an interval.
+//! The servers coordinate through one key, the one that kube-apiserver uses, so that both can share a cluster. Its
+//! value is the last compacted revision, its version counts the rounds. Once an interval each server tries to write
+//! the revision it read an interval ago, if the key still has the version it had then. The server that succeeds
+//! compacts; the others read the new version. If a server lags or dies, another one compacts after an interval.
 
 use super::{
     client::{CallError, CallKind, Client},
@@ -17,12 +17,12 @@ use super::{
 use crate::{CompactionRound, Revision, StorageError};
 use bytes::Bytes;
 
-/// The key, which is below no prefix.
+/// The key, which has no prefix.
 const KEY: Bytes = Bytes::from_static(b"compact_rev_key");
 
 pub(super) async fn compact(client: &Client, feed: &Feed, revision: Revision) -> Result<(), StorageError> {
     let request = CompactionRequest { revision: proto::signed(revision) };
-    // It may be sent twice: the second one changes nothing.
+    // It may be sent twice: the second call has no effect.
     let answer: Result<proto::Nothing, _> = client.call(CallKind::Read, path::COMPACT, request).await;
     match answer {
         Ok(_) => feed.note_compacted(revision),
@@ -62,7 +62,7 @@ pub(super) async fn round(
         }
         return Ok(CompactionRound { revision, number: found.map_or(0, |kv| kv.version) });
     }
-    // The first round only learns where the next one begins.
+    // The first round only records the start of the next one.
     if last.revision > Revision(0) {
         compact(client, feed, last.revision).await?;
         tracing::debug!(revision = %last.revision, "compacted etcd");
@@ -70,11 +70,11 @@ pub(super) async fn round(
     Ok(CompactionRound { revision, number: last.number + 1 })
 }
 
-/// What another server has compacted, if the pair is where it says so.
+/// The revision that another server has compacted, if this is the compaction key's pair.
 pub(super) fn told(kv: &KeyValue) -> Option<Revision> {
     let text = std::str::from_utf8(&kv.value).ok().filter(|_| kv.key == KEY)?;
     let compacted = Revision(text.parse().ok()?);
-    // Nobody can have compacted what came after.
+    // A revision after the write cannot have been compacted.
     (compacted.0 < proto::unsigned(kv.mod_revision)).then_some(compacted)
 }
 

@@ -1,8 +1,8 @@
 //! One HTTP/2 connection to one member.
 //!
-//! A library's channel connects again by itself, and its errors do not tell whether a request had left before. Here a
-//! connection lives once, and a failed call says whether the member may have seen it: what decides if a write can be
-//! tried again.
+//! The library's channel reconnects by itself, and its errors do not say whether a request had been sent. Here a
+//! connection is used until it fails, and a failed call says whether the member may have received it: that decides
+//! whether a write can be retried.
 
 use super::{
     options::{EtcdOptions, Target},
@@ -27,15 +27,15 @@ use tokio::{
 use tonic::{Status, Streaming, body::Body, client::Grpc, client::GrpcService};
 use tonic_prost::ProstCodec;
 
-/// A silent connection is asked for a sign of life after this. etcd takes more than one such question in 5 s for abuse.
+/// The idle time after which a keep-alive ping is sent. etcd treats more than one ping in 5 s as abuse.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// How long the answer to that may take.
+/// The time-out of the ping's answer.
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(5);
 
-/// etcd limits what is written, and a list has any size: the sizes of messages are not limited once more here.
+/// The size limit of messages, in bytes: effectively none. etcd limits writes, and a list may have any size.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
 
-/// Makes a member without a leader refuse at once, and end its watches.
+/// Makes a member without a leader refuse calls at once, and end its watches.
 const REQUIRE_LEADER: (&str, &str) = ("hasleader", "true");
 
 /// An open connection. Cheap to clone.
@@ -43,27 +43,27 @@ const REQUIRE_LEADER: (&str, &str) = ("hasleader", "true");
 pub(super) struct Connection {
     sender: SendRequest<Body>,
     origin: Uri,
-    /// Set by who finds that the member does not answer.
+    /// Set when the member does not answer.
     given_up: Arc<AtomicBool>,
-    /// What the member said of itself when the connection was made.
+    /// The cluster id that the member reported when the connection was made.
     pub(super) cluster_id: u64,
     /// Whether a progress response of the member covers all events that were sent before it.
     pub(super) trusted_progress: bool,
 }
 
-/// A call that failed.
+/// A failed call.
 pub(super) struct Failure {
     pub(super) status: Status,
-    /// Whether the member may have seen the request.
+    /// Whether the member may have received the request.
     pub(super) sent: bool,
 }
 
 impl Connection {
-    /// Connects, and asks the member who it is.
+    /// Connects, and requests the member's status.
     pub(super) async fn open(target: &Target, options: &EtcdOptions) -> Result<Connection, String> {
         let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
         let stream = stream.map_err(|error| error.to_string())?;
-        // It holds requests that wait for an answer: nothing is gained by collecting them.
+        // Messages are requests that wait for an answer: delaying them gains nothing.
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let sender = match &target.tls {
             None => handshake(stream).await?,
@@ -94,17 +94,17 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether calls may still be made.
+    /// Whether further calls may be made.
     pub(super) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && !self.given_up.load(Ordering::Acquire)
     }
 
-    /// Nobody shall use it again.
+    /// Prevents further use.
     pub(super) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// One request, one answer. Cancel safe in that a dropped call may or may not be carried out.
+    /// One request, one response. After a dropped call the request may or may not be carried out.
     pub(super) async fn unary<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: prost::Message + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl Connection {
             .map_err(|status| Failure { status, sent: sent.load(Ordering::Acquire) })
     }
 
-    /// A watch: requests, and the answers to them.
+    /// A watch stream: requests, and their responses.
     pub(super) async fn watch(
         &self,
         requests: tokio::sync::mpsc::UnboundedReceiver<proto::WatchRequest>,
@@ -169,9 +169,10 @@ async fn handshake(
     Ok(sender)
 }
 
-/// Versions before these answered a progress request past events that were still on their way to the same watch.
+/// Whether a progress response covers all events sent before it. Earlier versions answered a progress request before
+/// events that were still on their way to the same watch.
 fn trusts_progress(version: &str) -> bool {
-    // What follows the number of a release, such as `-rc.1`, comes before it.
+    // A suffix such as `-rc.1` marks a version before the release.
     let is_release = version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let mut numbers = version.split(['.', '-', '+']).map_while(|number| number.parse::<u32>().ok());
     let (major, minor, patch) = (numbers.next(), numbers.next(), numbers.next());
@@ -183,7 +184,7 @@ fn trusts_progress(version: &str) -> bool {
     }
 }
 
-/// The service that carries one call, and notes whether it left.
+/// The service that carries one call, and records whether it was sent.
 struct Call {
     sender: SendRequest<Body>,
     sent: Arc<AtomicBool>,
@@ -204,7 +205,7 @@ impl GrpcService<Body> for Call {
         let response = self.sender.try_send_request(request);
         Box::pin(async move {
             response.await.map_err(|mut failed| {
-                // The request comes back if nothing of it was written.
+                // hyper returns the request if nothing of it was written.
                 if failed.take_message().is_some() {
                     sent.store(false, Ordering::Release);
                 }

@@ -1,20 +1,20 @@
-//! The one watch from which all others live.
+//! The one watch of etcd that feeds all watches of this server.
 //!
 //! ```text
 //!   etcd ──► Follow ──► Feed ──► hub ──► a queue for each watch
 //!                        │ recent events: for watches that begin a little earlier
 //! ```
 //!
-//! - `published` is the revision up to which everything has been queued. It is the revision of an event, or one that a
-//!   member's progress response told, or the newest revision at the time the feed began.
-//! - After a break the feed begins again right after `published`, with whatever member answers, and the watches notice
-//!   nothing. Only if that is compacted do they end, with [`StorageError::Compacted`], and the feed begins anew.
-//! - A cluster that lost writes, or was restored from a snapshot, gives the revisions after that out again. What was
-//!   told of them is wrong then: all watches end, and the feed begins anew where the cluster is. `published` goes back
-//!   only so.
-//! - Somebody who has learned of a revision by other means waits for the feed to reach it ([`Feed::reach`]). If it does
-//!   not, what the hub tells of its queues says nothing about that revision, and the hub is told so
-//!   ([`WatchHub::doubt`]): who relied on it then looks for himself.
+//! - `published` is the revision up to which everything has been queued. It is the revision of an event, or one from
+//!   a member's progress response, or the latest revision when the feed began.
+//! - After a failure the feed resumes right after `published`, with any member that answers, and the watches see no
+//!   gap. Only if that revision is compacted do they end, with [`StorageError::Compacted`], and the feed restarts.
+//! - A cluster that lost writes, or was restored from a snapshot, assigns the later revisions again. Events already
+//!   delivered for them are wrong then: all watches end, and the feed restarts at the cluster's revision. Only this
+//!   decreases `published`.
+//! - A reader that has learned of a revision by other means waits for the feed to reach it ([`Feed::reach`]). If the
+//!   feed does not reach it in time, the hub's queued revisions do not cover that revision, and the hub is notified
+//!   ([`WatchHub::doubt`]): dependent readers then fall back to their own read.
 //!
 //! Lock order: `recent`, then the hub.
 
@@ -41,23 +41,23 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-/// So many recent events are kept, or so many bytes of values, whichever is less.
+/// The bounds of the recent events, in events and in bytes of values, whichever is reached first.
 const RECENT_EVENTS: usize = 4096;
 const RECENT_BYTES: usize = 4 << 20;
-/// A member that sends nothing for so long while there is something to send is left for another.
+/// A member that sends nothing for this long, while an event or progress is due, is replaced by another.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often progress is asked for while somebody waits: a member that is behind with a watch does not answer.
+/// The interval of progress requests while a caller waits: a member that is behind with a watch does not answer.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// The time between attempts to follow grows between these.
+/// The bounds of the back-off between attempts to follow.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// See the module.
+/// The one watch of etcd; see the module's documentation.
 pub(super) struct Feed {
     client: Arc<Client>,
     hub: Arc<WatchHub>,
     recent: Mutex<Recent>,
     published: watch::Sender<Revision>,
-    /// The newest revision that somebody waits for.
+    /// The latest revision that a caller waits for.
     wanted: AtomicU64,
     asked: Notify,
 }
@@ -65,9 +65,9 @@ pub(super) struct Feed {
 struct Recent {
     events: VecDeque<StorageEvent>,
     bytes: usize,
-    /// All events after this up to `published` are there.
+    /// All events after this revision up to `published` are in `events`.
     start: Revision,
-    /// Older history is gone, as far as this process knows.
+    /// Older history is compacted, as far as this process knows.
     compacted: Revision,
 }
 
@@ -89,8 +89,8 @@ impl Feed {
         &self.hub
     }
 
-    /// A watch of what is published from now on, and, if there is something before that which is not at hand, the
-    /// revision up to which it has to be found in history.
+    /// A watch of all events published from now on; and, if it needs earlier events that are not in memory, the
+    /// revision up to which the caller has to read them from history.
     pub(super) fn watch(
         &self,
         prefix: &str,
@@ -122,20 +122,20 @@ impl Feed {
         self.recent.lock().compacted
     }
 
-    /// History before `revision` is gone.
+    /// Records that history before `revision` is compacted.
     pub(super) fn note_compacted(&self, revision: Revision) {
         let mut recent = self.recent.lock();
         recent.compacted = recent.compacted.max(revision);
     }
 
-    /// Waits until everything up to `revision`, which has an event, is queued. Whether it is.
+    /// Waits until everything up to `revision`, which has an event, is queued. Returns whether it is.
     pub(super) async fn reach_event(&self, revision: Revision, patience: Duration) -> bool {
-        // It is on its way, mostly on the same connection: no need to ask for it.
+        // The event is on its way, mostly on the same connection: a progress request is rarely needed.
         let first = patience / 4;
         self.wait(revision, first).await || self.reach(revision, patience.saturating_sub(first)).await
     }
 
-    /// Waits until everything up to `revision`, of which the store has told, is queued. Whether it is.
+    /// Waits until everything up to `revision`, which the store has reported, is queued. Returns whether it is.
     pub(super) async fn reach(&self, revision: Revision, patience: Duration) -> bool {
         if *self.published.borrow() >= revision {
             return true;
@@ -196,10 +196,10 @@ impl Feed {
         &self.client.options().prefix
     }
 
-    /// Follows one watch to its end. `suspected` is the revision of which a member was thought to keep silent: a second
-    /// member that does the same shows that there is nothing to be told.
+    /// Follows one watch to its end. `suspected` is the revision that a member was suspected to withhold: if a second
+    /// member does not send it either, there is no event for it.
     async fn follow(&self, mut follow: Follow, suspected: &mut Revision) -> Ended {
-        // Since when nothing has come although somebody waits, and when to ask again.
+        // The start of the silence while a caller waits, and the time of the next progress request.
         let mut silent_since: Option<Instant> = None;
         let mut ask_at = Instant::now();
         loop {
@@ -270,7 +270,7 @@ impl Feed {
         }
     }
 
-    /// What happened since the last event can no longer be known: watches go on from `revision`, and what was before
+    /// Restarts the feed: the events since the last one are lost. Watches begin at `revision`, and history before
     /// `compacted` is gone.
     fn begin_anew(&self, revision: Revision, compacted: Revision) {
         {
@@ -291,7 +291,7 @@ impl Recent {
     fn push(&mut self, event: StorageEvent) {
         self.bytes += size(&event);
         self.events.push_back(event);
-        // All events of a revision go together, or a watch that begins there would miss some.
+        // All events of a revision are dropped together, or a watch that begins there would miss some.
         while self.events.len() > RECENT_EVENTS || self.bytes > RECENT_BYTES {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= size(&oldest);

@@ -1,8 +1,8 @@
-//! One watch of etcd: opened, read, broken.
+//! One watch of etcd: opens it, reads it, detects its end.
 //!
-//! What it covers depends on the member. A member whose progress responses can be trusted is asked for the prefix
-//! alone. From an older one everything there is comes, and what is not wanted is dropped: since each revision has at
-//! least one event, whoever sees all events knows from the last one how far he has come, and needs no progress.
+//! Its range depends on the member. A member whose progress responses are reliable gets a watch of the prefix alone.
+//! With an older member the watch covers all keys, and events outside the prefix are dropped: each revision has at
+//! least one event, so the last event shows the revision that is reached, without progress responses.
 
 use super::{
     client::{CallError, CallKind, Client},
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::{sync::mpsc, time::timeout};
 use tonic::Streaming;
 
-/// How long a member may take to say that a watch is there.
+/// The time-out of creating a watch.
 const CREATE: Duration = Duration::from_secs(5);
 
 /// An open watch.
@@ -27,33 +27,33 @@ pub(super) struct Follow {
     connection: Connection,
     requests: mpsc::UnboundedSender<WatchRequest>,
     responses: Streaming<WatchResponse>,
-    /// The parts of a response that came so far.
+    /// The parts received so far of a fragmented response.
     parts: Vec<Event>,
-    /// How far the member was when it created the watch.
+    /// The member's revision when it created the watch.
     created_at: Revision,
 }
 
-/// What comes of a watch.
+/// The next result of a watch.
 pub(super) enum Step {
     /// All events up to the revision of the last one.
     Events(Vec<Event>),
-    /// All events up to this revision have come.
+    /// All events up to this revision have been delivered.
     Progress(Revision),
 }
 
-/// Why a watch is over.
+/// The reason why a watch ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// What it was to begin with is gone; the oldest revision that is kept.
+    /// Its start is compacted; the oldest revision that is kept.
     Compacted(Revision),
-    /// It begins anew, perhaps with another member.
+    /// The connection failed; the feed opens another watch, perhaps with another member.
     Broken(String),
-    /// The cluster is at a revision before the one it was at: it lost writes, or was restored.
+    /// The cluster's revision has decreased: it lost writes, or was restored.
     Reverted(Revision),
 }
 
 impl Follow {
-    /// A watch of all that follows `after`, as far as it is below the prefix.
+    /// Opens a watch of the events after `after` within the prefix.
     pub(super) async fn open(client: &Client, prefix: &str, after: Revision) -> Result<Follow, Ended> {
         let (member, connection) = client.connection().await.map_err(Ended::Broken)?;
         let opened = timeout(CREATE, Follow::create(member, connection.clone(), prefix, after)).await;
@@ -66,7 +66,7 @@ impl Follow {
         }
         let follow = opened?;
         if follow.created_at < after {
-            // Mostly the member is only behind the others, which a linearizable read is not.
+            // Usually the member is only behind the others; a linearizable read is not.
             match client.current_revision().await {
                 Ok(current) if current < after => return Err(Ended::Reverted(current)),
                 Ok(_) => {}
@@ -104,20 +104,20 @@ impl Follow {
         }
     }
 
-    /// Asks for progress, of those who can be trusted with it.
+    /// Requests progress, from members whose progress responses are reliable.
     pub(super) fn ask_for_progress(&self) {
         if self.connection.trusted_progress {
             send(&self.requests, WatchRequestUnion::Progress(proto::Nothing {}));
         }
     }
 
-    /// The member does not send what it has to.
+    /// Stops using a member that does not send the events it should.
     pub(super) fn give_up(&self, client: &Client) {
         self.connection.give_up();
         client.pass_over(self.member);
     }
 
-    /// What comes next. Cancel safe.
+    /// The next result. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Step, Ended> {
         loop {
             let mut response = self.response().await?;
@@ -148,11 +148,11 @@ impl Follow {
 }
 
 fn send(requests: &mpsc::UnboundedSender<WatchRequest>, request: WatchRequestUnion) {
-    // When nobody takes it, the stream is over, which its other end tells.
+    // When the receiver is gone, the stream has ended, and its other end reports that.
     let _ = requests.send(WatchRequest { request: Some(request) });
 }
 
-/// The revision of the last of some events.
+/// The revision of the last event.
 pub(super) fn last_revision(events: &[Event]) -> Revision {
     events.last().map_or(Revision(0), event_revision)
 }
@@ -161,7 +161,7 @@ fn event_revision(event: &Event) -> Revision {
     Revision(event.kv.as_ref().map_or(0, |kv| proto::unsigned(kv.mod_revision)))
 }
 
-/// The events of a prefix after one revision up to another, in the crate's words.
+/// Converts the events of a prefix after one revision up to another.
 pub(super) async fn events(
     client: &Client,
     prefix: &str,
@@ -193,8 +193,8 @@ pub(super) async fn events(
     Ok(writes)
 }
 
-/// The pair that was deleted, where the event does not tell it: etcd reads it when it sends the event, and leaves it
-/// out if it was compacted by then.
+/// Reads the deleted pair, where the event does not have it: etcd reads it when it sends the event, and omits it if
+/// it was compacted by then.
 async fn before_delete(
     client: &Client,
     key: bytes::Bytes,

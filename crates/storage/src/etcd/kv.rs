@@ -1,16 +1,16 @@
-//! Keys, ranges and transactions in etcd's words.
+//! Converts keys, ranges and transactions to etcd's messages.
 
 use super::proto::{self, Compare, CompareTarget, Request, RequestOp, TargetUnion, TxnRequest};
 use crate::{Key, KeyValue, Revision, ValueState};
 use bytes::Bytes;
 
-/// From the smallest key on, or up to the end of all keys.
+/// As a start: from the smallest key. As an end: to the end of all keys.
 const EVERYTHING: Bytes = Bytes::from_static(b"\0");
 
-/// The keys of a prefix after one of them, as the first key and the one after the last.
+/// The keys of a prefix after `start_after`, as a range: its first key, and the key after its last.
 pub(super) fn range(prefix: &str, start_after: Option<&Key>) -> (Bytes, Bytes) {
     let first = match start_after {
-        // The smallest key that is greater.
+        // The smallest greater key.
         Some(key) if key.as_str() >= prefix => [key.as_str().as_bytes(), b"\0"].concat().into(),
         _ if prefix.is_empty() => EVERYTHING,
         _ => Bytes::copy_from_slice(prefix.as_bytes()),
@@ -18,7 +18,7 @@ pub(super) fn range(prefix: &str, start_after: Option<&Key>) -> (Bytes, Bytes) {
     (first, prefix_end(prefix.as_bytes()))
 }
 
-/// The smallest key that is greater than all with the prefix.
+/// The smallest key that is greater than all keys with the prefix.
 fn prefix_end(prefix: &[u8]) -> Bytes {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -30,9 +30,9 @@ fn prefix_end(prefix: &[u8]) -> Bytes {
     EVERYTHING
 }
 
-/// A pair as the crate has it; `None` for a key that is no text, which nobody here can have written.
+/// Converts a pair; `None` for a key that is not UTF-8, which no server of this kind writes.
 ///
-/// The bytes are copied out of the message they came in, or one of them would keep all the others in memory.
+/// The bytes are copied out of their message, or one value would keep the whole message in memory.
 pub(super) fn pair(kv: proto::KeyValue) -> Option<KeyValue> {
     let Ok(key) = std::str::from_utf8(&kv.key) else {
         tracing::warn!(key = %kv.key.escape_ascii(), "a key in etcd is no text; it is left alone");
@@ -52,7 +52,8 @@ pub(super) fn bytes(key: &Key) -> Bytes {
     Bytes::copy_from_slice(key.as_str().as_bytes())
 }
 
-/// `success` if the key was last changed at `expected` (0: does not exist), else the key's pair if that is asked for.
+/// A transaction: `success` if the key was last modified at `expected` (0: does not exist), else a read of the key's
+/// pair if `else_read` is set.
 pub(super) fn if_unchanged(key: Bytes, expected: Revision, success: Request, else_read: bool) -> TxnRequest {
     let compare = Compare {
         target: CompareTarget::Mod as i32,

@@ -1,7 +1,7 @@
-//! Leases: what removes a key after its time.
+//! Leases, which delete keys at their expiry.
 //!
-//! A lease for every key would cost etcd more than the keys do. So keys written within a short time of each other with
-//! the same time to live share one, which lives a little longer than the first of them needs.
+//! A lease for every key would cost etcd more than the keys. So keys that are written within a short time of each
+//! other with the same time to live share a lease, whose time to live is a little longer than the first key needs.
 
 use super::{
     client::{CallError, CallKind, Client},
@@ -11,11 +11,11 @@ use crate::StorageError;
 use std::time::Duration;
 use tokio::{sync::Mutex, time::Instant};
 
-/// A lease takes no more keys than this: etcd deletes them all in one transaction.
+/// The largest number of keys of a lease: etcd deletes them all in one transaction.
 const MAX_OBJECTS: u64 = 1000;
-/// etcd refuses longer leases: 285 years.
+/// The longest lease that etcd accepts, in seconds: 285 years.
 const MAX_TTL_SECONDS: u64 = 9_000_000_000;
-/// A lease is used again for this part of the time to live.
+/// The part of the time to live, in percent, for which a lease is reused.
 const REUSE_PERCENT: u64 = 5;
 
 /// Grants leases, one at a time.
@@ -42,7 +42,7 @@ impl Leases {
             return Ok(lease.id);
         }
         let request = LeaseGrantRequest { ttl: i64::try_from(seconds + reuse).unwrap_or(i64::MAX) };
-        // A lease that was granted unseen holds no key and expires: it may be asked for again.
+        // A lease whose grant was lost holds no key and expires, so the call may be retried.
         let granted: LeaseGrantResponse =
             client.call(CallKind::Read, path::LEASE_GRANT, request).await.map_err(CallError::into_storage)?;
         if !granted.error.is_empty() {
@@ -56,7 +56,7 @@ impl Leases {
         Ok(granted.id)
     }
 
-    /// Never hands out a lease again that etcd does not know.
+    /// Stops reusing a lease that etcd does not know.
     pub(super) async fn forget(&self, id: i64) {
         let mut last = self.last.lock().await;
         if last.as_ref().is_some_and(|lease| lease.id == id) {
@@ -75,7 +75,7 @@ impl Lease {
     }
 }
 
-/// etcd counts in seconds; a part of one counts whole, so that nothing goes too early.
+/// etcd counts seconds; fractions are rounded up, so that no key expires early.
 fn ttl_seconds(ttl: Duration) -> u64 {
     let seconds = ttl.as_secs().saturating_add(u64::from(ttl.subsec_nanos() > 0));
     seconds.clamp(1, MAX_TTL_SECONDS)
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_used_again_for_a_little_while() {
-        // time to live, longest, expected
+        // (time to live, longest reuse, expected), in seconds
         for (seconds, longest, expected) in [(3600, 60, 60), (600, 60, 30), (10, 60, 0), (3600, 0, 0)] {
             assert_eq!(reuse_seconds(seconds, Duration::from_secs(longest)), expected);
         }
@@ -113,7 +113,7 @@ mod tests {
 
         let granted = Instant::now();
         let lease = Lease { id: 1, expires: granted + Duration::from_secs(3660), objects: 1 };
-        // seconds after it was granted, a key's time to live, whether it fits
+        // (seconds since the grant, a key's time to live, whether it fits)
         let rows = [
             (0, 3600, false),
             (1, 3600, true),

@@ -1,15 +1,15 @@
-//! What an engine tells of its requests.
+//! The observer of an etcd engine's requests.
 
 use std::time::Duration;
 
-/// Is told of every request to etcd, for `etcd_requests_total` and its siblings.
+/// Observes every request to etcd, for `etcd_requests_total` and related metrics.
 ///
-/// The crate knows no metrics library, and no resource: who implements this finds the resource by the key.
+/// The crate has no metrics library and knows no resources: implementations derive the resource from the key.
 pub trait EtcdObserver: Send + Sync + 'static {
-    /// A request is over. `operation` is in kube-apiserver's words: `get`, `list`, `create`, `update`, `delete`. `key`
-    /// is the key or, for a list, the prefix.
+    /// Called when a request has ended. `operation` is kube-apiserver's name: `get`, `list`, `create`, `update`,
+    /// `delete`. `key` is the key or, for a list, the prefix.
     fn request(&self, operation: &'static str, key: &str, took: Duration, failed: bool);
 
-    /// A lease gets no more keys; it has so many.
+    /// Called when a lease gets no more keys, with the number of its keys.
     fn lease(&self, objects: u64);
 }

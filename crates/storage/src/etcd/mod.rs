@@ -1,13 +1,13 @@
-//! The engine on an etcd cluster, over gRPC. `docs/storage.md` argues why its answers are right.
+//! The engine on an etcd cluster, over gRPC. `docs/storage.md` argues why its answers are correct.
 //!
 //! - [`client`]: the cluster as one server, over a [`connection`] to one member at a time; [`proto`]: the messages.
-//! - [`kv`]: keys, ranges and transactions in etcd's words; [`lease`]: what removes a key after its time.
-//! - [`feed`]: ONE watch of etcd ([`follow`]) from which the hub serves all watches; [`watch`]: history from etcd, then
-//!   the hub. A cluster is asked for each event once, however many watch.
-//! - [`revision`]: the newest revision, read once for all who ask at the same time. A consistent read from a cache costs
-//!   no more than that.
-//! - [`compaction`]: who compacts, when several servers could.
-//! - [`mod@snapshot`]: the cluster as what snapshots are saved from and restored into.
+//! - [`kv`]: keys, ranges and transactions in etcd's terms; [`lease`]: expiry of keys.
+//! - [`feed`]: ONE watch of etcd ([`follow`]) from which the hub serves all watches; [`watch`]: history from etcd,
+//!   then the hub. The cluster sends each event once, however many watches there are.
+//! - [`revision`]: the latest revision, read once for all concurrent callers. A consistent read from a cache costs no
+//!   more than that.
+//! - [`compaction`]: selects the server that compacts, when several could.
+//! - [`mod@snapshot`]: the cluster as the source of saves and the target of restores.
 
 mod client;
 mod compaction;
@@ -48,13 +48,14 @@ use std::{
 use tokio::{task::JoinHandle, time::timeout};
 use watch::EtcdWatch;
 
-/// How long a write that etcd has acknowledged waits for its event, so that it reaches the watches first.
+/// The time for which a write that etcd has acknowledged waits for its event, so that the event reaches the watches
+/// first.
 const EVENT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a read of the newest revision waits for the events up to it.
+/// The time for which a read of the latest revision waits for the events up to it.
 const REVISION_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a request for progress does.
+/// The time for which a progress request waits for the events.
 const PROGRESS_PATIENCE: Duration = Duration::from_secs(30);
-/// Lists are read in pages of about so many bytes.
+/// The size of the pages of lists, in bytes, approximately.
 const PAGE_BYTES: usize = 4 << 20;
 const PAGE_PAIRS: (usize, usize) = (10, 10_000);
 const FIRST_PAGE_PAIRS: usize = 500;
@@ -75,7 +76,7 @@ impl EtcdStorage {
     /// Connects to the cluster.
     ///
     /// # Errors
-    /// When the options make no sense, and when the cluster does not answer in time.
+    /// When the options are invalid, or when the cluster does not answer in time.
     pub async fn open(options: EtcdOptions) -> Result<EtcdStorage, EtcdOpenError> {
         let patience = options.open_patience;
         let client = Arc::new(Client::new(options)?);
@@ -98,7 +99,7 @@ impl EtcdStorage {
         let first = loop {
             match Follow::open(&client, &client.options().prefix, revision).await {
                 Ok(follow) => break follow,
-                // A watch begins a moment after the revision was read, hardly later.
+                // A compaction between reading the revision and starting the watch is unlikely.
                 Err(Ended::Compacted(compacted)) => {
                     return Err(unavailable(StorageError::Compacted { compacted }));
                 }
@@ -146,7 +147,7 @@ impl EtcdStorage {
         Ok(GetResponse { kv: answer.kvs.into_iter().next().and_then(kv::pair), revision })
     }
 
-    /// Writes with a lease if there is a time to live.
+    /// Writes a value, with a lease if it has a time to live.
     async fn put(
         &self,
         key: &Key,
@@ -161,10 +162,10 @@ impl EtcdStorage {
                 None => 0,
             };
             let put = proto::PutRequest { key: kv::bytes(key), value: value.clone(), lease };
-            // A create does not tell what there is.
+            // The error of a create does not contain the pair.
             let else_read = expected != Revision(0);
             match self.transact(key, expected, Request::Put(put), else_read).await {
-                // It was revoked by somebody, or expired while this process slept.
+                // The lease was revoked, or expired while this process was suspended.
                 Err(CallError::LeaseNotFound) if again => {
                     again = false;
                     self.leases.forget(lease).await;
@@ -185,7 +186,7 @@ impl EtcdStorage {
         self.client.call(CallKind::Write, path::TXN, transaction).await
     }
 
-    /// The revision of a write that happened, once the watches have been handed it.
+    /// The revision of a successful write, once its event is queued to the watches.
     async fn written(&self, answer: &TxnResponse) -> Revision {
         let revision = proto::revision(answer.header.as_ref());
         if !self.feed.reach_event(revision, EVENT_PATIENCE).await {
@@ -194,7 +195,7 @@ impl EtcdStorage {
         revision
     }
 
-    /// The answer to a change that expects the key at a revision.
+    /// Converts the response of a write that expects the key at a revision.
     async fn changed(&self, answer: Result<TxnResponse, StorageError>) -> Result<Revision, WriteError> {
         let answer = answer?;
         if answer.succeeded {
@@ -203,7 +204,7 @@ impl EtcdStorage {
         Err(WriteError::Conflict { current: kv::read_pair(answer).and_then(kv::pair) })
     }
 
-    /// No key is at revision 0: what etcd would take for "does not exist" is a conflict here.
+    /// The conflict for an expected revision of 0: no key has it, and for etcd it would mean "does not exist".
     async fn conflict_with_nothing(&self, key: &Key) -> Result<Revision, WriteError> {
         let current = self.read(key).await?.kv;
         Err(WriteError::Conflict { current })
@@ -211,7 +212,7 @@ impl EtcdStorage {
 
     async fn list(&self, request: &ListRequest) -> Result<ListResponse, StorageError> {
         let (mut key, range_end) = kv::range(&request.prefix, request.start_after.as_ref());
-        // Nothing was there before etcd's first revision, and 0 would mean the newest one.
+        // Nothing existed before etcd's first revision, and 0 would mean the latest one.
         let mut revision = request.revision.map(|revision| revision.max(Revision(1)));
         let mut items = Vec::new();
         let mut page = FIRST_PAGE_PAIRS;
@@ -225,7 +226,7 @@ impl EtcdStorage {
                 range_end: range_end.clone(),
                 limit: i64::try_from(limit).unwrap_or(i64::MAX),
                 revision: revision.map_or(0, proto::signed),
-                // A past state is the same on every member that has it: no need to ask the others.
+                // A past state is the same on every member that has it, so the read need not be linearizable.
                 serializable: revision.is_some(),
                 ..Default::default()
             };
@@ -250,7 +251,7 @@ impl EtcdStorage {
     ) -> Result<RangeResponse, StorageError> {
         let mut result = self.range(read.clone()).await;
         if result == Err(CallError::FutureRevision) && read.serializable {
-            // The member may be behind the others. Once it has heard of all that happened, it knows.
+            // The member may be behind the others; a linearizable read makes it catch up.
             read.serializable = false;
             result = self.range(read).await;
         }
@@ -264,7 +265,7 @@ impl EtcdStorage {
         }
     }
 
-    /// The error of one who asked for a revision that is gone. etcd tells which revisions are left only to watches.
+    /// The error for a compacted revision. etcd reports the oldest kept revision only to watches.
     async fn compacted_beyond(&self, revision: Revision) -> StorageError {
         let compacted = self.feed.compacted();
         if compacted > revision {
@@ -295,7 +296,7 @@ impl EtcdStorage {
         }
         let (live, history) = self.feed.watch(&request.prefix, request.after)?;
         if history.is_some() {
-            // Whether history reaches back so far has to be said now, not by the first event.
+            // A compacted start has to be reported now, not by the first event.
             let probe = RangeRequest {
                 revision: proto::signed(request.after.max(Revision(1))),
                 ..self.client.probe()

@@ -1,4 +1,4 @@
-//! How an etcd cluster is reached.
+//! The options of the connection to an etcd cluster.
 
 use super::metrics::EtcdObserver;
 use pintle_tls::{ServerVerifier, TrustAnchors};
@@ -13,26 +13,28 @@ use std::{
     time::Duration,
 };
 
-/// How an [`EtcdStorage`](super::EtcdStorage) reaches its cluster and what it keeps there.
+/// The options of an [`EtcdStorage`](super::EtcdStorage): its cluster, its keys, its limits.
 #[derive(Clone)]
 pub struct EtcdOptions {
     /// The client URLs of the cluster's members: `http://`, `https://`, or without a scheme.
     pub endpoints: Vec<String>,
-    /// What all keys begin with. Nothing outside is read, written or told to watches.
+    /// The prefix of all keys. Keys outside are not read, written or watched.
     pub prefix: String,
-    /// The authority of the members' certificates, in PEM.
+    /// The CA certificates that the members' certificates are verified with, in PEM.
     pub ca_file: Option<PathBuf>,
-    /// The certificate shown to the members, in PEM. With `key_file`, or not at all.
+    /// The client certificate, in PEM. Requires `key_file`.
     pub cert_file: Option<PathBuf>,
-    /// The key of `cert_file`.
+    /// The private key of `cert_file`, in PEM.
     pub key_file: Option<PathBuf>,
-    /// Leases are used again for keys with the same time to live for at most so long, and at most for 5% of that time.
+    /// The longest time for which a lease is reused for keys with the same time to live; also at most 5% of that
+    /// time.
     pub lease_reuse: Duration,
-    /// How long [`EtcdStorage::open`](super::EtcdStorage::open) waits for the cluster.
+    /// The longest time that [`EtcdStorage::open`](super::EtcdStorage::open) waits for the cluster.
     pub open_patience: Duration,
-    /// Who is told of requests.
+    /// The observer of requests.
     pub observer: Option<Arc<dyn EtcdObserver>>,
-    /// Asks every server for progress, also those too old to be trusted: for tests only, which have no newer one.
+    /// Uses progress responses of every server version, also of those that are too old: only for tests, which have no
+    /// newer one.
     #[doc(hidden)]
     pub trust_progress: bool,
 }
@@ -56,7 +58,7 @@ impl EtcdOptions {
         }
     }
 
-    /// The endpoints, each looked at closely.
+    /// Parses and checks the endpoints.
     pub(super) fn targets(&self) -> Result<Vec<Target>, EtcdOpenError> {
         if self.endpoints.is_empty() {
             return Err(EtcdOpenError::Options("there are no etcd servers".to_owned()));
@@ -73,7 +75,7 @@ impl EtcdOptions {
         self.ca_file.is_some() || self.cert_file.is_some()
     }
 
-    /// What a connection with TLS needs, read from the files as they are now: they are replaced when they expire.
+    /// The TLS configuration, read from the files at each connection: they are replaced when they expire.
     pub(super) fn tls_config(&self) -> Result<ClientConfig, EtcdOpenError> {
         let Some(ca_file) = &self.ca_file else {
             return Err(EtcdOpenError::Options(
@@ -120,19 +122,19 @@ fn unusable(file: &Path, error: impl fmt::Display) -> EtcdOpenError {
     EtcdOpenError::File { path: file.to_owned(), why: error.to_string() }
 }
 
-/// Why an engine cannot be opened.
+/// The error of opening an engine.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtcdOpenError {
-    /// Options that contradict each other or make no sense.
+    /// Invalid or contradictory options.
     #[error("{0}")]
     Options(String),
-    /// A file with a certificate or a key.
+    /// A certificate or key file is unusable.
     #[error("{path}: {why}")]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The cluster does not answer.
@@ -140,12 +142,12 @@ pub enum EtcdOpenError {
     Unavailable(String),
 }
 
-/// One endpoint.
+/// A parsed endpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) host: String,
     pub(super) port: u16,
-    /// The name its certificate must have, if it has one.
+    /// The server name that the certificate must have; `None` without TLS.
     pub(super) tls: Option<ServerName<'static>>,
 }
 

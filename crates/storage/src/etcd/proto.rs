@@ -1,6 +1,6 @@
-//! The messages of etcd's gRPC API that the engine speaks, field by field as etcd numbers them
-//! (<https://etcd.io/docs/v3.6/dev-guide/api_reference_v3/>). Fields that the engine neither sends nor reads are left
-//! out: the encoding allows that.
+//! The messages of etcd's gRPC API that the engine uses, with etcd's field numbers
+//! (<https://etcd.io/docs/v3.6/dev-guide/api_reference_v3/>). Fields that the engine neither sends nor reads are
+//! omitted, which the encoding allows.
 
 use bytes::Bytes;
 use prost::{Message, Oneof};
@@ -82,7 +82,7 @@ pub(super) struct DeleteRangeRequest {
     pub(super) key: Bytes,
 }
 
-/// What a message has none of the fields of that anybody reads.
+/// A message of which no field is read.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Nothing {}
 
@@ -133,7 +133,7 @@ pub(super) enum TargetUnion {
     ModRevision(i64),
 }
 
-/// A comparison for equality, which is the only one here (`result` is 0 then).
+/// A comparison for equality, the only kind used here (`result` is 0 then).
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Compare {
     #[prost(enumeration = "CompareTarget", tag = "2")]
@@ -192,7 +192,7 @@ pub(super) struct LeaseTimeToLiveRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LeaseTimeToLiveResponse {
-    /// In seconds; negative when there is no such lease any more.
+    /// In seconds; negative when the lease does not exist any more.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
 }
@@ -277,12 +277,12 @@ pub(super) fn revision(header: Option<&ResponseHeader>) -> crate::Revision {
     crate::Revision(unsigned(header.map_or(0, |header| header.revision)))
 }
 
-/// etcd's numbers are signed, and never negative.
+/// Converts etcd's numbers, which are signed, and never negative.
 pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Our numbers come from etcd, or are far from any that etcd will reach.
+/// Converts to etcd's numbers. Revisions come from etcd, or are beyond any that etcd will reach.
 pub(super) fn signed(revision: crate::Revision) -> i64 {
     i64::try_from(revision.0).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The newest revision, read once for all who ask at the same time.
+//! Reads the latest revision once for all concurrent callers.
 
 use super::client::Client;
 use crate::{Revision, StorageError};
@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 type Answer = oneshot::Sender<Result<Revision, StorageError>>;
 
-/// Reads of the newest revision. A read answers only those who asked before it began, or it might be older than what
-/// they know of.
+/// Shared reads of the latest revision. A read answers only callers that arrived before it began; otherwise its
+/// result might be older than a write they know of.
 #[derive(Default)]
 pub(super) struct CurrentRevision {
     state: Mutex<Waiting>,
@@ -29,7 +29,7 @@ impl CurrentRevision {
             state.next.push(answer);
             if !state.reading {
                 state.reading = true;
-                // A task of its own, since the one who began may be dropped while the others still wait.
+                // A separate task, since the first caller may be dropped while the others still wait.
                 tokio::spawn(Arc::clone(self).read_all(Arc::clone(client)));
             }
         }
@@ -48,7 +48,7 @@ impl CurrentRevision {
             };
             let revision = client.current_revision().await;
             for answer in answers {
-                // Whoever asked may have gone.
+                // The caller may have been dropped.
                 let _ = answer.send(revision.clone());
             }
         }

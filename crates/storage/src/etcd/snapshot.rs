@@ -1,11 +1,11 @@
-//! The cluster as what snapshots are saved from and restored into.
+//! The cluster as the source of saves and the target of restores.
 //!
-//! Not [`EtcdStorage`](super::EtcdStorage), which watches all it may write and holds a write up until its event has come:
-//! here nobody watches. Every write may be made twice, for a restore compares all keys in the end; so a failed member
-//! costs time and nothing else.
+//! This is not [`EtcdStorage`](super::EtcdStorage), which watches its prefix and delays a write until its event has
+//! arrived: here there are no watches. Every write may be sent twice, because a restore compares all keys at the end;
+//! so a failed member only costs time.
 //!
-//! Times of expiry: a save asks each lease once for what is left of it. A restore grants one lease for all keys that
-//! expire in the same half minute, or few more than one; keys live at most so much longer than they would have.
+//! Expiry: a save requests the remaining time of each lease once. A restore grants one lease for all keys that expire
+//! within the same half minute, more if they are many; so keys may live up to half a minute longer.
 
 use super::{
     client::{CallError, CallKind, Client},
@@ -26,19 +26,19 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use tokio::time::timeout;
 
-/// Keys that expire within so many milliseconds share a lease.
+/// Keys that expire within this number of milliseconds share a lease.
 const SHARED: u64 = 30_000;
-/// Unless they are so many: etcd deletes the keys of a lease in one transaction.
+/// The largest number of keys of a lease: etcd deletes them in one transaction.
 const MAX_OBJECTS: u64 = 1000;
-/// etcd refuses longer leases: 285 years.
+/// The longest lease that etcd accepts, in seconds: 285 years.
 const MAX_TTL_SECONDS: u64 = 9_000_000_000;
 
 /// An etcd cluster that a snapshot is saved from or restored into.
 pub struct EtcdSnapshotStore {
     client: Client,
-    /// When the leases that were asked for expire, in milliseconds since 1970.
+    /// The expiry of the leases read so far, in milliseconds since 1970.
     expirations: Mutex<HashMap<i64, u64>>,
-    /// The newest lease for each half minute. Held while one is granted.
+    /// The latest lease of each half minute. Held while one is granted.
     leases: tokio::sync::Mutex<HashMap<u64, Lease>>,
 }
 
@@ -52,7 +52,7 @@ impl EtcdSnapshotStore {
     /// Connects to the cluster.
     ///
     /// # Errors
-    /// When the options make no sense, and when the cluster does not answer in time.
+    /// When the options are invalid, or when the cluster does not answer in time.
     pub async fn connect(options: EtcdOptions) -> Result<EtcdSnapshotStore, EtcdOpenError> {
         let patience = options.open_patience;
         let client = Client::new(options)?;
@@ -83,7 +83,7 @@ impl EtcdSnapshotStore {
                 let revision = revision.unwrap_or_else(|| proto::revision(answer.header.as_ref()));
                 Ok((answer.kvs, answer.more, revision))
             }
-            // Which revisions are left is of no use to anybody here.
+            // The oldest kept revision is not needed here.
             (Err(CallError::Compacted), Some(revision)) => {
                 Err(StorageError::Compacted { compacted: Revision(revision.0 + 1) })
             }
@@ -91,12 +91,12 @@ impl EtcdSnapshotStore {
         }
     }
 
-    /// A transaction that may be made twice.
+    /// A transaction that may be sent twice.
     async fn transact(&self, transaction: TxnRequest) -> Result<TxnResponse, CallError> {
         self.client.call(CallKind::Read, path::TXN, transaction).await
     }
 
-    /// When a lease's keys expire; zero is never.
+    /// The expiry of a lease's keys, in milliseconds since 1970; zero is never.
     async fn expires(&self, lease: i64) -> Result<u64, StorageError> {
         if lease == 0 {
             return Ok(0);
@@ -110,13 +110,13 @@ impl EtcdSnapshotStore {
             .call(CallKind::Read, path::LEASE_TIME_TO_LIVE, request)
             .await
             .map_err(CallError::into_storage)?;
-        // A lease that is gone took its keys with it, after the revision that is saved.
+        // A lease that does not exist any more deleted its keys after the saved revision.
         let expires = now_milliseconds().saturating_add(proto::unsigned(answer.ttl).saturating_mul(1000));
         self.expirations.lock().insert(lease, expires);
         Ok(expires)
     }
 
-    /// The lease for one more key that expires at this time.
+    /// The lease for one more key with this expiry.
     async fn lease(&self, expires: u64) -> Result<i64, StorageError> {
         if expires == 0 {
             return Ok(0);
@@ -210,7 +210,7 @@ impl RestoreTarget for EtcdSnapshotStore {
                 let put = PutRequest { key: kv::bytes(key), value: value.clone(), lease };
                 let create = kv::if_unchanged(kv::bytes(key), Revision(0), Request::Put(put), false);
                 match self.transact(create).await {
-                    // It ran out while this process slept.
+                    // The lease expired while this process was suspended.
                     Err(CallError::LeaseNotFound) if again => {
                         again = false;
                         self.leases.lock().await.remove(&expires.div_ceil(SHARED));
@@ -241,7 +241,7 @@ impl RestoreTarget for EtcdSnapshotStore {
             let compacted: Result<proto::Nothing, CallError> =
                 self.client.call(CallKind::Read, path::COMPACT, request).await;
             match compacted {
-                // By this call when it was made before, or by somebody else.
+                // Compacted already: by an earlier attempt of this call, or by another server.
                 Ok(_) | Err(CallError::Compacted) => Ok(()),
                 Err(error) => Err(error.into_storage()),
             }

@@ -1,4 +1,4 @@
-//! A watch: history from etcd up to where the hub takes over, then the hub.
+//! Watches: history from etcd up to the revision at which the hub takes over, then the hub.
 
 use super::{
     client::Client,
@@ -11,9 +11,9 @@ use std::{
 };
 use tokio::time::{sleep, timeout};
 
-/// The time before history is asked for again.
+/// The delay before history is requested again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often progress is asked for.
+/// The interval of progress requests.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(super) struct EtcdWatch {
@@ -24,7 +24,7 @@ pub(super) struct EtcdWatch {
 }
 
 enum WatchState {
-    /// Everything up to `after` was delivered; what follows up to `until` is in history, what follows that comes live.
+    /// Everything up to `after` was delivered; the events up to `until` are in history, later ones come from the hub.
     History {
         after: Revision,
         until: Revision,
@@ -35,15 +35,15 @@ enum WatchState {
     Ended,
 }
 
-/// Where history comes from. A call of `next_batch` that is dropped leaves it as it is, also half opened: otherwise one
-/// who never waits long would never see it open.
+/// The source of history. A dropped call of `next_batch` leaves it as it is, even while it opens: otherwise a caller
+/// with short time-outs would never complete the opening.
 enum Source {
     Opening(BoxFuture<'static, Result<Follow, Ended>>),
     Open(Box<Follow>),
 }
 
 impl EtcdWatch {
-    /// A watch that needs history up to `until`, if any, before `live`.
+    /// A watch that reads history up to `until`, if any, before `live`.
     pub(super) fn new(
         client: Arc<Client>,
         live: HubReceiver,
@@ -99,8 +99,8 @@ impl WatchReceiver for EtcdWatch {
     }
 }
 
-/// The next piece of history, and the revision up to which it reaches. A dropped call loses nothing: the source is kept,
-/// and what is taken from it is returned without waiting, but for the rare read of a deleted pair, before which the
+/// The next piece of history, and the revision that it reaches. A dropped call loses nothing: the source is kept, and
+/// events taken from it are returned without an await, except for the rare read of a deleted pair, before which the
 /// source is dropped.
 async fn history(
     client: &Arc<Client>,
@@ -116,7 +116,7 @@ async fn history(
             return Ok((Vec::new(), after));
         }
         Source::Open(follow) => loop {
-            // A member that is still reading history does not answer, so it is asked again.
+            // A member that is still reading history does not answer, so the request is repeated.
             follow.ask_for_progress();
             if let Ok(step) = timeout(ASK_AGAIN, follow.next()).await {
                 break step?;
@@ -127,7 +127,7 @@ async fn history(
         Step::Progress(reached) => Ok((Vec::new(), reached)),
         Step::Events(events) => {
             let reached = follow::last_revision(&events);
-            // Should reading a deleted pair be given up, all this is read again.
+            // If the call is dropped during the read of a deleted pair, this piece is read again.
             let open = source.take();
             let events = follow::events(client, prefix, events, after, until).await?;
             *source = open;

@@ -1,38 +1,38 @@
-//! What can go wrong with a snapshot.
+//! The errors of snapshots.
 
 use super::FORMAT_VERSION;
 use crate::{Key, OpenError, Revision, StorageError};
 use std::{io, path::PathBuf};
 
-/// A snapshot file that cannot be read or written.
+/// The error of reading or writing a snapshot file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Something else than a snapshot.
+    /// The file is not a snapshot.
     #[error("{path}: this is no snapshot of Pintle")]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// Written by a program that this one does not understand.
+    /// The file has a format version that this program does not know.
     #[error("{path}: the snapshot has format version {found}, this program knows {FORMAT_VERSION}")]
     UnknownFormat {
         /// The file.
         path: PathBuf,
-        /// The version it has.
+        /// The file's version.
         found: u32,
     },
-    /// Not as it was written.
+    /// The file fails its checks.
     #[error("{path}: the snapshot is damaged at offset {offset}: {detail}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where what is wrong begins.
+        /// The offset of the damage, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The damage.
         detail: String,
     },
-    /// There is a file of that name, which is not to be replaced.
+    /// The file exists, and overwriting is off.
     #[error("{path}: there is such a file already")]
     Exists {
         /// The file.
@@ -49,51 +49,51 @@ pub enum SnapshotError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// A snapshot that was not made. The file does not exist.
+/// The error of a save. The file does not exist then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
-    /// The file.
+    /// Writing the snapshot file failed.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// The embedded store's files.
+    /// The embedded store's files cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// Most likely it was asked for the wrong prefix.
+    /// There are no keys: most likely the prefix is wrong.
     #[error("there are no keys under {prefix}")]
     Empty {
-        /// What was asked for.
+        /// The requested prefix.
         prefix: String,
     },
-    /// The store gave something that no snapshot can have.
+    /// The store returned a record that no snapshot may contain.
     #[error("{key}: {detail}")]
     Record {
-        /// Of what.
+        /// The record's key.
         key: Key,
-        /// What is wrong.
+        /// The reason.
         detail: String,
     },
 }
 
-/// A restore that did not come to its end.
+/// The error of a restore.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The snapshot. Found before anything was written, unless the file changed meanwhile.
+    /// The snapshot is unusable. Detected before anything is written, unless the file changed meanwhile.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// The embedded store's files.
+    /// The embedded store's files cannot be created or opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The store refused a key, such as one whose value is too large for it.
@@ -101,13 +101,13 @@ pub enum RestoreError {
     Write {
         /// The key.
         key: Key,
-        /// What the store said.
+        /// The store's error.
         source: StorageError,
     },
     /// There is a store already. Nothing was changed.
     #[error("{path}: there is a store already; a snapshot is restored where there is none")]
     StoreExists {
-        /// Its file.
+        /// The store's file.
         path: PathBuf,
     },
     /// There are keys already. Nothing was changed.
@@ -117,7 +117,7 @@ pub enum RestoreError {
     KeysExist {
         /// The snapshot's prefix.
         prefix: String,
-        /// One of them.
+        /// An existing key.
         key: Key,
     },
     /// A restore of another snapshot was begun and not finished. Nothing was changed.
@@ -128,25 +128,25 @@ pub enum RestoreError {
     OtherRestore {
         /// The snapshot's prefix.
         prefix: String,
-        /// The other snapshot's hash.
+        /// The other snapshot's SHA-256.
         other: String,
-        /// The key that says so.
+        /// The key that marks the unfinished restore.
         marker: Key,
     },
-    /// The store does not have what was written to it: somebody else wrote meanwhile.
+    /// The store does not have the restored pairs: another client wrote meanwhile.
     #[error("{key} is not as the snapshot has it ({detail}): does somebody else write to this store?")]
     Differs {
-        /// Of what.
+        /// A differing key.
         key: Key,
-        /// In what way.
+        /// The difference.
         detail: String,
     },
-    /// The store went on to this revision instead of beyond the snapshot's.
+    /// The store's revision did not get beyond the snapshot's.
     #[error("the store's revision is {reached} and did not come to {wanted}")]
     Revision {
-        /// Where it is.
+        /// The store's revision.
         reached: Revision,
-        /// Where it should be.
+        /// The required revision.
         wanted: Revision,
     },
 }

@@ -1,8 +1,8 @@
-//! A snapshot that is being written to a file.
+//! Writes a snapshot to a file.
 //!
-//! It is written under the name with `.partial` behind it, synced, and gets its name when it is whole. So a file of that
-//! name is never half a snapshot. What a crash leaves has the other name, and the next snapshot of that name begins it
-//! anew. Files are for their owner alone: they hold secrets.
+//! The file is written under the name with `.partial` appended, synced, and renamed when it is complete. So a file of
+//! the final name is never a partial snapshot. A crash leaves only the `.partial` file, and the next snapshot of that
+//! name overwrites it. Only the owner can read the files: they contain secrets.
 
 use super::{SnapshotError, SnapshotHeader, SnapshotRecord, SnapshotSummary, SnapshotWriter};
 use crate::snapshot::SaveError;
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A snapshot on its way to a file. Dropping it without [`SnapshotFile::finish`] leaves no file.
+/// A snapshot file that is being written. Dropping it without [`SnapshotFile::finish`] leaves no file.
 pub struct SnapshotFile {
     path: PathBuf,
     partial: PathBuf,
@@ -25,8 +25,8 @@ impl SnapshotFile {
     /// Begins a snapshot that will be at `path`.
     ///
     /// # Errors
-    /// [`SnapshotError::Exists`] when there is such a file, unless it is to be overwritten; [`SnapshotError::Busy`] when
-    /// another process is at it; those of the file system.
+    /// [`SnapshotError::Exists`] when there is such a file and `overwrite` is off; [`SnapshotError::Busy`] when
+    /// another process writes it; the errors of the file system.
     pub fn create(
         path: &Path,
         overwrite: bool,
@@ -48,10 +48,10 @@ impl SnapshotFile {
         Ok(SnapshotFile { path: path.to_owned(), partial, overwrite, writer: Some(writer) })
     }
 
-    /// Adds the next record.
+    /// Appends the next record.
     ///
     /// # Errors
-    /// When no snapshot can have it, or the file system fails.
+    /// When a snapshot may not contain the record, or the file system fails.
     pub fn write(&mut self, record: &SnapshotRecord) -> Result<(), SaveError> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write(record).map_err(|source| match source.kind() {
@@ -62,21 +62,21 @@ impl SnapshotFile {
         })
     }
 
-    /// How many records were written.
+    /// The number of records written.
     pub fn keys(&self) -> u64 {
         self.writer.as_ref().map_or(0, SnapshotWriter::keys)
     }
 
-    /// Writes the trailer, syncs, and gives the file its name.
+    /// Writes the trailer, syncs, and renames the file.
     ///
     /// # Errors
-    /// Those of the file system, and [`SnapshotError::Exists`] when somebody else has made such a file meanwhile.
+    /// The errors of the file system, and [`SnapshotError::Exists`] when the file was created meanwhile.
     pub fn finish(mut self) -> Result<SnapshotSummary, SnapshotError> {
         let failed = |source| SnapshotError::Io { path: self.partial.clone(), source };
         let Some(writer) = self.writer.take() else {
             return Err(failed(io::Error::other("it is finished")));
         };
-        // Whatever fails, the unfinished file goes.
+        // The unfinished file is removed after any failure.
         let partial = Remove(Some(&self.partial));
         let (output, summary) = writer.finish().map_err(failed)?;
         let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -98,7 +98,7 @@ impl Drop for SnapshotFile {
     }
 }
 
-/// Removes a file when it goes.
+/// Removes a file on drop.
 struct Remove<'a>(Option<&'a Path>);
 
 impl Remove<'_> {
@@ -110,7 +110,7 @@ impl Remove<'_> {
 impl Drop for Remove<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.0 {
-            // It has another name than a snapshot, and the next one begins it anew.
+            // The file does not have a snapshot's name, and the next snapshot overwrites it.
             let _ = fs::remove_file(path);
         }
     }
@@ -125,7 +125,7 @@ fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), SnapshotError> {
     }
 }
 
-/// Opens a file for its owner alone.
+/// Opens a file that only its owner can read and write.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).write(true);
@@ -134,7 +134,7 @@ fn private(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     #[cfg(unix)]
     {
-        // One that was there may be for others too.
+        // An existing file may have other permissions.
         let owner_only = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         file.set_permissions(owner_only)?;
     }

@@ -1,4 +1,4 @@
-//! What is in a snapshot, and the bytes of it.
+//! The contents of a snapshot, and their encoding.
 //!
 //! All numbers are big-endian.
 //!
@@ -16,20 +16,20 @@ use crate::{Key, Revision};
 use bytes::Bytes;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The version of the format. A program reads only versions it knows.
+/// The version of the format. A program reads only the versions it knows.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// No text, no byte order mark, and broken by whoever converts line ends.
+/// Not text, no byte order mark, and broken by a conversion of line ends.
 pub(super) const MAGIC: [u8; 8] = *b"\x89PTLSN\r\n";
 
-/// Lengths that are larger are damage. The engines have the same limit for values.
+/// The largest lengths, in bytes; larger ones are damage. The engines have the same limit for values.
 pub(super) const MAX_HEADER_BYTES: u32 = 1 << 16;
 pub(super) const MAX_KEY_BYTES: u32 = 1 << 20;
 pub(super) const MAX_VALUE_BYTES: u32 = 256 << 20;
-/// What 63 bits hold, which is what the engines have for revisions, with room to go on.
+/// Below the 63 bits that the engines have for revisions, so that revisions can still grow.
 pub(super) const MAX_REVISION: u64 = u64::MAX >> 2;
 
-/// So long is what comes before the fields of a header, before the key of a record, and before the hash of a trailer,
+/// The length in bytes of the part before a header's fields, before a record's key, and before a trailer's hash,
 /// without the tag.
 pub(super) const HEADER_HEAD: usize = 16;
 pub(super) const RECORD_HEAD: usize = 36;
@@ -38,65 +38,65 @@ pub(super) const TRAILER_HEAD: usize = 28;
 pub(super) const RECORD: u8 = 1;
 pub(super) const TRAILER: u8 = 2;
 
-/// What a snapshot is of.
+/// The metadata of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotHeader {
-    /// All keys begin with this, such as `/registry/`.
+    /// The prefix of all keys, such as `/registry/`.
     pub prefix: String,
-    /// The revision of the store that the keys are as of.
+    /// The revision of the store at which the keys were read.
     pub revision: Revision,
-    /// When it was made, in milliseconds since 1970.
+    /// The time of the save, in milliseconds since 1970.
     pub saved: u64,
-    /// The engine it is from: `embedded` or `etcd`.
+    /// The engine that was saved: `embedded` or `etcd`.
     pub source: String,
-    /// The program that made it, with its version.
+    /// The program that made the snapshot, with its version.
     pub program: String,
 }
 
-/// A key and all that is known of it.
+/// A key with its value, revisions and expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotRecord {
     /// The key.
     pub key: Key,
-    /// Its value as it is stored.
+    /// The value in its stored form.
     pub value: Bytes,
-    /// The revision that made the key.
+    /// The revision that created the key.
     pub create_revision: Revision,
     /// The revision that set the value.
     pub mod_revision: Revision,
-    /// When the key is deleted by itself, in milliseconds since 1970; zero is never.
+    /// The expiry of the key, in milliseconds since 1970; zero is never.
     pub expires: u64,
 }
 
-/// What a whole snapshot amounts to.
+/// The totals of a complete snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotSummary {
-    /// What it is of.
+    /// The snapshot's metadata.
     pub header: SnapshotHeader,
-    /// How many keys.
+    /// The number of keys.
     pub keys: u64,
-    /// Bytes of all keys.
+    /// The size of all keys, in bytes.
     pub key_bytes: u64,
-    /// Bytes of all values.
+    /// The size of all values, in bytes.
     pub value_bytes: u64,
-    /// How many keys expire.
+    /// The number of keys that expire.
     pub expiring: u64,
-    /// What the values look like.
+    /// The number of values of each form.
     pub forms: ValueForms,
-    /// Bytes of the file.
+    /// The size of the file, in bytes.
     pub file_bytes: u64,
-    /// Of the whole file but the hash itself, in hexadecimal.
+    /// The SHA-256 of the whole file except the hash itself, in hexadecimal.
     pub sha256: String,
 }
 
-/// How many values there are of each form, told by their first bytes.
+/// The number of values of each form, determined by their first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ValueForms {
     /// JSON objects.
     pub json: u64,
     /// Kubernetes' protobuf envelope.
     pub protobuf: u64,
-    /// Encrypted at rest: whoever restores them needs the keys.
+    /// Encrypted at rest: reading them after a restore requires the keys.
     pub encrypted: u64,
     /// Anything else.
     pub other: u64,
@@ -138,7 +138,7 @@ impl SnapshotHeader {
         bytes
     }
 
-    /// Reads the fields.
+    /// Decodes the fields.
     pub(super) fn decode(mut fields: &[u8]) -> Result<SnapshotHeader, &'static str> {
         let (mut prefix, mut revision, mut saved, mut source, mut program) = (None, None, None, None, None);
         while !fields.is_empty() {
@@ -192,7 +192,7 @@ impl RecordHead {
         bytes
     }
 
-    /// Reads what follows the tag.
+    /// Decodes the bytes after the tag.
     pub(super) fn decode(bytes: &[u8; RECORD_HEAD]) -> Result<RecordHead, &'static str> {
         let mut rest = sealed(RECORD, bytes).ok_or("the head of a record fails its checksum")?;
         Ok(RecordHead {
@@ -231,7 +231,7 @@ impl Counts {
         bytes
     }
 
-    /// Reads what follows the tag.
+    /// Decodes the bytes after the tag.
     pub(super) fn decode(bytes: &[u8; TRAILER_HEAD]) -> Result<Counts, &'static str> {
         let mut rest = sealed(TRAILER, bytes).ok_or("the head of the trailer fails its checksum")?;
         Ok(Counts {
@@ -242,7 +242,7 @@ impl Counts {
     }
 }
 
-/// The checksum behind a record.
+/// The checksum after a record's value.
 pub(super) fn pair_checksum(key: &[u8], value: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(key);
@@ -250,7 +250,7 @@ pub(super) fn pair_checksum(key: &[u8], value: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Why a record cannot stand where it does, if so.
+/// Checks a record against the header and the previous key.
 pub(super) fn check_record(
     header: &SnapshotHeader,
     previous: Option<&Key>,
@@ -269,7 +269,7 @@ pub(super) fn check_record(
     if revisions_fit { Ok(()) } else { Err("the revisions do not fit together") }
 }
 
-/// In hexadecimal.
+/// Encodes bytes in hexadecimal.
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -284,7 +284,7 @@ pub(crate) fn now_milliseconds() -> u64 {
     u64::try_from(since).unwrap_or(u64::MAX)
 }
 
-/// Writes `bytes` at the beginning of `rest`, which goes on behind them. The callers' arrays have the room.
+/// Copies `bytes` to the start of `rest`, and moves `rest` behind them. The callers' arrays have the room.
 fn put(rest: &mut &mut [u8], bytes: &[u8]) {
     if let Some((place, behind)) = std::mem::take(rest).split_at_mut_checked(bytes.len()) {
         place.copy_from_slice(bytes);
@@ -292,14 +292,14 @@ fn put(rest: &mut &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Puts the checksum of what is before them into the last four bytes.
+/// Writes the checksum of the preceding bytes into the last four.
 fn seal(bytes: &mut [u8]) {
     if let Some((head, checksum)) = bytes.split_last_chunk_mut::<4>() {
         *checksum = crc32fast::hash(head).to_be_bytes();
     }
 }
 
-/// What was sealed, behind its tag.
+/// The sealed bytes after the tag, if their checksum is valid.
 fn sealed(tag: u8, bytes: &[u8]) -> Option<&[u8]> {
     let (head, checksum) = bytes.split_last_chunk::<4>()?;
     let mut hasher = crc32fast::Hasher::new();

@@ -1,19 +1,20 @@
-//! Snapshots: all keys under a prefix as of one revision, in a file.
+//! Snapshots: all keys under a prefix at one revision, in a file.
 //!
-//! The file has every key with its bytes as they are stored (encoded, encrypted or not), its two revisions and the time
-//! it expires, so a snapshot of one engine can be restored into another with nothing converted. `docs/snapshot.md` tells
-//! the format and what a restore promises.
+//! The file has every key with its stored bytes (encoded, encrypted or not), its two revisions and its expiry, so a
+//! snapshot of one engine can be restored into another without conversion. `docs/snapshot.md` describes the format
+//! and the guarantees of a restore.
 //!
-//! - [`SnapshotWriter`] and [`SnapshotReader`]: the format, streamed; a reader trusts nothing. [`verify`] reads all of it.
-//! - [`SnapshotFile`]: a file that has its name only when it is whole.
+//! - [`SnapshotWriter`] and [`SnapshotReader`]: the format, streamed; the reader validates everything. [`verify`]
+//!   reads a whole file.
+//! - [`SnapshotFile`]: a file that gets its name only when it is complete.
 //! - [`save_snapshot`] and [`restore_snapshot`]: from and into any engine that is a [`SnapshotSource`] and a
-//!   [`RestoreTarget`].
-//!   The embedded engine has its own ways, [`EmbeddedSnapshot`](crate::EmbeddedSnapshot), which need no running server
-//!   and disturb none, and which keep revisions as they are.
+//!   [`RestoreTarget`]. The embedded engine has its own implementation,
+//!   [`EmbeddedSnapshot`](crate::EmbeddedSnapshot), which needs no running server and disturbs none, and which keeps
+//!   revisions unchanged.
 //!
-//! Invariants of a snapshot, which the writer establishes and the reader checks: keys ascend and have the header's prefix;
-//! no revision is zero, and none is newer than the header's; counts and the SHA-256 of the whole file are at its end, and
-//! nothing follows them.
+//! Invariants of a snapshot, which the writer establishes and the reader checks: keys ascend and have the header's
+//! prefix; no revision is zero, and none is greater than the header's; counts and the SHA-256 of the whole file are
+//! at its end, and nothing follows them.
 
 mod error;
 mod file;

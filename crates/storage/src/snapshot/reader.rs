@@ -1,8 +1,8 @@
-//! Reading the format, which may be anything by then.
+//! Reads the format from untrusted input.
 //!
-//! Lengths are believed only once a checksum says that they are what was written, and memory is taken only for what has
-//! been read. A record is handed out when its own checksum fits; whoever must not act on the first half of a file whose
-//! second half is gone reads all of it first ([`open_verified`]).
+//! Lengths are used only after their checksum has been verified, and memory is allocated only for bytes that have
+//! been read. A record is returned when its own checksum is valid; callers that must not act on a truncated file read
+//! all of it first ([`open_verified`]).
 
 use super::{
     FORMAT_VERSION, SnapshotError, SnapshotHeader, SnapshotRecord, SnapshotSummary, ValueForms,
@@ -31,7 +31,7 @@ pub struct SnapshotReader<R> {
     counts: Counts,
     expiring: u64,
     forms: ValueForms,
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     offset: u64,
     last: Option<Key>,
     state: State,
@@ -39,24 +39,24 @@ pub struct SnapshotReader<R> {
 
 enum State {
     Records,
-    /// The trailer was read and fits.
+    /// The trailer was read and is valid; the SHA-256.
     Whole(String),
     /// An error was returned.
     Failed,
 }
 
-/// Reads all of a snapshot, and tells what it amounts to or what is wrong with it.
+/// Reads a whole snapshot, and returns its totals.
 ///
 /// # Errors
-/// When it cannot be read, is no snapshot, or is damaged.
+/// When it cannot be read, is not a snapshot, or is damaged.
 pub fn verify(path: &Path) -> Result<SnapshotSummary, SnapshotError> {
     open_verified(path).map(|(_, summary)| summary)
 }
 
-/// Opens a snapshot that has been read to its end and found whole, at its beginning again.
+/// Reads and verifies a whole snapshot, and opens it again at its first record.
 ///
 /// # Errors
-/// When it cannot be read, is no snapshot, or is damaged.
+/// When it cannot be read, is not a snapshot, or is damaged.
 pub fn open_verified(
     path: &Path,
 ) -> Result<(SnapshotReader<BufReader<File>>, SnapshotSummary), SnapshotError> {
@@ -66,16 +66,16 @@ pub fn open_verified(
     while reader.next_record()?.is_some() {}
     let summary = reader.summary().ok_or_else(|| reader.damaged(0, "there is no trailer"))?;
     drop(reader);
-    // The same file, even if its name means another one by now.
+    // The same file, even if its name refers to another one by now.
     (&file).seek(SeekFrom::Start(0)).map_err(failed)?;
     Ok((SnapshotReader::new(path, BufReader::with_capacity(BUFFER_BYTES, file))?, summary))
 }
 
 impl<R: Read> SnapshotReader<R> {
-    /// Reads the header. `path` is for errors.
+    /// Reads the header. `path` is used in errors.
     ///
     /// # Errors
-    /// When it is no snapshot, one of an unknown format, or damaged.
+    /// When the input is not a snapshot, has an unknown format, or is damaged.
     pub fn new(path: &Path, input: R) -> Result<SnapshotReader<R>, SnapshotError> {
         let nothing = SnapshotHeader {
             prefix: String::new(),
@@ -100,20 +100,20 @@ impl<R: Read> SnapshotReader<R> {
         Ok(reader)
     }
 
-    /// What the snapshot is of.
+    /// The snapshot's metadata.
     pub fn header(&self) -> &SnapshotHeader {
         &self.header
     }
 
-    /// Where it is read from.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The next record; `None` once all were read and counts and hash fit.
+    /// The next record; `None` after the last one, when counts and hash are verified.
     ///
     /// # Errors
-    /// When the snapshot is damaged or cannot be read. There is nothing more to be had then.
+    /// When the snapshot is damaged or cannot be read. Every later call fails, too.
     pub fn next_record(&mut self) -> Result<Option<SnapshotRecord>, SnapshotError> {
         match self.state {
             State::Whole(_) => return Ok(None),
@@ -127,7 +127,7 @@ impl<R: Read> SnapshotReader<R> {
         record
     }
 
-    /// What it amounts to, once [`SnapshotReader::next_record`] has returned `None`.
+    /// The snapshot's totals, once [`SnapshotReader::next_record`] has returned `None`.
     pub fn summary(&self) -> Option<SnapshotSummary> {
         let State::Whole(sha256) = &self.state else { return None };
         Some(SnapshotSummary {
@@ -144,7 +144,7 @@ impl<R: Read> SnapshotReader<R> {
 
     fn read_header(&mut self) -> Result<SnapshotHeader, SnapshotError> {
         let head = self.read_array::<HEADER_HEAD>().map_err(|error| match error {
-            // Too short to be anything.
+            // Too short for a header.
             SnapshotError::Damaged { path, .. } => SnapshotError::Foreign { path },
             error => error,
         })?;

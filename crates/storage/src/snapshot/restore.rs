@@ -1,15 +1,16 @@
-//! Restoring into an engine that gives every write a revision of its own: etcd.
+//! Restores a snapshot into an engine that assigns its own revisions: etcd.
 //!
 //! 1. The whole file is verified.
-//! 2. The store must have no keys under the prefix. A marker key outside it is written, which says which snapshot is
-//!    being restored. While it is there, the same snapshot can be restored again, which goes on where it stopped, and
-//!    servers know that the keys are not all there yet ([`unfinished_restore`]).
-//! 3. The store's revision is raised to the snapshot's by writes to keys of our own. So whatever a client has seen of an
-//!    object is older than the object is now.
-//! 4. The keys are created, many at once, each with what is left of its time. One write each, and not many in a
-//!    transaction: so every object has a revision of its own, as it has when servers write them.
+//! 2. The store must have no keys under the prefix. A marker key outside it is written, with the hash of the
+//!   snapshot. While the marker exists, the same snapshot can be restored again, which continues the restore, and
+//!   servers know that the keys are incomplete ([`unfinished_restore`]).
+//! 3. The store's revision is raised to the snapshot's by writes to separate keys. So every revision of an object
+//!   that a client has seen is older than the restored object.
+//! 4. The keys are created, many concurrently, each with its remaining time to live. Each key is one write, not a
+//!   part of a larger transaction: so every object has its own revision, as when servers write them.
 //! 5. All keys are read back and compared.
-//! 6. History is compacted, so that who asks for a revision of the old store is told that it is gone. The marker goes.
+//! 6. History is compacted, so that requests for a revision of the old store fail as compacted. The marker is
+//!   deleted.
 
 use super::{
     RestoreError, RestoreTarget, SnapshotError, SnapshotReader, SnapshotRecord, SnapshotSummary,
@@ -31,17 +32,17 @@ use tokio::task::JoinSet;
 /// Outside every prefix, since prefixes begin with a slash.
 const MARKER: &str = "pintle/snapshot-restore";
 const REVISION_KEYS: &str = "pintle/snapshot-revision/";
-/// So many writes raise the revision before their history is compacted.
+/// The number of writes to raise the revision after which their history is compacted.
 const COMPACT_AFTER: u64 = 200_000;
 const PAGE_KEYS: usize = 500;
 
-/// How a snapshot is restored.
+/// The options of a restore.
 #[derive(Debug, Clone)]
 pub struct RestoreOptions {
-    /// The store's revision is raised at least so far beyond the snapshot's before keys are written; `None` leaves it as
-    /// it is.
+    /// The revisions by which the store's revision must exceed the snapshot's before keys are written, at least;
+    /// `None` leaves the store's revision unchanged.
     pub bump_revision: Option<u64>,
-    /// How many writes are in flight.
+    /// The number of concurrent writes.
     pub writers: usize,
 }
 
@@ -51,36 +52,36 @@ impl Default for RestoreOptions {
     }
 }
 
-/// What a restore is at.
+/// The phase of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestorePhase {
-    /// Raising the revision.
+    /// Raises the revision.
     Revision,
-    /// Writing keys.
+    /// Writes the keys.
     Keys,
-    /// Reading them back.
+    /// Reads the keys back and compares them.
     Check,
 }
 
-/// What a restore did.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The snapshot.
+    /// The snapshot's totals.
     pub summary: SnapshotSummary,
-    /// The store's revision.
+    /// The store's revision after the restore.
     pub revision: Revision,
-    /// Keys that are in the store now.
+    /// The number of keys in the store.
     pub keys: u64,
-    /// Keys of the snapshot that had expired.
+    /// The number of the snapshot's keys that had expired.
     pub expired: u64,
-    /// Whether an interrupted restore of the same snapshot was finished.
+    /// Whether this run finished an interrupted restore of the same snapshot.
     pub resumed: bool,
 }
 
-/// The hash of the snapshot whose restore into `prefix` was begun and not finished, if there is one.
+/// The SHA-256 of the snapshot whose restore into `prefix` is unfinished, if there is one.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub async fn unfinished_restore<T: RestoreTarget + ?Sized>(
     target: &T,
     prefix: &str,
@@ -89,12 +90,12 @@ pub async fn unfinished_restore<T: RestoreTarget + ?Sized>(
     Ok(marker.map(|kv| String::from_utf8_lossy(&kv.value).into_owned()))
 }
 
-/// Restores the snapshot at `path` into a store that has no keys under the snapshot's prefix. `progress` is told what it
-/// is at, how much of that is done, and how much there is.
+/// Restores the snapshot at `path` into a store that has no keys under the snapshot's prefix. Calls `progress` with
+/// the phase, the number of completed steps, and the total.
 ///
 /// # Errors
-/// When the snapshot is damaged or there are keys already, before anything is written. When the store fails, after which
-/// the same restore can be repeated and goes on.
+/// When the snapshot is damaged or there are keys already: before anything is written. When the store fails:
+/// repeating the same restore then continues it.
 pub async fn restore_snapshot(
     target: Arc<dyn RestoreTarget>,
     path: &Path,
@@ -122,7 +123,7 @@ fn marker(prefix: &str) -> Key {
     Key::new(format!("{MARKER}{prefix}"))
 }
 
-/// Takes the prefix for this snapshot. Returns whether a restore of it had been begun.
+/// Marks the prefix as being restored from this snapshot. Returns whether an unfinished restore of it is continued.
 async fn begin(target: &dyn RestoreTarget, prefix: &str, sha256: &str) -> Result<bool, RestoreError> {
     match unfinished_restore(target, prefix).await? {
         Some(same) if same == sha256 => return Ok(true),
@@ -147,7 +148,7 @@ async fn begin(target: &dyn RestoreTarget, prefix: &str, sha256: &str) -> Result
     }
 }
 
-/// Writes until the store's revision is `wanted` or more.
+/// Writes until the store's revision is at least `wanted`.
 async fn raise_revision(
     target: &Arc<dyn RestoreTarget>,
     wanted: Revision,
@@ -175,7 +176,7 @@ async fn raise_revision(
             return Err(RestoreError::Revision { reached, wanted });
         }
         current = reached;
-        // Nobody needs the history of these keys, and it would fill the disk.
+        // The history of these keys is not needed, and would fill the disk.
         target.compact_history(current).await?;
     }
     for key in &keys {
@@ -185,7 +186,7 @@ async fn raise_revision(
     Ok(())
 }
 
-/// Writes a key of our own as long as writes are left.
+/// Writes a separate key as long as writes are left.
 async fn rewrite(target: &dyn RestoreTarget, key: &Key, left: &AtomicU64) -> Result<(), RestoreError> {
     let take = |left: u64| left.checked_sub(1);
     while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
@@ -223,7 +224,7 @@ async fn write_keys(
             if failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // One that exists may be from before an interruption. What it holds is looked at in the end.
+            // An existing key may be from before an interruption. Its value is compared at the end.
             let created = target.create_key(&record.key, record.value, record.expires).await;
             created.map_err(|error| {
                 failed.store(true, Ordering::Relaxed);
@@ -233,7 +234,7 @@ async fn write_keys(
     }
     join(&mut tasks).await?;
     progress(RestorePhase::Keys, summary.keys, summary.keys);
-    // The file may have been changed since it was verified.
+    // The file may have changed since it was verified.
     match reader.summary() {
         Some(again) if again == *summary => Ok(()),
         _ => {
@@ -247,7 +248,7 @@ fn is_expired(record: &SnapshotRecord, now: u64) -> bool {
     record.expires != 0 && record.expires <= now
 }
 
-/// Reads the keys back and compares them with the snapshot. Returns how many there are.
+/// Reads the keys back and compares them with the snapshot. Returns their number.
 async fn compare(
     target: &dyn RestoreTarget,
     path: &Path,
@@ -275,7 +276,7 @@ async fn compare(
         match there {
             Some(kv) if kv.value == record.value => keys += 1,
             Some(kv) => return Err(differs(kv.key, "it has another value")),
-            // It was left out, or has gone since.
+            // The key was omitted as expired, or has expired since.
             None if record.expires != 0 && record.expires <= now_milliseconds().max(now) + 1000 => {}
             None => return Err(differs(record.key, "it is not there")),
         }

@@ -1,26 +1,26 @@
-//! Saving from an engine that is asked page by page.
+//! Saves a snapshot from an engine that returns pages of records.
 //!
-//! All pages are of one revision, that of the first. History goes on being compacted meanwhile, and if that revision is
-//! compacted before the last page, the save begins again with a newer one. Compaction leaves minutes of history, and
-//! reading all keys takes seconds, so that is rare.
+//! All pages are read at one revision, that of the first. Compaction continues meanwhile; if it reaches that revision
+//! before the last page, the save restarts at a newer one. Compaction leaves minutes of history, and reading all keys
+//! takes seconds, so that is rare.
 
 use super::{SaveError, SnapshotFile, SnapshotHeader, SnapshotRecord, SnapshotSummary, now_milliseconds};
 use crate::{BoxFuture, Key, ListRequest, Revision, StorageError};
 use std::path::Path;
 
-/// So often a save is begun before it is given up.
+/// The number of attempts before a save fails.
 const ATTEMPTS: u32 = 5;
-/// A page should have about so many bytes of values, and at least and at most so many keys.
+/// The size of a page: the intended bytes of values, and the smallest and largest number of keys.
 const PAGE_BYTES: usize = 4 << 20;
 const PAGE_KEYS: std::ops::RangeInclusive<usize> = 16..=2000;
 
-/// An engine that can be asked for pages of records. What [`Storage::get_list`](crate::Storage::get_list) gives, and
-/// besides that when keys expire.
+/// An engine that returns pages of records: the data of [`Storage::get_list`](crate::Storage::get_list), and the
+/// expiry of keys.
 pub trait SnapshotSource: Send + Sync {
     /// The engine's name, for the header.
     fn name(&self) -> &'static str;
 
-    /// Reads a range of keys from one revision.
+    /// Reads a range of keys at one revision.
     ///
     /// # Errors
     /// As [`Storage::get_list`](crate::Storage::get_list).
@@ -38,10 +38,10 @@ pub struct SnapshotPage {
     pub revision: Revision,
 }
 
-/// Saves all keys under `prefix` into a new file at `path`. `progress` is told how many keys have been written.
+/// Saves all keys under `prefix` into a new file at `path`. Calls `progress` with the number of keys written.
 ///
 /// # Errors
-/// When the store fails, when there are no keys, when the file cannot be written. There is no file then.
+/// When the store fails, when there are no keys, or when the file cannot be written. No file is left then.
 pub async fn save_snapshot(
     source: &dyn SnapshotSource,
     prefix: &str,
@@ -99,7 +99,7 @@ async fn save_once(
             break;
         }
         let Some(last) = page.records.last() else {
-            // Otherwise the rest would be left out in silence.
+            // Otherwise the remaining keys would be omitted silently.
             let what = format!("there are keys under {prefix} that are no text, and too many to pass over");
             return Err(StorageError::Corrupt(what).into());
         };

@@ -1,4 +1,4 @@
-//! What a restore needs of an engine.
+//! The interface of an engine that a snapshot is restored into.
 
 use super::now_milliseconds;
 use crate::{
@@ -7,36 +7,37 @@ use crate::{
 use bytes::Bytes;
 use std::time::Duration;
 
-/// The shortest time to live that etcd knows.
+/// The shortest time to live of an etcd lease.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// An engine that a snapshot is restored into. Every [`Storage`] is one; an engine may have cheaper ways.
+/// An engine that a snapshot is restored into. Every [`Storage`] implements it; an engine may have a cheaper
+/// implementation.
 ///
-/// A restore looks at all it has written in the end, so whoever is not sure whether a write has happened repeats it.
+/// A restore compares all keys at the end, so a write with an unknown outcome may be repeated.
 pub trait RestoreTarget: Send + Sync + 'static {
-    /// One key's newest value.
+    /// Reads one key's latest value.
     ///
     /// # Errors
-    /// Those of the engine, here and below.
+    /// The errors of the engine.
     fn read<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<KeyValue>, StorageError>>;
 
-    /// A range of keys, as [`Storage::get_list`] reads it.
+    /// Reads a range of keys, like [`Storage::get_list`].
     ///
     /// # Errors
     /// As [`Storage::get_list`].
     fn list(&self, request: ListRequest) -> BoxFuture<'_, Result<ListResponse, StorageError>>;
 
-    /// The newest revision.
+    /// The latest revision.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     fn revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 
-    /// Writes a key that does not exist; one that exists stays as it is. `expires` is in milliseconds since 1970, 0 for
-    /// never; the key may live some seconds longer.
+    /// Writes a key that does not exist; an existing key is left unchanged. `expires` is in milliseconds since 1970,
+    /// 0 for never; the key may be deleted some seconds later.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     fn create_key<'a>(
         &'a self,
         key: &'a Key,
@@ -44,19 +45,19 @@ pub trait RestoreTarget: Send + Sync + 'static {
         expires: u64,
     ) -> BoxFuture<'a, Result<(), StorageError>>;
 
-    /// Writes a key for nothing but the revision that the write takes, at least one.
+    /// Writes a key only to use a revision, or more than one.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     fn touch<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StorageError>>;
 
-    /// Deletes a key, whatever it is.
+    /// Deletes a key, whatever its revision; no effect if it does not exist.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// The errors of the engine.
     fn remove<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<(), StorageError>>;
 
-    /// Forgets history before `revision`.
+    /// Drops history before `revision`.
     ///
     /// # Errors
     /// As [`Storage::compact`].
@@ -116,7 +117,7 @@ impl<S: Storage + ?Sized> RestoreTarget for S {
     }
 }
 
-/// Whether a write was made; somebody else's may have been in its way.
+/// Whether a write was made; a concurrent write may have prevented it.
 fn done(written: Result<Revision, WriteError>) -> Result<bool, StorageError> {
     match written {
         Ok(_) => Ok(true),

@@ -70,7 +70,8 @@ fn what_was_written_is_read() {
     assert_eq!(summary.file_bytes, bytes.len() as u64);
 }
 
-/// A file that the first version of the format wrote, kept as it was: it stays readable, and is still what is written.
+/// A file that the first version of the format wrote: it stays readable, and the writer still produces the same
+/// bytes.
 #[test]
 fn the_format_is_what_it_was() {
     let kept = include_bytes!("../../tests/fixtures/snapshot-v1/whole.snap");
@@ -130,7 +131,7 @@ fn damage_names_path_and_offset() {
     );
 }
 
-/// A file whose checksums fit can still say what no writer says.
+/// A file with valid checksums can still contain records that no writer produces.
 #[test]
 fn records_that_cannot_be_are_refused() {
     let rows: &[(&str, &[SnapshotRecord])] = &[
@@ -159,7 +160,7 @@ fn other_files_are_foreign_and_later_formats_unknown() {
     assert!(matches!(decode(&bytes), Err(SnapshotError::UnknownFormat { found: 2, .. })));
 }
 
-/// A length in a file without a checksum over it would make the reader take memory for what is not there.
+/// A length without a checksum must not make the reader allocate memory for data that is not there.
 #[test]
 fn lengths_are_not_believed() {
     let (bytes, _) = encode(header(9), &records());
@@ -216,7 +217,7 @@ fn a_file_has_its_name_when_it_is_whole() {
     drop(file);
     assert!(names().is_empty(), "{:?}", names());
 
-    // What a crash left is begun anew.
+    // The remains of a crash are overwritten.
     fs::write(directory.path().join("a.snap.partial"), vec![b'x'; 10_000]).unwrap();
     let mut file = SnapshotFile::create(&path, false, header(9)).unwrap();
     file.write(&records()[0]).unwrap();
@@ -256,7 +257,7 @@ async fn pairs(storage: &dyn Storage, prefix: &str) -> Vec<(String, Bytes)> {
     items.into_iter().map(|kv| (kv.key.to_string(), kv.value)).collect()
 }
 
-/// A source that lets something happen before each page.
+/// A source that calls a function before each page.
 struct Disturbed<'a, F> {
     storage: &'a MemoryStorage,
     pages: AtomicU64,
@@ -396,7 +397,7 @@ async fn a_restore_has_the_keys_and_no_revision_that_a_client_has_seen() {
         let watch = target.watch(WatchRequest { prefix: "/r/".to_owned(), after: revision }).await.map(drop);
         assert!(matches!(watch, Err(StorageError::Compacted { .. })), "{watch:?}");
     }
-    // Once more: there are keys now.
+    // A second restore: there are keys now.
     let again = restore(&target, &path).await;
     assert!(matches!(&again, Err(RestoreError::KeysExist { .. })), "{again:?}");
 }
@@ -429,7 +430,7 @@ async fn an_interrupted_restore_is_finished_by_the_same_snapshot_only() {
     let other = directory.path().join("b.snap");
     save(&source, &other).await.unwrap();
 
-    // As an interrupted restore leaves it: the marker, a key of our own, and some of the keys.
+    // The state after an interrupted restore: the marker, a revision key, and some of the keys.
     let target = Arc::new(MemoryStorage::new());
     put(&*target, "pintle/snapshot-restore/r/", &summary.sha256).await;
     put(&*target, "pintle/snapshot-revision/0", "").await;

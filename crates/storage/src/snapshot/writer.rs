@@ -1,4 +1,4 @@
-//! Writing the format.
+//! Writes snapshots.
 
 use super::{
     SnapshotHeader, SnapshotRecord, SnapshotSummary, ValueForms,
@@ -24,7 +24,7 @@ impl<W: Write> SnapshotWriter<W> {
     /// Begins a snapshot. The output should be buffered.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The errors of the output.
     pub fn new(output: W, header: SnapshotHeader) -> io::Result<SnapshotWriter<W>> {
         let encoded = header.encode();
         let mut writer = SnapshotWriter {
@@ -41,21 +41,22 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(writer)
     }
 
-    /// What the snapshot is of.
+    /// The snapshot's metadata.
     pub fn header(&self) -> &SnapshotHeader {
         &self.header
     }
 
-    /// How many records were written.
+    /// The number of records written.
     pub fn keys(&self) -> u64 {
         self.counts.keys
     }
 
-    /// Adds the next record.
+    /// Writes the next record.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for a record that no snapshot can have (its key is not behind the one before, its
-    /// revision is newer than the snapshot's…), of which nothing was written, and those of the output.
+    /// [`io::ErrorKind::InvalidInput`] for a record that a snapshot may not contain (its key does not follow the
+    /// previous one, its revision is newer than the snapshot's…): nothing was written then; and the errors of the
+    /// output.
     pub fn write(&mut self, record: &SnapshotRecord) -> io::Result<()> {
         let invalid = |what: &'static str| io::Error::new(io::ErrorKind::InvalidInput, what);
         check_record(&self.header, self.last.as_ref(), record).map_err(invalid)?;
@@ -80,10 +81,10 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(())
     }
 
-    /// Writes the trailer and gives the output back, flushed.
+    /// Writes the trailer, and returns the flushed output and the totals.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The errors of the output.
     pub fn finish(mut self) -> io::Result<(W, SnapshotSummary)> {
         self.put(&self.counts.encode())?;
         let hash = self.hasher.finalize();

@@ -1,7 +1,8 @@
 use super::*;
 use crate::{EventKind, MemoryStorage, TransformError, contract::StorageFactory};
 
-/// Stores `mark` before the value with every bit turned; what has another known mark is stale, everything else bad.
+/// Stores `mark` and the value with every bit inverted; a value with the other known mark is stale, any other
+/// unreadable.
 struct Turned {
     mark: u8,
 }
@@ -26,7 +27,7 @@ impl ValueTransformer for Turned {
         stored: Bytes,
     ) -> BoxFuture<'a, Result<Transformed, TransformError>> {
         Box::pin(async move {
-            // Others get to run, so that a dropped call is dropped in the middle.
+            // Yields, so that a dropped call is dropped in the middle.
             tokio::task::yield_now().await;
             match stored.split_first() {
                 Some((mark @ (b'1' | b'2'), value)) => {

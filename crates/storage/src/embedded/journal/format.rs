@@ -1,4 +1,4 @@
-//! The bytes of the journal. All numbers are little-endian, all checksums CRC-32.
+//! The format of the journal. All numbers are little-endian, all checksums CRC-32.
 //!
 //! ```text
 //! segment: header | batch | batch | ...            the header and each batch begin at a multiple of 512
@@ -8,22 +8,22 @@
 //!          | length of the key u32 | length of the value u32 | key | value, as the database has it
 //! ```
 //!
-//! `first` is the revision of the first write; those after it have the following ones. The writes up to `base` were durable
-//! in the database when the segment was begun. The salt is random: what a segment that was here before has left, or a
-//! client's own bytes, never pass for a batch of this one.
+//! `first` is the revision of the first write; later writes have the following ones. The writes up to `base` were
+//! durable in the database when the segment was begun. The salt is random: the remains of an earlier segment in the
+//! same file, or a client's own bytes, never pass for a batch of this segment.
 
 use super::super::row::{self, Entry};
 use crate::{Key, Revision};
 
-/// Headers and batches begin where a sector does, which a disk writes whole or not at all.
+/// The alignment of headers and batches, in bytes: a disk writes a sector as a whole or not at all.
 pub(in super::super) const SECTOR: usize = 512;
 pub(in super::super) const BATCH_HEADER: usize = 32;
 const MAGIC: [u8; 8] = *b"ptlejrnl";
 const VERSION: u32 = 1;
-/// What is summed of a segment's header.
+/// The number of bytes of a segment's header that its checksum covers.
 const SUMMED: usize = 48;
 
-/// What the first sector of a segment says.
+/// The first sector of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct SegmentHeader {
     pub(in super::super) number: u64,
@@ -51,7 +51,7 @@ impl SegmentHeader {
         sector
     }
 
-    /// What a first sector says, or `None` when it is none or damaged.
+    /// Decodes a first sector; `None` when it is not one, or damaged.
     pub(in super::super) fn decode(sector: &[u8]) -> Option<SegmentHeader> {
         let mut bytes = Reader(sector);
         let known = bytes.take(8)? == MAGIC && bytes.u32()? == VERSION && bytes.u32()? == 0;
@@ -65,13 +65,13 @@ impl SegmentHeader {
     }
 }
 
-/// What a batch begins with.
+/// The header of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct BatchHeader {
     pub(in super::super) salt: u64,
     pub(in super::super) first: Revision,
     pub(in super::super) count: u32,
-    /// Of the writes, in bytes.
+    /// The length of the writes, in bytes.
     pub(in super::super) length: u32,
     pub(in super::super) checksum: u32,
 }
@@ -91,7 +91,7 @@ impl BatchHeader {
         header
     }
 
-    /// The header at the beginning of some bytes, if there is an intact one of a segment with this salt.
+    /// Decodes the header at the start of `bytes`; `None` unless it is intact and of a segment with this salt.
     pub(in super::super) fn decode(bytes: &[u8], salt: u64) -> Option<BatchHeader> {
         let summed = bytes.get(..28)?;
         let mut bytes = Reader(bytes);
@@ -112,16 +112,16 @@ impl BatchHeader {
     }
 }
 
-/// A write, as it is inserted into the database.
+/// A write, in the form in which it is inserted into the database.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) struct JournaledWrite {
     pub(in super::super) entry: Entry,
-    /// The column of that name in the value's row.
+    /// The column `checksum` of the value's row.
     pub(in super::super) checksum: i64,
     pub(in super::super) stored: Vec<u8>,
 }
 
-/// Appends a write to those of a batch.
+/// Appends a write to the writes of a batch.
 pub(in super::super) fn encode_write(to: &mut Vec<u8>, entry: &Entry, checksum: i64, stored: &[u8]) {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes();
     let key = entry.key.as_str().as_bytes();
@@ -135,7 +135,7 @@ pub(in super::super) fn encode_write(to: &mut Vec<u8>, entry: &Entry, checksum: 
     to.extend_from_slice(stored);
 }
 
-/// The writes of a batch whose header is intact; `None` when they are damaged.
+/// Decodes the writes of a batch whose header is intact; `None` when they are damaged.
 pub(in super::super) fn decode_writes(header: &BatchHeader, writes: &[u8]) -> Option<Vec<JournaledWrite>> {
     if crc32fast::hash(writes) != header.checksum {
         return None;
@@ -238,7 +238,7 @@ mod tests {
             assert_eq!(decode_writes(&header, &bytes), None, "bit {bit}");
         }
         for length in 0..bytes.len() {
-            // As if the checksum were right.
+            // With a valid checksum.
             let cut = &bytes[..length];
             let header = BatchHeader { checksum: crc32fast::hash(cut), ..header };
             assert_eq!(decode_writes(&header, cut), None, "{length} bytes");

@@ -1,17 +1,17 @@
-//! The journal: where a batch of writes becomes durable, by one append and one sync.
+//! The journal: one append and one sync make a batch of writes durable.
 //!
-//! The database gets the same writes later ([`super::applier`]), in transactions that nobody syncs: the log of the database
-//! is synced only now and then, when it is copied. So the journal keeps what the database may not have kept when the
-//! process ends or the power is cut, and opening a store brings the database up to it ([`mod@read`]).
+//! The database gets the same writes later ([`super::applier`]), in transactions without a sync: its WAL is synced
+//! only now and then. So the journal keeps the writes that the database may lose when the process ends or the power
+//! is cut, and opening a store applies them to the database ([`mod@read`]).
 //!
-//! It has two segments, files that are written in turn, over what was in them: syncing a file that does not grow is
-//! cheap. When a segment is long enough, and the database has durably what is in the older one ([`Journal::synced`]), the
-//! next batch begins that one anew.
+//! The journal has two segments, files that are overwritten in turn: syncing a file that does not grow is cheap. When
+//! a segment is long enough, and the writes in the older one are durable in the database ([`Journal::synced`]), the
+//! next batch restarts the older one.
 //!
 //! Invariants:
-//! - A batch is synced before the next one is written. So a hole with an intact batch behind it is damage.
-//! - A segment is written over only when all that was in it is durable in the database.
-//! - A file that has more than its first sector has had a whole header since it was made.
+//! - A batch is synced before the next one is written. So a hole before an intact batch is damage.
+//! - A segment is overwritten only when all its writes are durable in the database.
+//! - A file that is longer than its first sector has had a complete header since it was created.
 
 pub(super) mod format;
 mod read;
@@ -30,14 +30,15 @@ use std::{
     sync::Arc,
 };
 
-/// A file grows in such steps, by zeros: a sync of what is written over them later has no new length to note.
+/// A file grows by this number of zero bytes at a time: a later sync of data written over them need not record a new
+/// length.
 const GROWTH: u64 = 256 << 10;
-/// More room than this is not kept for the next batch.
+/// The largest buffer that is kept for the next batch, in bytes.
 const MAX_ROOM: usize = 1 << 20;
-/// So much room there has to be for a disk not to be full.
+/// The free space, in bytes, without which the disk counts as full.
 const PROBE: usize = 64 << 10;
 
-/// The files of the segments with even and with odd numbers.
+/// The files of the even-numbered and of the odd-numbered segments.
 pub(super) fn paths(directory: &Path) -> [PathBuf; 2] {
     ["pintle-0.journal", "pintle-1.journal"].map(|name| directory.join(name))
 }
@@ -47,38 +48,38 @@ fn path(directory: &Path, number: u64) -> PathBuf {
     if number.is_multiple_of(2) { even } else { odd }
 }
 
-/// The journal of an open store, which the commit thread writes.
+/// The journal of an open store; the commit thread writes it.
 pub(super) struct Journal {
     directory: PathBuf,
     segment: Segment,
-    /// A segment that is longer is followed by the next one.
+    /// The length in bytes above which a segment is followed by the next one.
     segment_bytes: u64,
     /// The last revision before the segment.
     began: Revision,
-    /// Up to here all is durable in the database.
+    /// The revision up to which the database is durable.
     base: Revision,
-    /// The next batch: space for a segment's and the batch's header, then its writes.
+    /// The next batch: space for the segment's header and the batch's header, then its writes.
     next: Vec<u8>,
     count: u32,
 }
 
-/// The segment that is written.
+/// The current segment.
 #[derive(Clone, Default)]
 struct Segment {
     number: u64,
     salt: u64,
-    /// None until the first one is begun.
+    /// `None` until the first segment is begun.
     file: Option<Arc<DiskFile>>,
     length: u64,
-    /// Where the next batch comes.
+    /// The offset of the next batch.
     end: u64,
 }
 
 const WRITES: usize = SECTOR + BATCH_HEADER;
 
 impl Journal {
-    /// The journal of a store whose database has everything, durably, up to `revision`. `number` is greater than that of
-    /// any segment that is there. A segment gets about `segment_bytes` long.
+    /// The journal of a store whose database is durable up to `revision`. `number` must be greater than that of any
+    /// existing segment. A segment gets about `segment_bytes` long.
     pub(super) fn new(directory: &Path, number: u64, revision: Revision, segment_bytes: u64) -> Journal {
         Journal {
             directory: directory.to_owned(),
@@ -91,21 +92,21 @@ impl Journal {
         }
     }
 
-    /// Where the writes of the next batch are put, by [`encode_write`].
+    /// Appends a write to the next batch; `encode` is [`encode_write`].
     pub(super) fn write(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.next);
         self.count += 1;
     }
 
-    /// Forgets the writes of a batch that is not to be.
+    /// Discards the writes of the next batch.
     pub(super) fn forget(&mut self) {
         self.next.truncate(WRITES);
         self.next.shrink_to(MAX_ROOM);
         self.count = 0;
     }
 
-    /// Writes the batch, whose first write has the revision `first`, and returns the file that has to be synced then.
-    /// After an error nothing counts as written.
+    /// Writes the batch, whose first write has the revision `first`, and returns the file, which the caller then
+    /// syncs. After an error the batch is not written.
     pub(super) fn append(&mut self, first: Revision) -> io::Result<Arc<DiskFile>> {
         let appended = self.try_append(first);
         self.forget();
@@ -142,14 +143,14 @@ impl Journal {
         Ok(file)
     }
 
-    /// The segment that the next batch is added to, unless that begins another one.
+    /// The segment for the next batch, unless that begins another one.
     fn current(&self) -> Option<&Arc<DiskFile>> {
-        // What is in the other one is needed until the database has it.
+        // The other segment is needed until the database has its writes.
         let over = self.segment.end >= self.segment_bytes && self.base >= self.began;
         self.segment.file.as_ref().filter(|_| !over)
     }
 
-    /// The next segment, of which nothing is written yet, but for the header of a file that is new.
+    /// The next segment, which is empty except for the header of a new file.
     fn begin(&self, first: Revision) -> io::Result<Segment> {
         let number = self.segment.number + 1;
         let path = path(&self.directory, number);
@@ -158,7 +159,7 @@ impl Journal {
         let mut length = file.length()?;
         if length <= SECTOR as u64 {
             file.write(0, &SegmentHeader { number, salt, first, base: self.base }.encode())?;
-            // Not to be tried again, whatever it says.
+            // A failed sync is not retried, whatever the error is.
             let synced = file.sync().and_then(|()| File::open(&self.directory)?.sync_all());
             synced.map_err(io::Error::other)?;
             length = SECTOR as u64;
@@ -166,10 +167,10 @@ impl Journal {
         Ok(Segment { number, salt, file: Some(Arc::new(file)), length, end: 0 })
     }
 
-    /// Looks whether there is room for a batch, whose first write would have the revision `first`.
+    /// Checks that the disk has room for a batch, whose first write would have the revision `first`.
     pub(super) fn probe(&mut self, first: Revision) -> io::Result<()> {
         let Some(file) = self.current() else {
-            // Nothing that is in the other file is needed, but its header.
+            // Only the header of the other file is still needed.
             let next = self.begin(first)?;
             return next.file.map_or(Ok(()), |file| file.write(SECTOR as u64, &[0; PROBE]));
         };
@@ -178,12 +179,12 @@ impl Journal {
         Ok(())
     }
 
-    /// The database has been synced with all up to `revision` in it.
+    /// Reports that the database is durable up to `revision`.
     pub(super) fn synced(&mut self, revision: Revision) {
         self.base = self.base.max(revision);
     }
 
-    /// Deletes the files: the database has everything, durably, and nothing follows.
+    /// Deletes the files. The database has all writes, durably, and no batch follows.
     pub(super) fn remove(&mut self) -> io::Result<()> {
         for path in paths(&self.directory) {
             remove_if_there(&path)?;
@@ -198,7 +199,7 @@ fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
     }
 }
 
-/// Makes a file long enough for `end`, if the disk has room for that; if not, what is written says so.
+/// Makes a file long enough for `end`, if the disk has room; if not, the following write fails.
 fn grow(file: &DiskFile, length: &mut u64, end: u64) {
     if end > *length {
         let zeros = vec![0; usize::try_from(end.next_multiple_of(GROWTH) - *length).unwrap_or(0)];

@@ -1,4 +1,4 @@
-//! Reading the journal when a store is opened.
+//! Reads the journal when a store is opened.
 
 use super::{
     super::{disk::DiskFile, file::OpenError},
@@ -8,25 +8,25 @@ use super::{
 use crate::Revision;
 use std::{io, path::Path};
 
-/// So much of a file is looked at at once for what is behind a hole.
+/// The number of bytes searched at a time for a batch after a hole.
 const LOOK: usize = 1 << 20;
 
-/// What a journal says beyond what the database has.
+/// The contents of a journal that the database lacks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Found {
     /// Greater than the number of any segment.
     pub(in super::super) next_number: u64,
-    /// Up to here all has to be in the database.
+    /// The revision up to which the database must have all writes.
     pub(in super::super) base: Revision,
-    /// What follows on what the database has, in order.
+    /// The writes after the newest one in the database, in order.
     pub(in super::super) writes: Vec<JournaledWrite>,
 }
 
-/// Reads what the journal in `directory` has after `newest`. Nothing is changed.
+/// Reads the writes after `newest` from the journal in `directory`. Changes no file.
 ///
 /// # Errors
-/// When it is damaged: not merely cut off in its last batch, as the power cuts it. That the database lacks what the
-/// journal takes for durable is for the caller to find, by [`Found::base`].
+/// When the journal is damaged, other than by a power cut during its last batch. The caller checks, with
+/// [`Found::base`], whether the database lacks writes that the journal treats as durable.
 pub(in super::super) fn read(directory: &Path, newest: Revision) -> Result<Found, OpenError> {
     let mut segments = Vec::new();
     for path in paths(directory) {
@@ -39,7 +39,7 @@ pub(in super::super) fn read(directory: &Path, newest: Revision) -> Result<Found
         return Ok(found);
     }
     let mut newest = newest;
-    // What came before the last segment has to be there up to where that begins.
+    // The earlier segment must have the writes up to the start of the last one.
     let before = Revision(last.header.first.0.saturating_sub(1));
     if newest < before {
         let Some(earlier) = segments.pop() else { return Err(last.lacks(before)) };
@@ -49,13 +49,13 @@ pub(in super::super) fn read(directory: &Path, newest: Revision) -> Result<Found
     Ok(found)
 }
 
-/// The newest revision that the journal of a store has that another process writes meanwhile: nothing newer was
-/// acknowledged before this was called.
+/// The latest revision in the journal of a store that another process writes meanwhile: no later write was
+/// acknowledged before this call.
 pub(in super::super) fn newest(directory: &Path) -> Result<Revision, OpenError> {
     loop {
         let Some(last) = last_segment(directory)? else { return Ok(Revision(0)) };
         let newest = last.newest().map_err(|source| io_error(last.file.path(), source))?;
-        // Only the second segment after it is written over it.
+        // Only the second segment after it overwrites it.
         let now = last_segment(directory)?;
         if now.is_none_or(|now| now.header.number <= last.header.number + 1) {
             return Ok(newest);
@@ -83,7 +83,7 @@ struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Opens a segment, if there is a file and there has been anything in it.
+    /// Opens a segment; `None` if there is no file, or nothing was ever written to it.
     fn open(path: &Path) -> io::Result<Result<Option<SegmentFile>, OpenError>> {
         let Some(file) = DiskFile::open(path)? else { return Ok(Ok(None)) };
         let length = file.length()?;
@@ -92,7 +92,7 @@ impl SegmentFile {
         file.read(0, start)?;
         match SegmentHeader::decode(&sector) {
             Some(header) => Ok(Ok(Some(SegmentFile { file, length, header }))),
-            // It was being made when the power was cut.
+            // The power was cut while it was created.
             None if length <= SECTOR as u64 && sector == [0; SECTOR] => Ok(Ok(None)),
             None => Ok(Err(OpenError::Damaged {
                 path: path.to_owned(),
@@ -101,7 +101,7 @@ impl SegmentFile {
         }
     }
 
-    /// Reads the writes after `newest`. Returns what is the newest then: `until`, if that is given.
+    /// Reads the writes after `newest`. Returns the latest revision then: `until`, if that is given.
     fn read(
         &self,
         newest: Revision,
@@ -139,7 +139,7 @@ impl SegmentFile {
         Ok(newest)
     }
 
-    /// The header of the batch at an offset, if it is intact and its writes have room.
+    /// The header of the batch at an offset, if it is intact and the file has room for its writes.
     fn batch_header(&self, at: u64, expected: Revision) -> io::Result<Option<BatchHeader>> {
         let Some(room) = self.length.checked_sub(at + BATCH_HEADER as u64) else { return Ok(None) };
         let mut bytes = [0; BATCH_HEADER];
@@ -148,7 +148,7 @@ impl SegmentFile {
             .filter(|header| header.first == expected && u64::from(header.length) <= room))
     }
 
-    /// The batch at an offset, if it is intact; without its writes if those are all in the database.
+    /// The batch at an offset, if it is intact; without its writes if the database has all of them.
     fn batch(
         &self,
         at: u64,
@@ -165,7 +165,7 @@ impl SegmentFile {
         Ok(Some((header, writes)))
     }
 
-    /// Whether there is a batch of this segment behind one that is not intact.
+    /// Whether a batch of this segment follows one that is not intact.
     fn goes_on(&self, hole: u64) -> io::Result<bool> {
         let mut bytes = vec![0; LOOK];
         let mut at = hole + SECTOR as u64;

@@ -1,7 +1,7 @@
-//! The disk use of a cluster that goes on and on: 100 nodes and 5,000 pods write what such a cluster writes in a second,
-//! second after second, as fast as the engine takes it, with a compaction every five of its minutes.
+//! Measures the disk use of a cluster over a long time: 100 nodes and 5,000 pods make the writes of such a cluster
+//! second by second, as fast as the engine accepts them, with a compaction every five simulated minutes.
 //!
-//! A test run does two hours of a smaller one; `cargo xtask churn` does a week: `PINTLE_CHURN_HOURS`,
+//! A test run simulates two hours of a smaller cluster; `cargo xtask churn` simulates a week: `PINTLE_CHURN_HOURS`,
 //! `PINTLE_CHURN_NODES`.
 
 use super::*;
@@ -9,7 +9,7 @@ use pintle_fault_vfs::Random;
 use std::{collections::VecDeque, time::Instant};
 use tokio::task::JoinSet;
 
-/// So many seconds are written at once, as concurrent writers would.
+/// The number of simulated seconds whose writes are made concurrently.
 const STEP: u64 = 2;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -38,14 +38,14 @@ struct Cluster {
     leases: Vec<Object>,
     node_status: Vec<Object>,
     pods: Vec<Object>,
-    /// With the second they expire.
+    /// With the second at which they expire.
     events: VecDeque<(u64, Object)>,
     random: Random,
     made: u64,
     writes: u64,
 }
 
-/// What is to be done to an object.
+/// The operation on an object.
 enum Todo {
     Write,
     Delete,
@@ -87,7 +87,7 @@ impl Cluster {
         cluster
     }
 
-    /// Writes or deletes objects at the same time.
+    /// Writes or deletes objects concurrently.
     async fn write(&mut self, objects: Vec<Object>, todo: &Todo) -> Vec<Object> {
         let mut tasks = JoinSet::new();
         self.writes += objects.len() as u64;
@@ -110,7 +110,7 @@ impl Cluster {
         written
     }
 
-    /// Some objects of a list are written again.
+    /// Writes some objects of a list again.
     async fn touch(&mut self, list: fn(&mut Cluster) -> &mut Vec<Object>, which: impl Fn(u64) -> bool) {
         let objects = std::mem::take(list(self));
         let mut number = 0;
@@ -123,7 +123,7 @@ impl Cluster {
         *list(self) = rest;
     }
 
-    /// What happens in a step that begins at `second`.
+    /// Makes the writes of the step that begins at `second`.
     async fn step(&mut self, second: u64) {
         let (nodes, phase) = (self.nodes, second / STEP);
         // A node renews its lease every ten seconds, a leader every two; a status is written every five minutes.
@@ -131,8 +131,8 @@ impl Cluster {
         self.touch(|cluster| &mut cluster.node_status, |number| number % 150 == phase % 150).await;
         // A pod's status changes every ten minutes.
         self.touch(|cluster| &mut cluster.pods, |number| number % 300 == phase % 300).await;
-        // A pod in a hundred nodes ends each second, another takes its place and gets its status in three writes, and
-        // two events tell of it, which are there for an hour.
+        // Per second and hundred nodes, one pod ends, another one replaces it and gets its status in three writes,
+        // and two events about it are written, which expire after an hour.
         let replaced = (STEP * nodes).div_ceil(100);
         for _ in 0..replaced {
             let old = self.random.below(self.pods.len() as u64) as usize;
@@ -182,7 +182,7 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
         for second in (0..hours * HOUR).step_by(STEP as usize) {
             cluster.step(second).await;
             if (second + STEP).is_multiple_of(5 * MINUTE) {
-                // As the server does it: history is there for five to ten minutes.
+                // As the server compacts: history is kept for five to ten minutes.
                 storage.compact(before).await.unwrap();
                 before = storage.current_revision().await.unwrap();
                 let size = length(file::database_path(factory.0.path()));
@@ -207,13 +207,13 @@ fn disk_use_is_bounded_by_what_is_live_and_five_minutes() {
         }
         assert!(late <= early + early / 4, "it grew from {early} to {late} bytes");
 
-        // Most of it goes, and so do the files.
+        // Most objects are deleted, and the file shrinks.
         let pods = std::mem::take(&mut cluster.pods);
         cluster.write(pods, &Todo::Delete).await;
         let last = storage.current_revision().await.unwrap();
         storage.compact(last).await.unwrap();
         let live = cluster.live_bytes();
-        // Pages are given back in small pieces between commits.
+        // Free pages are returned in small steps between commits.
         let connection = rusqlite::Connection::open(file::database_path(factory.0.path())).unwrap();
         let pragma = |name: &str| -> u64 {
             connection.query_row(&format!("PRAGMA {name}"), (), |row| row.get::<_, i64>(0)).unwrap() as u64

@@ -1,7 +1,7 @@
-//! `kill -9` under load: this test runs itself as a child that writes and reports what was acknowledged and what a watch
-//! saw, kills it, and looks at what it left. Again and again on the same store.
+//! Tests `kill -9` under load: this test runs itself as a child that writes and reports its acknowledged writes and
+//! the events of a watch, kills it, and checks the store. It repeats that on the same store.
 //!
-//! `PINTLE_CRASH_KILLS` says how often; `cargo xtask crash` does it more often than a test run.
+//! `PINTLE_CRASH_KILLS` is the number of kills; `cargo xtask crash` makes more than a test run.
 
 use super::{
     history::{History, value},
@@ -17,7 +17,7 @@ use std::{
 };
 
 const DIRECTORY: &str = "PINTLE_STORAGE_CRASH_DIRECTORY";
-/// The child compacts up to here and no further: the parent resumes its watch from it.
+/// The child compacts up to this revision and no further: the parent resumes its watch from it.
 const RESUME: &str = "PINTLE_STORAGE_CRASH_RESUME";
 const NAME: &str = "embedded::tests::crash::acknowledged_writes_survive_kill_9";
 const WRITERS: u64 = 8;
@@ -56,11 +56,11 @@ fn runtime(threads: usize) -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_time().build().unwrap()
 }
 
-/// What a child printed.
+/// The child's output.
 #[derive(Default)]
 struct Told {
     acknowledged: Vec<Acknowledged>,
-    /// Revision and checksum of the value of what its watch saw.
+    /// The revisions, and checksums of the values, of the events of the child's watch.
     seen: Vec<(Revision, u32)>,
 }
 
@@ -70,7 +70,7 @@ struct Acknowledged {
     revision: Revision,
 }
 
-/// Runs a child, kills it so long after its first write was acknowledged.
+/// Runs a child, and kills it at this time after its first write was acknowledged.
 fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
     let mut child = Command::new(env::current_exe().unwrap())
         .args([NAME, "--exact", "--nocapture"])
@@ -85,10 +85,10 @@ fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
     let mut first = None;
     let mut line = String::new();
     let mut killed = false;
-    // What is in the pipe when the child dies was acknowledged too.
+    // Lines in the pipe when the child dies were acknowledged, too.
     while lines.read_line(&mut line).unwrap() != 0 {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // A last line that was cut off does not count.
+        // A truncated last line is ignored.
         match *words {
             ["ack", writer, number, revision, "."] => told.acknowledged.push(Acknowledged {
                 writer: writer.parse().unwrap(),
@@ -114,7 +114,7 @@ fn kill_after(directory: &Path, resume: Revision, time: Duration) -> Told {
     told
 }
 
-/// One write to the pipe, so that lines do not mix.
+/// One write to the pipe per line, so that lines do not mix.
 fn tell(line: &str) {
     std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).unwrap();
 }
@@ -122,7 +122,7 @@ fn tell(line: &str) {
 /// The child: writers that create, update and delete their keys, a watch, and compactions.
 fn write_until_killed(directory: &Path, resume: u64) {
     runtime(2).block_on(async {
-        // Checkpoints as often as not, so that kills hit them as well.
+        // Frequent checkpoints, so that kills hit them, too.
         let options = EmbeddedOptions { log_bytes: 256 << 10, ..EmbeddedOptions::default() };
         let storage = Arc::new(EmbeddedStorage::open(directory, options).unwrap());
         tokio::spawn(watch(Arc::clone(&storage)));
@@ -147,7 +147,7 @@ async fn watch(storage: Arc<EmbeddedStorage>) {
     }
 }
 
-/// In steps, so that a kill is likely to hit one.
+/// In steps, so that a kill is likely to hit a compaction.
 async fn compact(storage: Arc<EmbeddedStorage>, resume: u64) {
     let mut at = storage.shared.state.read().compacted.0;
     while at < resume {
@@ -156,13 +156,13 @@ async fn compact(storage: Arc<EmbeddedStorage>, resume: u64) {
     }
 }
 
-/// Goes through the numbers: every third is a delete of the key, the next creates it again; every seventh also writes a
-/// key that goes by itself.
+/// Counts up: every third number deletes the key, the next one creates it again; every seventh also writes a key that
+/// expires.
 async fn write(storage: Arc<EmbeddedStorage>, writer: u64) {
     let key = Key::new(format!("/r/{writer}"));
     let counter = Key::new(format!("/counter/{writer}"));
     let mut current = storage.get(&key).await.unwrap().kv.map(|kv| kv.mod_revision);
-    // A counter of its own, written before, tells how far an earlier child came.
+    // A counter in the store, which is written first, has the number that an earlier child reached.
     let (mut number, mut counted) = match storage.get(&counter).await.unwrap().kv {
         Some(kv) => (std::str::from_utf8(&kv.value).unwrap().parse().unwrap(), kv.mod_revision),
         None => (0, storage.create(&counter, Bytes::from_static(b"0"), None).await.unwrap()),
@@ -189,9 +189,9 @@ async fn write(storage: Arc<EmbeddedStorage>, writer: u64) {
     }
 }
 
-/// A watch that resumes gets all there is beyond what it had, without a hole; every acknowledged write and every event
-/// that was seen is among it, as it was; lists at old revisions and the newest state are what history says; what was to
-/// expire does. Whether the store was compacted since the last time.
+/// Checks a store after a kill. A watch that resumes gets all later events without a gap; they include every
+/// acknowledged write and every event seen, unchanged; lists at old revisions and the latest state match the history;
+/// expiring keys expire. Returns whether the store was compacted since the last check.
 async fn check(directory: &Path, child: &Told, history: &mut History, round: u64) -> bool {
     let storage = open(directory);
     let resumed = history.newest();
@@ -228,13 +228,13 @@ async fn check(directory: &Path, child: &Told, history: &mut History, round: u64
     let long = ListRequest { prefix: "/long/".to_owned(), ..list_all() };
     let long = storage.get_list(long).await.unwrap().items;
     assert_eq!(long.len(), history.alive("/long/"), "{what}");
-    // They would be too many in the end.
+    // Otherwise their number would grow from round to round.
     for kv in long.iter().rev().skip(20) {
         storage.delete(&kv.key, kv.mod_revision).await.unwrap();
     }
     history.resume(&storage).await;
     let compacted = history.forget(storage.shared.state.read().compacted);
-    // Closed in order at times, killed most of the time: the parent's own writes are then in the log as well.
+    // The store is closed only sometimes: otherwise the parent's own writes are in the WAL as well.
     if round.is_multiple_of(3) {
         storage.close().await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! Files that are not as they were left: refused with their path, and never replaced by something empty.
+//! Tests damaged and missing files: they are refused with their path, and never replaced by empty ones.
 
 use super::{
     history::{History, value},
@@ -145,7 +145,7 @@ async fn a_key_whose_value_is_damaged_expires() {
     assert!(storage.get(&key).await.unwrap().kv.is_none());
 }
 
-/// A message names the file, and the row's beginning before the damage in it.
+/// The message names the file, and the start of the damaged row.
 fn assert_near(message: &str, path: &Path, damage: usize) {
     assert!(message.contains(&path.display().to_string()), "{message}");
     let (_, rest) = message.split_once("at offset ").unwrap_or_else(|| panic!("{message}"));
@@ -169,8 +169,8 @@ async fn a_flipped_bit_in_the_index_is_refused() {
     assert_near(&error.to_string(), &path, offset);
 }
 
-/// A store with some of everything: trees of several levels, free pages, kept rows, a compaction, and a log of the
-/// newest writes where it is to have one. What it holds, and the files.
+/// A store with a sample of everything: trees of several levels, free pages, kept rows, a compaction, and, with
+/// `with_log`, a WAL of the newest writes. Returns its history and its files.
 async fn original(with_log: bool) -> (History, Image) {
     let factory = Embedded::fast();
     let storage = open(factory.0.path());
@@ -182,7 +182,7 @@ async fn original(with_log: bool) -> (History, Image) {
             let compacted = Revision(400);
             storage.compact(compacted).await.unwrap();
             if with_log {
-                // What follows is in the log only.
+                // The following writes are in the WAL only.
                 storage.close().await.unwrap();
                 return Box::pin(newest_in_log(factory, history)).await;
             }
@@ -220,7 +220,8 @@ async fn newest_in_log(factory: Embedded, mut history: History) -> (History, Ima
     (history, Image::read(factory.0.path()).unwrap())
 }
 
-/// Reads all there is, one piece after the other; damage is no failure, a wrong answer is. How many reads failed.
+/// Reads everything, one piece at a time. Reported damage is accepted, a wrong answer fails the test. Returns the
+/// number of failed reads.
 async fn read_all(storage: &EmbeddedStorage, history: &History, what: &str) -> u32 {
     let newest = storage.current_revision().await.unwrap();
     assert!(newest <= history.newest(), "{what}: {newest} was never written");
@@ -274,7 +275,7 @@ async fn read_all(storage: &EmbeddedStorage, history: &History, what: &str) -> u
 
 const JOURNAL: &str = "pintle-1.journal";
 
-/// Damages a file at an offset in it, with a random number to do it by.
+/// Damages a file at an offset; the number is random.
 type Damage = fn(&mut Vec<u8>, usize, u64);
 
 const DAMAGES: &[(&str, Damage)] = &[
@@ -296,14 +297,14 @@ const DAMAGES: &[(&str, Damage)] = &[
     ("cut", |bytes, at, _| bytes.truncate(at)),
 ];
 
-/// More than any batch of these tests has.
+/// Larger than any batch of these tests, in bytes.
 const LARGEST_BATCH: u64 = 16 << 10;
 
-/// Damages files at many places; `PINTLE_DAMAGES` says how many.
+/// Damages files at `PINTLE_DAMAGES` places.
 async fn damage_everywhere(with_log: bool, file: &str) {
     let (history, mut image) = original(with_log).await;
     if file == JOURNAL {
-        // Only the journal has the newest writes.
+        // Only the journal has the newest writes then.
         image.files.remove("pintle.db-wal");
     }
     assert!(image.files["pintle.db"].len() > 1 << 20, "trees of several levels");
@@ -316,7 +317,7 @@ async fn damage_everywhere(with_log: bool, file: &str) {
         let (damage, apply) = DAMAGES[random.below(9) as usize % DAMAGES.len()];
         let mut damaged = image.clone();
         let bytes = damaged.files.get_mut(file).unwrap();
-        // The beginnings of pages lead to everything else, so half of the damage is there.
+        // The starts of pages lead to everything else, so half of the damage is there.
         let mut at = random.below(bytes.len() as u64);
         if random.below(2) == 0 {
             at = at / 8192 * 8192 + random.below(32).min(bytes.len() as u64 - at / 8192 * 8192 - 1);
@@ -333,7 +334,7 @@ async fn damage_everywhere(with_log: bool, file: &str) {
                 let error = error.to_string();
                 assert!(error.contains("/pintle"), "{what}: {error}");
                 assert!(error.contains(" offset ") || damage == "cut", "{what}: {error}");
-                // Nothing was emptied, cut or repaired.
+                // No file was emptied, truncated or repaired.
                 let left = Image::read(factory.0.path()).unwrap();
                 assert!(
                     left.files["pintle.db"] == damaged.files["pintle.db"],
@@ -343,21 +344,21 @@ async fn damage_everywhere(with_log: bool, file: &str) {
             Ok(storage) => {
                 let newest = storage.current_revision().await.unwrap();
                 match file {
-                    // Where it ends is told by what is in it.
+                    // Only the journal's contents mark its end.
                     JOURNAL if damage == "cut" => {}
-                    // Nor is it known what was under a page that covers the beginning of the last batch.
+                    // The same applies to a page that covers the start of the last batch.
                     JOURNAL
                         if damage == "a page of another place"
                             && (at / 8192 + 1) * 8192 + LARGEST_BATCH >= written => {}
-                    // The last batch may have been cut off.
+                    // The last batch may have been truncated.
                     JOURNAL => assert!(newest.0 + 1 >= history.newest().0, "{what}: {newest}"),
-                    // Nothing that a log loses is lost.
+                    // Damage to the WAL loses no write, because the journal has them.
                     _ => assert_eq!(newest, history.newest(), "{what}"),
                 }
                 let failed = read_all(&storage, &history, &what).await;
                 told += usize::from(failed > 0);
                 harmless += usize::from(failed == 0);
-                // Whatever writing to it does, what is read stays right or is told to be damaged.
+                // After further writes, reads still return the right values or report damage.
                 let _ = create(&storage, "/registry/other", 9_000).await;
                 let mut history = history.clone();
                 if storage.current_revision().await.unwrap() > newest {

@@ -1,5 +1,5 @@
-//! Calls to the file system that fail at every point of a run: what was acknowledged stays, what was not may be there
-//! or not, and whoever asks is told.
+//! Injects failures of file system calls at every point of a run: acknowledged writes are kept, others may or may not
+//! be, and every caller gets the error.
 
 use super::{
     history::{History, value},
@@ -7,7 +7,8 @@ use super::{
 };
 use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk, Image};
 
-/// So that every kind of call comes soon: checkpoints, a log begun again, pages that leave the cache early.
+/// Small sizes, so that every kind of call comes soon: checkpoints, a restarted WAL, pages that leave the cache
+/// early.
 fn small() -> EmbeddedOptions {
     EmbeddedOptions {
         log_bytes: 64 << 10,
@@ -17,7 +18,8 @@ fn small() -> EmbeddedOptions {
     }
 }
 
-/// Writes until an error or so many writes; the history of what was acknowledged, and the error.
+/// Makes writes until an error or the given number. Records the acknowledged writes in the history, and returns the
+/// error.
 async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> Option<WriteError> {
     let after = history.newest();
     let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
@@ -28,7 +30,7 @@ async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> 
         let value = value(1, number, 3_000);
         let current = match storage.get(&key).await {
             Ok(response) => response.kv,
-            // A reader is told, too; the next one may have more luck.
+            // Reads also get the error; the next one may succeed.
             Err(StorageError::Engine(_)) => continue,
             Err(error) => panic!("{error}"),
         };
@@ -38,8 +40,7 @@ async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> 
             Some(kv) => storage.update(&key, value, kv.mod_revision, None).await,
         };
         match written {
-            // Now and then there is a pause, so that whatever there is to do with what was written is done, however slow
-            // the machine is.
+            // An occasional pause, so that the work that follows the writes is done, however slow the machine is.
             Ok(revision) => {
                 acknowledged = revision;
                 if number % 8 == 7 {
@@ -52,12 +53,12 @@ async fn load(storage: &EmbeddedStorage, history: &mut History, writes: u64) -> 
             }
         }
     }
-    // A watch delivers from memory what it delivers late.
+    // The watch delivers the remaining events from memory.
     history.follow(&mut stream, acknowledged).await;
     error
 }
 
-/// What a failing engine says.
+/// The error that a failing engine returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Told {
     Full,
@@ -72,7 +73,7 @@ fn told(error: &WriteError) -> Told {
     }
 }
 
-/// Every call of a kind in turn fails once, or from then on, in runs of their own.
+/// Lets each call of a kind in turn fail, once or permanently, each in its own run.
 async fn every_call(call: Call, file: &'static str, effect: Effect, times: u64, expected: &[Told]) {
     let mut seen = Vec::new();
     for after in 0..24 {
@@ -93,12 +94,12 @@ async fn every_call(call: Call, file: &'static str, effect: Effect, times: u64, 
                     let health = storage.health().await;
                     assert!(matches!(health, Err(StorageError::Poisoned(_))), "{what}: {health:?}");
                 }
-                // It may be over by now; but while it lasts, health says so.
+                // A single failure may be over by now; a lasting one is reported by health.
                 Told::Full => assert_eq!(storage.health().await.is_err(), times > 1, "{what}"),
             }
         }
         settled(&storage).await;
-        // What the kernel has now, and what it has not dropped, is what the next process finds.
+        // The next process finds the files as they are in the kernel's page cache.
         let found = Image::read(factory.0.path()).unwrap();
         disk.heal();
         if let Some(error) = &error {
@@ -130,7 +131,7 @@ async fn every_call(call: Call, file: &'static str, effect: Effect, times: u64, 
     assert!(seen.iter().all(|told| expected.contains(told)), "{call:?} of *{file} with {effect:?}: {seen:?}");
 }
 
-/// All that was acknowledged is there; the one write whose writer was told of a failure may be.
+/// Every acknowledged write is there; the one write whose writer got an error may be.
 async fn check(storage: &EmbeddedStorage, history: &mut History, acknowledged: Revision, what: &str) {
     let newest = storage.current_revision().await.unwrap();
     if newest.0 == history.newest().0 + 1 {
@@ -170,7 +171,7 @@ async fn a_full_disk_is_told_and_writes_go_on_when_it_is_over() {
         for times in [1, u64::MAX] {
             every_call(Call::Write, ".journal", effect, times, &[Told::Full]).await;
         }
-        // A database without room for a moment makes writers wait, and is told to nobody who writes.
+        // A single failure of the database only delays writers.
         every_call(Call::Write, "-wal", effect, 1, &[]).await;
         every_call(Call::Write, "-wal", effect, u64::MAX, &[Told::Full]).await;
     }
@@ -184,7 +185,7 @@ async fn a_database_that_cannot_grow_leaves_its_log_in_use() {
     let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
     for effect in [Effect::DiskFull, Effect::ShortWrite] {
         disk.fail(Fault { call: Call::Write, file: ".db", after: 2, times: u64::MAX, effect });
-        // There is room for the log, so nothing that was accepted is refused; but health tells of the failed copy.
+        // The WAL has room, so no accepted write is refused; but health reports the failed checkpoint.
         let before = disk.failed();
         assert!(load(&storage, &mut history, 60).await.is_none());
         assert!(disk.failed() > before);
@@ -205,7 +206,7 @@ async fn a_failed_read_fails_that_read_only() {
     let storage = EmbeddedStorage::open(factory.0.path(), small()).unwrap();
     assert!(load(&storage, &mut history, 60).await.is_none());
     for call in [Call::Read, Call::Open] {
-        // A connection of its own, with nothing in its cache.
+        // A new connection, with an empty cache.
         storage.shared.readers.forget();
         disk.fail(Fault::every(call, Effect::IoError));
         let listed = storage.get_list(list_all()).await;

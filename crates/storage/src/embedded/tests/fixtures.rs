@@ -1,9 +1,8 @@
-//! Stores as earlier programs left them, in `tests/fixtures`: every later program opens them and finds what was in
-//! them.
+//! Tests stores of earlier programs, in `tests/fixtures`: every later program opens them and reads their contents.
 //!
-//! A fixture is a folder with the compressed files of a store and `content.txt`, which tells what the program that
-//! made it found in it. Fixtures are added, for a new format version, and never made again: what a program of today
-//! would write says nothing about what one of then has written. To add those of a new version:
+//! A fixture is a folder with the compressed files of a store, and `content.txt` with the contents that the program
+//! which made it read from them. Fixtures are added for a new format version, and never regenerated: the output of
+//! today's program is no evidence of an earlier one's. To add those of a new version:
 //!
 //! ```text
 //! cargo test -p pintle-storage --lib -- --ignored make_fixtures
@@ -23,7 +22,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
-/// The store of a fixture, in a directory of its own.
+/// The store of a fixture, in its own directory.
 fn unpack(fixture: &Path) -> Embedded {
     let copy = Embedded::new();
     for name in FILES {
@@ -37,7 +36,7 @@ fn unpack(fixture: &Path) -> Embedded {
     copy
 }
 
-/// Everything that can be read, as text: the newest state, and every event since the compaction.
+/// Everything readable, as text: the latest state, and every event since the compaction.
 async fn content(storage: &EmbeddedStorage) -> String {
     let compacted = storage.shared.state.read().compacted;
     let revision = storage.current_revision().await.unwrap();
@@ -81,11 +80,11 @@ async fn stores_of_every_format_open_with_what_was_in_them() {
             let expected = fs::read_to_string(fixture.join("content.txt")).unwrap();
             let storage = open(copy.0.path());
             if fixture.ends_with("ttls") {
-                // Its time had come long before the store was opened.
+                // It had expired long before the store was opened.
                 expired(&storage, "/r/soon").await;
             }
             assert_eq!(content(&storage).await, expected, "{}", fixture.display());
-            // And it is a store like any other from then on.
+            // The opened store accepts writes and compactions.
             let last = create(&storage, "/new/key", 100).await.unwrap();
             storage.compact(last).await.unwrap();
             storage.close().await.unwrap();
@@ -104,7 +103,8 @@ async fn expired(storage: &EmbeddedStorage, name: &str) {
     }
 }
 
-/// A few writes of every kind: values from empty to several pages, a key that is no ASCII, a key that is made again.
+/// A few writes of every kind: values from empty to several pages, a key that is not ASCII, a key that is created
+/// again.
 async fn fill(storage: &EmbeddedStorage) -> Revision {
     for (number, size) in [0, 1, 100, 3_000, 8_192, 30_000].into_iter().enumerate() {
         let value = Bytes::from((0..size).map(|byte| (byte % 251) as u8).collect::<Vec<_>>());
@@ -122,7 +122,7 @@ async fn fill(storage: &EmbeddedStorage) -> Revision {
     storage.update(&again, Bytes::from_static(b"three"), second, None).await.unwrap()
 }
 
-/// Packs the files as they are, and what is read from them.
+/// Packs the files of a store, with the contents read from them.
 async fn pack(directory: &Path, name: &str) {
     let version = fixtures().join(format!("format-v{}", file::FORMAT_VERSION));
     let fixture = version.join(name);
@@ -154,12 +154,12 @@ async fn make_fixtures() {
     let factory = Embedded::new();
     let storage = open(factory.0.path());
     let last = fill(&storage).await;
-    // As a crash leaves it: everything is in the log and in the journal.
+    // The state after a crash: everything is in the WAL and in the journal.
     settled(&storage).await;
     pack(factory.0.path(), "crashed").await;
     let next = create(&storage, "/r/torn", 20_000).await.unwrap();
     let journal = fs::read(first_segment(factory.0.path())).unwrap();
-    // As the power cut leaves it: nothing is in the log, and the last batch is cut off.
+    // The state after a power cut: the WAL is empty, and the last batch is truncated.
     for (name, cut) in [("not-in-the-database", 0), ("torn", 9_000)] {
         let torn = Embedded::new();
         fs::copy(file::database_path(factory.0.path()), file::database_path(torn.0.path())).unwrap();
@@ -171,7 +171,7 @@ async fn make_fixtures() {
     drop(storage);
     pack(factory.0.path(), "closed").await;
 
-    // Killed when the compaction was decided and the oldest of its rows deleted.
+    // Killed when the compaction was recorded and its oldest row deleted.
     let copy = Embedded::new();
     fs::copy(file::database_path(factory.0.path()), file::database_path(copy.0.path())).unwrap();
     let connection = rusqlite::Connection::open(file::database_path(copy.0.path())).unwrap();
@@ -187,7 +187,7 @@ async fn make_fixtures() {
     storage.close().await.unwrap();
     pack(factory.0.path(), "compacted").await;
 
-    // The newest writes are deletes that are compacted away: only the table of numbers knows the revision.
+    // The newest writes are deletes that are compacted: only the table `meta` has the revision.
     let storage = open(factory.0.path());
     let last = storage.delete(&Key::new("/r/torn"), next).await.unwrap();
     storage.compact(last).await.unwrap();

@@ -1,4 +1,4 @@
-//! A disk that takes no more, or fails.
+//! Tests of a disk that is full, or that fails.
 
 use super::*;
 use pintle_fault_vfs::{Call, Effect, Fault, FaultDisk};
@@ -29,7 +29,7 @@ async fn a_full_disk_fails_writes_and_health_until_there_is_space() {
         "{error}"
     );
     assert!(storage.health().await.is_err());
-    // What was acknowledged is there, and the failed write took no revision.
+    // The acknowledged writes are there, and the failed write took no revision.
     let response = storage.get(&key).await.unwrap();
     assert_eq!((response.kv.unwrap().mod_revision, response.revision), (last, last));
 
@@ -51,7 +51,7 @@ async fn a_failed_commit_stops_all_writes_but_not_reads() {
     assert!(poisoned(&first), "{first:?}");
     disk.heal();
 
-    // Even though it would work now: nobody knows what the failure left behind.
+    // The store stays poisoned although a sync would succeed now: the state of the disk is unknown.
     let second = create(&storage, "/r/c", 10).await;
     assert!(poisoned(&second), "{second:?}");
     assert!(matches!(storage.health().await, Err(StorageError::Poisoned(_))));
@@ -61,7 +61,7 @@ async fn a_failed_commit_stops_all_writes_but_not_reads() {
     storage.close().await.unwrap();
     drop(storage);
 
-    // The write whose sync failed may be there or not.
+    // The write whose sync failed may or may not be there.
     let storage = open(factory.0.path());
     assert_eq!(storage.health().await, Ok(()));
     let newest = storage.current_revision().await.unwrap();

@@ -1,24 +1,24 @@
-//! What a store has to hold, told by those who wrote it: the history of all writes, and what follows from it.
+//! The expected contents of a store: the history of all writes, as their writers recorded it.
 
 use super::*;
 use crate::{EventKind, KeyValue, StorageEvent, WatchStream};
 use std::collections::BTreeMap;
 
-/// A write as a watch tells it.
+/// A write as a watch event.
 pub(super) type Event = (EventKind, KeyValue);
 
-/// All writes of a store in order, from its first one on, or from where it was forgotten.
+/// All writes of a store in order, from its first one or from where the history was cut.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
-    /// What there was before `events`,
+    /// The state before `events`,
     base: BTreeMap<Key, KeyValue>,
-    /// which was the state at this revision.
+    /// at this revision.
     base_at: Revision,
     pub(super) events: BTreeMap<Revision, Event>,
 }
 
 impl History {
-    /// Reads what a watch delivers until it has delivered `until`.
+    /// Reads the events of a watch up to `until`.
     pub(super) async fn follow(&mut self, stream: &mut WatchStream, until: Revision) {
         while self.newest() < until {
             for event in stream.next_batch().await.expect("the watch is open") {
@@ -34,7 +34,7 @@ impl History {
         }
     }
 
-    /// Resumes where it ends: reads what a store has beyond that.
+    /// Resumes a watch after the last event, and reads the rest of the store's history.
     pub(super) async fn resume(&mut self, storage: &EmbeddedStorage) {
         let after = self.newest();
         let mut stream = storage.watch(WatchRequest { prefix: String::new(), after }).await.unwrap();
@@ -63,12 +63,12 @@ impl History {
         self.at(at).into_values().collect()
     }
 
-    /// How many keys of a prefix there are in the end.
+    /// The number of live keys of a prefix at the end.
     pub(super) fn alive(&self, prefix: &str) -> usize {
         self.at(self.newest()).keys().filter(|key| key.as_str().starts_with(prefix)).count()
     }
 
-    /// Keeps only the state at a revision and what came after it. Whether that is less than before.
+    /// Keeps only the state at a revision and the later events. Returns whether that is less than before.
     pub(super) fn forget(&mut self, compacted: Revision) -> bool {
         let less = compacted > self.base_at;
         self.base = self.at(compacted);
@@ -105,8 +105,7 @@ impl History {
     }
 }
 
-/// A value that tells of what write it is, and that no other bytes look like. Every other one can be compressed to
-/// about half of its size.
+/// A value that identifies its write and is unlike any other. Every second one compresses to about half of its size.
 pub(super) fn value(writer: u64, number: u64, size: usize) -> Bytes {
     let value = format!("{writer} {number} ").into_bytes();
     if (writer + number).is_multiple_of(2) {

@@ -1,6 +1,7 @@
-//! Power cuts at any point of a run: of what was not synced then, any sectors may have been written, in any order.
+//! Simulates power cuts at any point of a run: of the data that was not synced, any sectors may have been written, in
+//! any order.
 //!
-//! `PINTLE_POWER_CUTS` says how many disks are made; `cargo xtask crash` makes many more than a test run.
+//! `PINTLE_POWER_CUTS` is the number of simulated disks; `cargo xtask crash` makes many more than a test run.
 
 use super::{
     history::{History, value},
@@ -16,7 +17,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// So small that the run has checkpoints, begins the log again, and writes pages of large transactions early.
+/// Small sizes, so that the run has checkpoints, restarts the WAL, and writes pages of large transactions early.
 fn small() -> EmbeddedOptions {
     EmbeddedOptions {
         log_bytes: 200 << 10,
@@ -26,7 +27,8 @@ fn small() -> EmbeddedOptions {
     }
 }
 
-/// Writers on their own keys, which they create, update and delete; each acknowledged revision becomes a mark.
+/// Concurrent writers on their own keys, which they create, update and delete; each acknowledged revision becomes a
+/// mark.
 async fn load(storage: &Arc<EmbeddedStorage>, disk: &Arc<FaultDisk>, first: u64, writes: u64) {
     let writers: Vec<_> = (first..first + 5)
         .map(|writer| {
@@ -60,7 +62,7 @@ async fn load(storage: &Arc<EmbeddedStorage>, disk: &Arc<FaultDisk>, first: u64,
     }
 }
 
-/// A recorded run on a directory, after what `history` has; it ends as a crash does, with nothing closed.
+/// Records a run on a directory that continues `history`; it ends as in a crash, with nothing closed.
 async fn run(directory: &Path, history: &mut History, first: u64, writes: u64) -> Trace {
     let disk = Arc::new(FaultDisk::new(directory));
     disk.record().unwrap();
@@ -75,7 +77,7 @@ async fn run(directory: &Path, history: &mut History, first: u64, writes: u64) -
     trace
 }
 
-/// Points of a run to cut the power at: around every sync, and as many others at random.
+/// The points of a run to cut the power at: around every sync, and as many others at random.
 fn points(trace: &Trace, random: &mut Random) -> Vec<usize> {
     let syncs = trace.operations.iter().enumerate();
     let syncs = syncs.filter(|(_, operation)| matches!(operation, Operation::Sync { .. }));
@@ -103,7 +105,7 @@ fn acknowledged_writes_survive_a_power_cut_at_any_point() {
     let copy = Embedded::fast();
     let (mut made, mut shorter) = (0, 0);
     while made < cuts() {
-        // A step that meets every point, the neighbours of one another far apart.
+        // A step that visits every point, neighbouring points far apart.
         for (number, point) in
             (0..points.len()).filter_map(|at| points.get(at * 7 % points.len())).enumerate()
         {
@@ -133,7 +135,7 @@ fn acknowledged_writes_survive_a_power_cut_at_any_point() {
     eprintln!("{made} disks of {} points", points.len());
 }
 
-/// The store comes up again, writes on, and loses power once more.
+/// Opens the store again, writes, and cuts the power once more.
 fn twice(directory: &Path, history: &History, acknowledged: Revision, seed: u64, what: &str) {
     let mut random = Random::new(seed);
     let newest = {
@@ -143,7 +145,7 @@ fn twice(directory: &Path, history: &History, acknowledged: Revision, seed: u64,
         block_on(settled(&storage));
         let image = pintle_fault_vfs::Image::read(directory).unwrap();
         drop(storage);
-        // As the first cut left it, but for what opening did.
+        // The state after the first cut, and the changes of opening the store.
         image.write(directory).unwrap();
         newest
     };
@@ -168,7 +170,7 @@ fn a_power_cut_while_a_store_is_made_leaves_none_or_an_empty_one() {
     disk.record().unwrap();
     drop(open(original.0.path()));
     let trace = disk.recorded().unwrap();
-    // Under its own name it is synced whole before SQLite opens it.
+    // Under its own name the database is synced completely before SQLite opens it.
     let named = trace
         .operations
         .iter()

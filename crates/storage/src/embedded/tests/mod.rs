@@ -20,8 +20,8 @@ impl Embedded {
         Embedded(tempfile::tempdir().unwrap())
     }
 
-    /// In memory where there is such a file system, for those who open hundreds of stores and lose no real power:
-    /// syncs of a busy disk take most of their time.
+    /// In memory, where the system has such a file system, for tests that open hundreds of stores and lose no real
+    /// power: syncs of a busy disk would take most of their time.
     fn fast() -> Embedded {
         let memory = Path::new("/dev/shm");
         Embedded(tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()).unwrap())
@@ -38,30 +38,30 @@ fn open(directory: &Path) -> EmbeddedStorage {
     EmbeddedStorage::open(directory, EmbeddedOptions::default()).unwrap()
 }
 
-/// A new key with a value of so many bytes.
+/// Creates a key with a value of this size.
 async fn create(storage: &EmbeddedStorage, name: &str, size: usize) -> Result<Revision, WriteError> {
     storage.create(&Key::new(name), noise(name, size), None).await
 }
 
-/// Waits until the database has what was written, and the files are as they stay until something else is done. The answer
-/// to a second order comes when all that follows on the first is over.
+/// Waits until the database has all writes, and the files do not change until the next operation. A second order is
+/// answered only after all work that follows from the first.
 async fn settled(storage: &EmbeddedStorage) {
     for _ in 0..2 {
         let (reply, answer) = oneshot::channel();
         let until = storage.shared.state.read().revision;
         storage.shared.handover.order(Order::Apply { until, reply });
-        // Whether there was room is told to those who write.
+        // Writers get the error if there was no room.
         let _ = answer.await.unwrap();
     }
 }
 
-/// So many bytes that no compression makes fewer, and that differ from name to name.
+/// Incompressible bytes that differ from name to name.
 fn noise(name: &str, size: usize) -> Bytes {
     let mut random = pintle_fault_vfs::Random::new(u64::from(crc32fast::hash(name.as_bytes())));
     (0..size).map(|_| random.number().to_be_bytes()[0]).collect()
 }
 
-/// The batches of a journal's segment: the last revision of each, and where it ends in the file.
+/// The batches of a journal's segment: the last revision of each, and its end in the file.
 fn batches(segment: &[u8]) -> Vec<(Revision, u64)> {
     use journal::format::{BATCH_HEADER, BatchHeader, SECTOR, SegmentHeader};
     let salt = SegmentHeader::decode(&segment[..SECTOR]).unwrap().salt;
@@ -90,7 +90,7 @@ mod contract {
     crate::durable_storage_contract!(Embedded::new());
 }
 
-/// The same with everything as small as it goes: a checkpoint after every commit, hardly any cache.
+/// The contract with the smallest sizes: a checkpoint after every commit, hardly any cache.
 mod contract_with_checkpoints {
     use super::*;
 
@@ -168,7 +168,7 @@ async fn a_compaction_that_was_cut_short_is_finished_at_the_next_start() {
     let last = create(&storage, "/r/b", 10).await.unwrap();
     drop(storage);
 
-    // As if the process had died after it had decided to compact, and after it had deleted the oldest row.
+    // As if the process had died after it had recorded a compaction and deleted the oldest row.
     let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
     let mut meta = meta::Meta::read(&connection).unwrap().unwrap().compacted_at(last, last);
     row::delete(&connection, first, first).unwrap();
@@ -198,7 +198,7 @@ async fn a_directory_is_open_once() {
         "{again:?}"
     );
     storage.close().await.unwrap();
-    // Closing is enough; the handle may still be held.
+    // A closed store can be opened again while the handle still exists.
     open(&directory);
     assert!(fs::exists(file::database_path(&directory)).unwrap());
 }
@@ -219,7 +219,7 @@ async fn a_log_that_many_write_to_is_begun_again() {
         });
     }
     writers.join_all().await;
-    // 19 MB were written, and nobody reads: the log is never much longer than it may become.
+    // 19 MB were written without readers: the WAL stays near its limit.
     let log = file::log_path(factory.0.path()).metadata().unwrap().len();
     let longest = copier::Copier::longest(LOG_BYTES);
     assert!(log <= longest + LOG_BYTES, "the log has {log} bytes, {longest} are allowed");

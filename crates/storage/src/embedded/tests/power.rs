@@ -1,34 +1,34 @@
-//! What a power cut leaves: the files as they were synced last, and of what was written after that any part, in any
-//! order, or something else in its place.
+//! Tests of power cuts: the files are as they were last synced, and of the later data any part may be there, in any
+//! order, or other data in its place.
 
 use super::*;
 use proptest::prelude::*;
 
-/// How the end of the journal may look.
+/// The state of the journal's end.
 #[derive(Debug, Clone, Copy)]
 enum Tail {
-    /// It was never made longer.
+    /// The file was not extended.
     Missing,
-    /// It was made longer, but nothing was written.
+    /// The file was extended, but not written.
     Zeros,
-    /// Something was written.
+    /// Noise was written.
     Noise(u8),
-    /// The later sectors were written, the first was not.
+    /// The later sectors were written, the first one was not.
     WithoutFirstSector,
 }
 
-/// The files of a store that was written to, and never synced its database.
+/// The files of a store that was written to and whose database was never synced.
 struct Run {
     database: Vec<u8>,
-    /// SQLite's log, and how long it was after each write.
+    /// SQLite's WAL, and its length after each write.
     log: Vec<u8>,
     lengths: Vec<u64>,
     journal: Vec<u8>,
-    /// Where in the journal each write ends.
+    /// The offset in the journal at which each write ends.
     acknowledged: Vec<(Revision, u64)>,
 }
 
-/// Writes one after the other, each in a transaction of its own, and keeps the files as they are then.
+/// Makes writes one after the other, each in its own transaction, and returns the files.
 fn run() -> Run {
     let factory = Embedded::new();
     let log = file::log_path(factory.0.path());
@@ -41,7 +41,7 @@ fn run() -> Run {
             lengths.push(log.metadata().unwrap().len());
         }
     });
-    // Before the store is closed, which copies the log into the database.
+    // Before the store is closed, which checkpoints the WAL.
     let database = fs::read(file::database_path(factory.0.path())).unwrap();
     let journal = fs::read(first_segment(factory.0.path())).unwrap();
     let mut acknowledged = vec![(Revision(1), journal::format::SECTOR as u64)];
@@ -50,12 +50,12 @@ fn run() -> Run {
     Run { database, log: fs::read(log).unwrap(), lengths, journal, acknowledged }
 }
 
-/// A copy of the store whose journal is synced up to `synced`, with such a tail after that. Of the log nothing is there.
+/// A copy of the store whose journal is synced up to `synced`, followed by `tail`. Its WAL is empty.
 fn cut(run: &Run, synced: u64, tail: Tail) -> Embedded {
     let copy = Embedded::new();
     let directory = copy.0.path();
     fs::write(file::database_path(directory), &run.database).unwrap();
-    // Nothing is written before the batch before it is synced, so only one can be there in part.
+    // A batch is written only after the previous one is synced, so only one can be partial.
     let written = run.acknowledged.iter().map(|(_, end)| *end).find(|end| *end > synced);
     let (journal, _) = run.journal.split_at(written.unwrap_or(synced) as usize);
     let (kept, lost) = journal.split_at(synced as usize);
@@ -77,7 +77,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// Everything that was acknowledged when `synced` bytes were is there, whole; the revisions go on.
+/// Every write acknowledged by the time `synced` bytes were is there, complete; the revisions continue.
 async fn check(run: &Run, directory: &Path, synced: u64) {
     let last = run.acknowledged.iter().filter(|(_, end)| *end <= synced).map(|(revision, _)| *revision);
     check_from(directory, last.max().unwrap()).await;
@@ -141,7 +141,7 @@ fn damage_to_the_journal_is_refused_unless_it_looks_like_a_power_cut() {
             }
             Err(error) => panic!("{error}"),
             Ok(storage) => {
-                // Between two batches there is nothing, and the last one may have been cut off.
+                // Between two batches there is only padding, and the last batch may have been truncated.
                 let expected = if offset as u64 >= tail { before_last } else { last };
                 let newest = block_on(storage.current_revision()).unwrap();
                 assert!(newest >= expected, "{newest} of {last} after a flip at {offset}");
@@ -185,13 +185,14 @@ fn a_segment_that_is_not_there_is_missed() {
         let error = opened.expect_err("writes are missing");
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     };
-    // The database has nothing, and is to have everything: then the segment before it may be gone or written over.
+    // The database is empty, and the segment requires all writes in it: the segment before it may be deleted or
+    // overwritten.
     let (all, none) = (Revision(41), Revision(1));
     let (copy, odd) = next(Revision(42), all);
     refused(copy.0.path());
     fs::write(odd, &run.journal).unwrap();
     refused(copy.0.path());
-    // It need not have anything: then the segment before it is to go as far as this one begins.
+    // The segment requires none of them: the segment before it must then reach the start of this one.
     let (copy, odd) = next(Revision(42), none);
     refused(copy.0.path());
     let shorter = run.acknowledged[39].1 as usize;
@@ -201,17 +202,17 @@ fn a_segment_that_is_not_there_is_missed() {
     block_on(check_from(copy.0.path(), all));
 }
 
-/// How many frames of a log SQLite takes for good.
+/// The number of frames of a WAL that SQLite finds valid.
 fn good_frames(directory: &Path) -> u64 {
     let connection = rusqlite::Connection::open(file::database_path(directory)).unwrap();
     connection.query_row("SELECT count(*) FROM writes", (), |row| row.get::<_, i64>(0)).unwrap();
     let frames = connection.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
-    // Not to copy it at the end.
+    // Leaked, because closing it would checkpoint the WAL.
     std::mem::forget(connection);
     frames as u64
 }
 
-/// Format versions up to 3 synced the log for each write.
+/// Format versions up to 3 synced the WAL for each write.
 #[test]
 fn damage_to_an_older_log_is_refused_unless_it_looks_like_a_power_cut() {
     let run = run();
@@ -235,14 +236,14 @@ fn damage_to_an_older_log_is_refused_unless_it_looks_like_a_power_cut() {
                 assert!(fs::read(path).unwrap() == log, "the log was changed");
             }
             Err(error) => panic!("{error}"),
-            // The mark of the transaction before the last can be what is hit: then two look like one.
+            // The damage can hit the commit mark of the transaction before the last: then two look like one.
             Ok(()) => assert!(offset as u64 >= run.lengths[38], "a flip at {offset}"),
         }
     });
 }
 
-/// The log as it is when it was begun again and the last transaction was cut off in the middle of a frame's header that
-/// lies in two sectors: the first half is still of the round before, the second has the salts of this one.
+/// A WAL that was restarted, and whose last transaction was cut off within a frame header that spans two sectors: the
+/// first half is still from before the restart, the second has the salts of this round.
 #[test]
 fn a_header_in_two_sectors_is_no_end_of_a_transaction() {
     const FRAME: usize = 24 + 8192;
@@ -256,7 +257,7 @@ fn a_header_in_two_sectors_is_no_end_of_a_transaction() {
     assert!(frames >= 3, "the last transaction has {frames} frames");
     for frame in 0..frames - 1 {
         let at = start + frame * FRAME;
-        // A page number and a size after the commit of long ago.
+        // A page number, and a size after the commit, from before the restart.
         log[at..at + 8].copy_from_slice(&[0, 0, 0, 9, 0, 0, 0, 12]);
     }
     fs::write(file::log_path(directory), log).unwrap();

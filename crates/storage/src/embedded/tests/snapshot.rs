@@ -1,4 +1,4 @@
-//! Snapshots of a store that is open, and stores made of snapshots.
+//! Tests of snapshots of an open store, and of stores restored from snapshots.
 
 use super::*;
 use crate::{
@@ -27,7 +27,7 @@ async fn list(storage: &dyn Storage) -> Vec<KeyValue> {
     storage.get_list(ListRequest { prefix: "/r/".to_owned(), ..list_all() }).await.unwrap().items
 }
 
-/// A store with created, updated, deleted and made-again keys, one outside the prefix, and one that expires.
+/// A store with created, updated, deleted and recreated keys, one outside the prefix, and one that expires.
 async fn fill(storage: &EmbeddedStorage) {
     for object in 0..60 {
         let name = format!("/r/{object:02}");
@@ -100,7 +100,7 @@ async fn a_restored_store_goes_on_where_the_saved_one_was() {
     assert_eq!(second.current_revision().await.unwrap(), deleted);
     assert_eq!(list(&second).await, expected);
     second.close().await.unwrap();
-    // A snapshot of a store that nobody has open.
+    // A snapshot of a store that no process has open.
     let again = factory.0.path().join("b.snap");
     assert_eq!(save(&to, &again).unwrap().header.revision, deleted);
     let names = |records: Vec<SnapshotRecord>| -> Vec<(Key, u64)> {
@@ -115,7 +115,7 @@ async fn a_save_among_writes_and_compactions_is_the_state_at_its_revision() {
     let options = EmbeddedOptions { log_bytes: 64 << 10, ..EmbeddedOptions::default() };
     let directory = factory.0.path().join("store");
     let storage = Arc::new(EmbeddedStorage::open(&directory, options).unwrap());
-    // What the history says, as a watch tells it.
+    // The expected history, from a watch.
     let mut watch =
         storage.watch(WatchRequest { prefix: "/r/".to_owned(), after: Revision(1) }).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -219,7 +219,7 @@ async fn a_store_is_never_replaced_and_a_damaged_snapshot_makes_none() {
     assert!(matches!(&refused, Err(RestoreError::Snapshot(SnapshotError::Damaged { .. }))), "{refused:?}");
     assert!(!to.exists(), "nothing was made");
 
-    // What a killed restore leaves is no store, and not in the way of the next one.
+    // The remains of a killed restore are not a store, and do not prevent the next restore.
     fs::create_dir_all(&to).unwrap();
     fs::write(to.join("pintle.db.new"), vec![7; 100_000]).unwrap();
     fs::write(to.join("pintle.db.new-journal"), vec![7; 1_000]).unwrap();
@@ -255,7 +255,7 @@ async fn a_damaged_store_makes_no_snapshot() {
 
 #[tokio::test]
 async fn a_moved_cluster_is_the_same_cluster() {
-    // The memory engine stands for one that gives every write a revision of its own, as etcd does.
+    // The memory engine stands for an engine that gives every write its own revision, as etcd does.
     let factory = Embedded::new();
     let path = |name: &str| factory.0.path().join(name);
     let storage = open(&path("first"));
