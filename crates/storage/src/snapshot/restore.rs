@@ -2,15 +2,15 @@
 //!
 //! 1. The whole file is verified.
 //! 2. The store must have no keys under the prefix. A marker key outside it is written, with the hash of the
-//!   snapshot. While the marker exists, the same snapshot can be restored again, which continues the restore, and
-//!   servers know that the keys are incomplete ([`unfinished_restore`]).
+//!    snapshot. While the marker exists, the same snapshot can be restored again, which continues the restore, and
+//!    servers know that the keys are incomplete ([`unfinished_restore`]).
 //! 3. The store's revision is raised to the snapshot's by writes to separate keys. So every revision of an object
-//!   that a client has seen is older than the restored object.
+//!    that a client has seen is older than the restored object.
 //! 4. The keys are created, many concurrently, each with its remaining time to live. Each key is one write, not a
-//!   part of a larger transaction: so every object has its own revision, as when servers write them.
+//!    part of a larger transaction: so every object has its own revision, as when servers write them.
 //! 5. All keys are read back and compared.
 //! 6. History is compacted, so that requests for a revision of the old store fail as compacted. The marker is
-//!   deleted.
+//!    deleted.
 
 use super::{
     RestoreError, RestoreTarget, SnapshotError, SnapshotReader, SnapshotRecord, SnapshotSummary,
