@@ -1,5 +1,5 @@
-//! What flow control costs a request that is let in at once: an administrator's, and one that is asked for by a user whom
-//! the last schema but one matches, and goes through a queue.
+//! Measures the cost of flow control for a request that is admitted at once: one of an administrator, and one of a
+//! user that the last schema but one matches, and that passes through a queue.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_flowcontrol::{

@@ -1,49 +1,50 @@
-//! Seats given out fairly: to each class in proportion to what it wants, within its bounds.
+//! Allocates seats fairly: to each class in proportion to its target, within its bounds.
 
-/// One of those who share.
+/// A class that seats are allocated to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Class {
-    /// What it wants.
+    /// The seats it wants.
     pub(crate) target: f64,
-    /// What it gets at least.
+    /// The least it gets.
     pub(crate) lower_bound: f64,
-    /// What it gets at most.
+    /// The most it gets.
     pub(crate) upper_bound: f64,
 }
 
-/// What everybody gets.
+/// The result of an allocation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Allocation {
-    /// By class, in their order.
+    /// The seats of the classes, in their order.
     pub(crate) shares: Vec<f64>,
-    /// The fraction of its target that a class gets that is not at a bound.
+    /// The fraction of its target that a class between its bounds gets.
     pub(crate) fair_fraction: f64,
 }
 
-/// Why nothing can be given out.
+/// The reason why no allocation exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum AllocationError {
-    /// A class' bounds contradict each other or its target.
+    /// The bounds of a class contradict each other or its target.
     #[error("the bounds of a class contradict each other or its target")]
     Bounds,
-    /// The lower bounds are more than there is.
+    /// The lower bounds exceed the total.
     #[error("the lower bounds are more than there is")]
     TooLittle,
-    /// There is more than the upper bounds allow.
+    /// The total exceeds the upper bounds.
     #[error("there is more than the upper bounds allow")]
     TooMuch,
 }
 
-/// A smaller target counts as this, for there is no fraction of nothing.
+/// The smallest target: smaller ones are raised to it, because zero has no fraction.
 const MIN_TARGET: f64 = 0.001;
-/// Sums of floats that differ by less are the same.
+/// Sums of floats that differ by less than this are equal.
 const EPSILON: f64 = 1e-7;
 
-/// Gives out `total`, all of it: each class gets the same fraction of its target, unless a bound keeps it from that.
+/// Allocates `total` completely: each class gets the same fraction of its target, except at a bound.
 ///
-/// The sum of what all get grows with the fraction, along straight lines between the fractions at which somebody comes
-/// to a bound. So the solution is on the line between the last of these with too small a sum and the first without.
+/// The sum of the allocations is a piecewise linear, increasing function of the fraction, with a corner at each
+/// fraction where a class reaches a bound. So the solution is between the last corner with too small a sum and the
+/// next one.
 ///
 /// # Errors
 /// When there is no solution.
@@ -119,11 +120,11 @@ mod tests {
         };
         check(10.0, &[(10.0, 0.0, 100.0), (10.0, 0.0, 100.0)], &[5.0, 5.0], 0.5);
         check(30.0, &[(10.0, 0.0, 100.0), (20.0, 0.0, 100.0)], &[10.0, 20.0], 1.0);
-        // Who is at its upper bound leaves the rest to the other; who is at its lower bound takes from it.
+        // A class at its upper bound leaves the rest to the other; a class at its lower bound takes from it.
         check(30.0, &[(10.0, 0.0, 5.0), (10.0, 0.0, 100.0)], &[5.0, 25.0], 2.5);
         check(12.0, &[(10.0, 10.0, 20.0), (10.0, 0.0, 100.0)], &[10.0, 2.0], 0.2);
         check(15.0, &[(10.0, 10.0, 20.0), (10.0, 5.0, 20.0)], &[10.0, 5.0], 0.5);
-        // Nobody wants anything: all is given out all the same.
+        // Without demand, everything is allocated all the same.
         check(8.0, &[(0.0, 0.0, 100.0), (0.0, 0.0, 2.0)], &[6.0, 2.0], 6000.0);
     }
 

@@ -1,24 +1,24 @@
-//! The flow schemas and priority levels that a fresh server has: mandatory ones, without which nothing is served, and
-//! suggested ones, which may be changed and are made again when they are deleted
+//! The flow schemas and priority levels of a new server: mandatory ones, without which no request is served, and
+//! suggested ones, which may be changed and are created again when they are deleted
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#defaults>).
 
 use crate::priority_level::{CATCH_ALL, EXEMPT};
 use pintle_machinery::Value;
 use serde_json::json;
 
-/// Says of an object whether the server keeps its spec up to date.
+/// The annotation that says whether the server keeps an object's spec up to date.
 pub const AUTO_UPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
-/// What holds for an object of a fresh server.
+/// The kind of a bootstrap object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// It is always as the server has it.
+    /// The server always restores its spec.
     Mandatory,
-    /// It may be changed by who says so.
+    /// Users may change it, if its annotation says so.
     Suggested,
 }
 
-/// The priority levels.
+/// The priority levels of a kind.
 pub fn priority_levels(requirement: Requirement) -> Vec<Value> {
     match requirement {
         Requirement::Mandatory => vec![
@@ -166,7 +166,7 @@ fn schema(name: &str, level: &str, precedence: i64, distinguisher: Option<&str>,
     })
 }
 
-/// Whatever these ask for.
+/// A rule for all requests of these subjects.
 fn everything(subjects: Vec<Value>) -> Value {
     json!({
         "subjects": subjects,

@@ -1,4 +1,4 @@
-//! Seats that levels lend each other: each level's limit follows from what all could have used lately
+//! Borrowing of seats between levels: each level's limit follows from the recent demand of all levels
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#borrowing>).
 
 use crate::{
@@ -7,18 +7,18 @@ use crate::{
 };
 use std::time::Duration;
 
-/// How often limits are adjusted.
+/// The interval at which limits are adjusted.
 pub(crate) const ADJUSTMENT_PERIOD: Duration = Duration::from_secs(10);
-/// What is left of a high demand after each period in which there is none: half of it after five minutes.
+/// The factor by which a high demand decays in each period without demand: to a half after five minutes.
 const SMOOTHING: f64 = 0.977;
 
-/// How much a level could have used.
+/// The seats that a level could have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Demand {
     pub(crate) average: f64,
     pub(crate) deviation: f64,
     pub(crate) high_watermark: u64,
-    /// Follows what was seen at once when it grows, and slowly when it shrinks.
+    /// Follows increases at once, and decreases slowly.
     pub(crate) smoothed: f64,
 }
 
@@ -34,14 +34,14 @@ impl Demand {
     }
 }
 
-/// The limits that a level's configuration sets.
+/// The limits from a level's configuration, in seats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Its seats by its shares.
+    /// The seats by its shares.
     pub(crate) nominal: u64,
-    /// Without what it lends.
+    /// The nominal seats without the lendable ones.
     pub(crate) lower: u64,
-    /// With what it borrows.
+    /// The nominal seats with the borrowable ones.
     pub(crate) upper: u64,
 }
 
@@ -61,17 +61,17 @@ impl Limits {
     }
 }
 
-/// A level, when seats are given out.
+/// A level that takes part in the adjustment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Participant {
     pub(crate) is_exempt: bool,
     pub(crate) limits: Limits,
     pub(crate) demand: Demand,
-    /// Its limit until now.
+    /// Its present limit.
     pub(crate) current: u64,
 }
 
-/// A level's new limit, and what it was to have.
+/// A level's new limit, and its target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Adjusted {
     pub(crate) limit: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Adjusted {
 }
 
 impl Participant {
-    /// What it has at least, whatever the others want.
+    /// The seats that the level gets in any case.
     fn least(&self) -> u64 {
         let wanted = match self.is_exempt {
             true => self.demand.high_watermark,
@@ -98,8 +98,8 @@ impl Participant {
     }
 }
 
-/// Gives out the seats of all levels, whose nominal ones are `total`. The second part is the fraction of its target that
-/// each gets that is not at a bound, or 0 when there is not enough for that.
+/// Allocates the seats of all levels; the sum of their nominal seats is `total`. The second result is the fraction of
+/// its target that a level between its bounds gets, or 0 when the seats do not suffice for that.
 pub(crate) fn adjust(total: u64, levels: &[Participant]) -> (Vec<Adjusted>, f64) {
     let limited = || levels.iter().filter(|level| !level.is_exempt);
     let exempt: u64 = levels.iter().filter(|level| level.is_exempt).map(Participant::least).sum();
@@ -173,14 +173,14 @@ mod tests {
             let (adjusted, _) = adjust(total, levels);
             assert_eq!(adjusted.iter().map(|level| level.limit).collect::<Vec<_>>(), expected);
         };
-        // Nobody wants anything: in proportion to what is not lent.
+        // Without demand: in proportion to the seats that are not lendable.
         check(200, &[level(100, 50, None, 0, 0.0), level(100, 50, None, 0, 0.0)], &[100, 100]);
-        // One borrows what the other lends, as far as it may.
+        // One level borrows the other's lendable seats, within its borrowing limit.
         check(200, &[level(100, 50, None, 90, 400.0), level(100, 50, None, 0, 0.0)], &[150, 50]);
         check(200, &[level(100, 50, Some(20), 90, 400.0), level(100, 50, None, 0, 0.0)], &[120, 80]);
-        // What both want is what they have by their shares.
+        // With demand on both, each has its nominal seats.
         check(200, &[level(100, 50, None, 500, 500.0), level(100, 50, None, 500, 500.0)], &[100, 100]);
-        // The exempt take first.
+        // Exempt levels take their seats first.
         check(
             200,
             &[exempt(60), level(100, 50, None, 100, 100.0), level(100, 50, None, 100, 100.0)],

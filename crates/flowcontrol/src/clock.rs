@@ -1,15 +1,15 @@
-//! The time, which tests make themselves.
+//! The time source, which tests replace.
 
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 
-/// Tells the time since some moment that never changes. Everything in this crate that depends on time is told it.
+/// A monotonic clock: the time since a fixed moment. All time in this crate comes from it.
 pub trait Clock: Send + Sync {
-    /// The time since that moment; it never goes back.
+    /// The time since that moment; it never decreases.
     fn now(&self) -> Duration;
 }
 
-/// The time since the clock was made.
+/// The time since the clock was created.
 #[derive(Debug, Clone, Copy)]
 pub struct RealClock {
     origin: Instant,
@@ -27,7 +27,7 @@ impl Clock for RealClock {
     }
 }
 
-/// Tells what o'clock it was.
+/// Converts times of a [`Clock`] to wall-clock times.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WallClock {
     now: Duration,
@@ -35,12 +35,12 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// A clock for times of another one that shows `now` at the moment.
+    /// A converter for a clock whose present time is `now`.
     pub(crate) fn new(now: Duration) -> WallClock {
         WallClock { now, wall: Timestamp::now() }
     }
 
-    /// What o'clock it was then.
+    /// The wall-clock time of `then`.
     pub(crate) fn time(&self, then: Duration) -> Timestamp {
         let ago = self.now.saturating_sub(then);
         self.wall - jiff::SignedDuration::try_from(ago).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The configuration in force: made of the objects, together with the levels there were before.
+//! The active configuration: made from the objects and the previous levels.
 
 use crate::{
     bootstrap::{self, Requirement},
@@ -17,35 +17,35 @@ use std::{
     time::Duration,
 };
 
-/// How much of a level a single request may have.
+/// The part of a level's seats that a single request may have.
 const MAX_SEATS_PART: f64 = 0.15;
 
-/// What requests are classified by. It is replaced, never changed.
+/// The schemas that classify requests. A new configuration replaces it as a whole.
 pub(crate) struct Classification {
-    /// In the order they are asked in.
+    /// In the order of matching.
     flows: Vec<Arc<Flow>>,
     catch_all: Arc<Flow>,
 }
 
 impl Classification {
-    /// The first that matches.
+    /// The first flow whose schema matches.
     pub(crate) fn classify(&self, request: &dyn RequestAttributes) -> &Arc<Flow> {
         let first = self.flows.iter().find(|flow| flow.schema.schema.matches(request));
-        // Everybody is authenticated or not, so that the last schema matches whoever comes.
+        // Every user is authenticated or not, so the last schema matches every request.
         first.unwrap_or(&self.catch_all)
     }
 }
 
-/// What the status of a flow schema has to say, and does not.
+/// A status update that a flow schema needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusUpdate {
     /// The name of the schema.
     pub schema: String,
-    /// What its status has to say.
+    /// The condition that its status must have.
     pub condition: DanglingCondition,
 }
 
-/// The levels, and what they may have.
+/// The priority levels, and their seats.
 pub(crate) struct Levels {
     levels: BTreeMap<String, LevelState>,
     nominal_sum: u64,
@@ -67,8 +67,7 @@ impl Levels {
         Levels { levels: BTreeMap::new(), nominal_sum: 0, server_limit, metrics }
     }
 
-    /// Makes objects take effect. Broken levels are as if they were not there; of mandatory objects that are missing
-    /// the server's own are in force.
+    /// Applies the objects. Invalid levels are ignored; for missing mandatory objects the server's own are used.
     pub(crate) fn configure(
         &mut self,
         now: Duration,
@@ -121,7 +120,7 @@ impl Levels {
         (Classification { flows, catch_all }, updates)
     }
 
-    /// Adjusts how much each level may have.
+    /// Adjusts the concurrency limit of each level.
     pub(crate) fn adjust(&mut self, now: Duration) {
         for state in self.levels.values_mut() {
             let observed = state.level.queue_set.lock().reset_demand(now);
@@ -158,12 +157,12 @@ impl Levels {
         }
     }
 
-    /// The levels by name, with whether their objects are gone.
+    /// All levels, including those whose objects are deleted.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<PriorityLevel>> {
         self.levels.values().map(|state| &state.level)
     }
 
-    /// Whether a level whose object is gone is empty by now.
+    /// Whether a level whose object is deleted has become idle.
     pub(crate) fn has_emptied(&self) -> bool {
         self.all().any(|level| level.is_quiescing.load(Ordering::Relaxed) && level.queue_set.lock().is_idle())
     }
@@ -185,7 +184,7 @@ impl Levels {
             state.level.is_quiescing.store(false, Ordering::Relaxed);
             self.levels.insert(name, state);
         }
-        // Whose requests still wait or are served gets seats until they are done.
+        // A deleted level with waiting or executing requests keeps seats until they are done.
         for (name, state) in old {
             if !state.level.queue_set.lock().is_idle() {
                 state.level.is_quiescing.store(true, Ordering::Relaxed);
@@ -222,7 +221,7 @@ impl Levels {
             }
         }
         self.nominal_sum = nominal_sum;
-        // Scraped relative to what could wait and be served at most.
+        // The ratios are relative to the most requests that could wait and execute.
         for kind in &self.metrics.kinds {
             kind.waiting.set_denominator(now, places as f64);
             kind.executing.set_denominator(now, nominal_sum as f64);
@@ -240,7 +239,7 @@ impl Levels {
         }))
     }
 
-    /// A flow of its own, for the case that cannot be: not even the mandatory objects make sense. Nothing is limited.
+    /// A flow without a limit, for the impossible case that even the mandatory objects are invalid.
     fn last_resort(&self, now: Duration) -> Arc<Flow> {
         let configuration = PriorityLevelConfiguration {
             name: CATCH_ALL.to_owned(),

@@ -1,4 +1,4 @@
-//! Flow control as requests meet it: classified, estimated, queued, let in or refused.
+//! Flow control for requests: classifies, estimates, queues, and admits or refuses them.
 
 use crate::{
     WatchTracker,
@@ -27,46 +27,46 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// What flow control is made of.
+/// The parts and limits of flow control.
 pub struct FlowControlConfig {
-    /// The time.
+    /// The time source.
     pub clock: Arc<dyn Clock>,
-    /// How many seats the server has: `--max-requests-inflight` and `--max-mutating-requests-inflight` together.
+    /// The number of seats of the server: `--max-requests-inflight` plus `--max-mutating-requests-inflight`.
     pub server_concurrency_limit: u64,
-    /// Knows how many objects there are.
+    /// The statistics of stored objects.
     pub stats: Arc<dyn ResourceStatsSource>,
-    /// Counters.
+    /// The metrics.
     pub metrics: Arc<FlowControlMetrics>,
 }
 
-/// Decides for every request whether and when it is served.
+/// Decides for every request whether and when it is executed.
 ///
-/// Lock order: the levels, then the queues of one level. A request takes the latter alone.
+/// Lock order: the levels, then the queues of one level. A request takes only the latter.
 pub struct FlowControl {
     clock: Arc<dyn Clock>,
     metrics: Arc<FlowControlMetrics>,
     estimator: WorkEstimator,
     watches: Arc<WatchTracker>,
     levels: Mutex<Levels>,
-    /// The objects that were configured last, for when a level that was only kept for its requests is empty.
+    /// The objects configured last; they are applied again when a deleted level has become idle.
     objects: Mutex<(Vec<Value>, Vec<Value>)>,
     classification: ArcSwap<Classification>,
     pub(crate) held: HeldSeats,
-    /// When [`FlowControl::run`] looks again, in nanoseconds.
+    /// The time at which [`FlowControl::run`] wakes next, in nanoseconds.
     wakes_at: AtomicU64,
     wake: Notify,
     has_emptied: AtomicBool,
 }
 
-/// A request that was classified, and what became of it.
+/// A classified request, and its result.
 pub struct Admission {
-    /// What it was classified as.
+    /// The flow of the request.
     pub flow: Arc<Flow>,
-    /// Its seat, or why it has none.
+    /// Its seat, or the reason for refusing it.
     pub seat: Result<Seat, Refusal>,
 }
 
-/// Why a request is not served.
+/// The refusal of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// Why.
@@ -75,20 +75,20 @@ pub struct Refusal {
     pub retry_after: u64,
 }
 
-/// The place of a request that is served. Dropping it says that the request is done.
+/// The seat of an executing request. Dropping it finishes the request.
 pub struct Seat {
     control: Arc<FlowControl>,
     level: Arc<PriorityLevel>,
     id: u64,
-    /// It is not yet, and is in the queue.
+    /// The request is still in its queue.
     is_waiting: bool,
 }
 
-/// How often the watermarks are published and held seats looked after.
+/// The interval at which watermarks are published and held seats are checked.
 const TICK: Duration = Duration::from_secs(1);
 
 impl FlowControl {
-    /// Flow control with the mandatory objects alone in force.
+    /// Flow control with only the mandatory objects.
     pub fn new(config: FlowControlConfig) -> Arc<FlowControl> {
         let watches = Arc::new(WatchTracker::default());
         let mut levels = Levels::new(config.server_concurrency_limit, config.metrics.clone());
@@ -108,9 +108,9 @@ impl FlowControl {
         })
     }
 
-    /// Makes all priority levels and flow schemas there are take effect: `PriorityLevelConfiguration` and `FlowSchema`
-    /// objects of `flowcontrol.apiserver.k8s.io/v1`. Requests that wait or are served stay where they are. Tells which
-    /// schemas' status is to be another one.
+    /// Applies all priority levels and flow schemas: `PriorityLevelConfiguration` and `FlowSchema` objects of
+    /// `flowcontrol.apiserver.k8s.io/v1`. Waiting and executing requests keep their places. Returns the status
+    /// updates that schemas need.
     pub fn configure(&self, levels: Vec<Value>, schemas: Vec<Value>) -> Vec<StatusUpdate> {
         let mut objects = self.objects.lock();
         *objects = (levels, schemas);
@@ -123,7 +123,7 @@ impl FlowControl {
         updates
     }
 
-    /// Finds a request's place. It waits for at most so long.
+    /// Admits or refuses a request, which waits in a queue for at most `patience`.
     ///
     /// Cancel safe: a request whose future is dropped leaves its queue.
     pub async fn admit(
@@ -151,7 +151,7 @@ impl FlowControl {
             Decision::Wait(id, receiver) => {
                 let mut seat = seat(id, true);
                 let let_in = tokio::time::timeout(patience, receiver).await;
-                // It may have been let in at the last moment.
+                // The request may have been dispatched at the last moment.
                 if matches!(let_in, Ok(Ok(()))) || !seat.leave_queue() {
                     seat.is_waiting = false;
                     Ok(seat)
@@ -167,13 +167,13 @@ impl FlowControl {
         Admission { flow, seat }
     }
 
-    /// Counts a watch among those that writes are told to, while the answer lives.
+    /// Counts a watch for the estimates of writes, until the result is dropped.
     pub fn register_watch(&self, request: &dyn RequestAttributes) -> Option<RegisteredWatch> {
         self.watches.register(request)
     }
 
-    /// Adjusts how much each level may have; lets go of seats that are lingered on, in time; and publishes watermarks.
-    /// Runs until `shutdown` ends.
+    /// Adjusts the limits of the levels periodically, releases lingering seats in time, and publishes watermarks.
+    /// Runs until `shutdown` completes.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut adjusted = self.clock.now();
@@ -210,7 +210,7 @@ impl FlowControl {
         }
     }
 
-    /// Lets go of all seats whose time is over; tells when the next one's is.
+    /// Releases all seats whose time is over. Returns the time of the next release.
     fn release_lingering(&self, now: Duration) -> Option<Duration> {
         let levels: Vec<Arc<PriorityLevel>> = self.levels.lock().all().cloned().collect();
         let next = levels.iter().filter_map(|level| {
@@ -221,7 +221,7 @@ impl FlowControl {
         next.min()
     }
 
-    /// Has the work in the background done by a time, if there is any then.
+    /// Wakes the background task if `next` is earlier than its next wake-up.
     fn wake_by(&self, next: Option<Duration>) {
         if next.is_some_and(|next| nanoseconds(next) < self.wakes_at.load(Ordering::SeqCst)) {
             self.wake.notify_one();
@@ -238,14 +238,14 @@ impl FlowControl {
 }
 
 impl Seat {
-    /// Gives up waiting. Says whether the request still waited.
+    /// Leaves the queue. Returns whether the request was still waiting.
     fn leave_queue(&mut self) -> bool {
         let waited = self.level.queue_set.lock().cancel(self.control.clock.now(), self.id);
         self.is_waiting = false;
         waited
     }
 
-    /// The flow control that it is a seat of.
+    /// The flow control that the seat belongs to.
     pub(crate) fn control(&self) -> &Arc<FlowControl> {
         &self.control
     }

@@ -1,8 +1,8 @@
-//! A flow schema with its counters.
+//! A flow schema with its metrics.
 
 use crate::{flow_schema::FlowSchema, metrics::FlowMetrics};
 
-/// A flow schema as it is in force, with the counters of its requests.
+/// An active flow schema, with the metrics of its requests.
 pub(crate) struct CountedSchema {
     pub(crate) schema: FlowSchema,
     pub(crate) metrics: FlowMetrics,

@@ -1,12 +1,12 @@
-//! Shuffle sharding: which queues a flow may use
+//! Shuffle sharding: selects the queues that a flow may use
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#queuing>).
 
-/// The most cards in a hand: with 16 of at least 16 queues there would be too many hands.
+/// The largest hand, in cards: with 16 of at least 16 queues there would be too many hands.
 const MAX_HAND: usize = 15;
-/// The bits of a hash that hands may be dealt by. With all 64 the last card would be dealt unevenly.
+/// The number of bits of a hash that hands may be dealt by. With all 64 the last card would be dealt unevenly.
 const MAX_HASH_BITS: f64 = 60.0;
 
-/// Why hands cannot be dealt.
+/// The reason why hands cannot be dealt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DealerError {
@@ -16,19 +16,19 @@ pub enum DealerError {
     /// A hand has more cards than there are queues.
     #[error("a hand has more cards than there are queues")]
     HandTooLarge,
-    /// A hash has too few bits for so many different hands.
+    /// A hash has too few bits for the number of different hands.
     #[error("a hash has too few bits for so many different hands")]
     TooManyHands,
 }
 
-/// Deals hands of different queues. Which hand follows from a hash alone, and each is as likely as any other.
+/// Deals hands of distinct queues. The hash alone determines the hand, and all hands are equally likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dealer {
     queues: u64,
     hand_size: usize,
 }
 
-/// The queues that were dealt.
+/// The queues of one hand.
 #[derive(Debug, Clone, Copy)]
 pub struct Hand {
     cards: [usize; MAX_HAND],
@@ -36,17 +36,17 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// The queues in the order they were dealt.
+    /// The queues in the order in which they were dealt.
     pub fn cards(&self) -> &[usize] {
         self.cards.get(..self.size).unwrap_or_default()
     }
 }
 
 impl Dealer {
-    /// Deals so many of so many queues.
+    /// A dealer of hands of `hand_size` out of `queues` queues.
     ///
     /// # Errors
-    /// When that cannot be done.
+    /// [`DealerError`] when such hands cannot be dealt.
     pub fn new(queues: usize, hand_size: usize) -> Result<Dealer, DealerError> {
         if queues == 0 || hand_size == 0 {
             return Err(DealerError::Nothing);
@@ -61,11 +61,11 @@ impl Dealer {
         Ok(Dealer { queues: queues as u64, hand_size })
     }
 
-    /// The hand of a hash. Read as a number whose digits have the bases `queues`, `queues - 1` and so on, the hash says
-    /// for each card which of the cards still in the deck it is.
+    /// The hand of a hash. The hash is read as a number whose digits have the bases `queues`, `queues - 1` and so on;
+    /// each digit selects one of the cards that are left.
     pub fn deal(&self, mut hash: u64) -> Hand {
         let mut hand = Hand { cards: [0; MAX_HAND], size: self.hand_size };
-        // The cards that are gone, in their order.
+        // The dealt cards, in ascending order.
         let mut gone = [0usize; MAX_HAND];
         for at in 0..self.hand_size {
             let left = self.queues - at as u64;

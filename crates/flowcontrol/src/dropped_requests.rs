@@ -1,24 +1,24 @@
-//! When those who were refused may come again.
+//! Computes the time after which refused requests may be retried.
 
 use parking_lot::Mutex;
 use std::{collections::VecDeque, time::Duration};
 
-/// The longest that anybody is told to wait, in seconds.
+/// The longest `Retry-After`, in seconds.
 const MAX_RETRY_AFTER: u64 = 32;
 
-/// Counts refused requests by the second, and makes the time to wait longer while many are refused: doubled like the
-/// window of TCP, and made shorter step by step.
+/// Counts refused requests per second, and adapts `Retry-After`: it doubles while many requests are refused, like the
+/// congestion window of TCP, and is reduced step by step.
 #[derive(Debug)]
 pub(crate) struct DroppedRequests(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Refused requests by second, without the present one.
+    /// The number of refused requests by second, without the present one.
     history: VecDeque<(u64, u64)>,
-    /// The present second and how many were refused in it.
+    /// The present second, and the number of refused requests in it.
     current: (u64, u64),
     retry_after: u64,
-    /// When the time was made longer last.
+    /// The second in which the time was last increased.
     lengthened: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for DroppedRequests {
 }
 
 impl DroppedRequests {
-    /// Notes a refused request, and says after how many seconds it may come again.
+    /// Records a refused request, and returns the seconds after which it may be retried.
     pub(crate) fn record(&self, now: Duration) -> u64 {
         let second = now.as_secs();
         let mut state = self.0.lock();
@@ -53,7 +53,7 @@ impl State {
         if last.1 > 0 {
             self.history.push_back(last);
         }
-        // Nobody looks back further than this, so no more is kept, however long the flood.
+        // Older seconds are never read, so the history stays bounded, however long the flood.
         let horizon = (2 * self.retry_after).min(MAX_RETRY_AFTER);
         while self.history.front().is_some_and(|(then, _)| second.saturating_sub(*then) > horizon) {
             self.history.pop_front();
@@ -89,7 +89,7 @@ mod tests {
         assert!(told.is_sorted());
         assert_eq!(told.last(), Some(&MAX_RETRY_AFTER));
         assert!(dropped.0.lock().history.len() <= 34);
-        // One now and then.
+        // One refusal now and then.
         let mut last = MAX_RETRY_AFTER;
         for second in (300..700).step_by(10) {
             let now = dropped.record(Duration::from_secs(second));

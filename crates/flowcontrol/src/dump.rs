@@ -1,14 +1,14 @@
-//! What the debug endpoints tell: who waits where
+//! The contents of the debug endpoints: waiting and executing requests
 //! (<https://kubernetes.io/docs/reference/debug-cluster/flow-control/>).
 
 use crate::{FlowControl, clock::WallClock, queue_set::Record, seat_seconds::SeatSeconds};
 use pintle_machinery::codec::format_duration;
 use std::{sync::Arc, sync::atomic::Ordering};
 
-/// Queues in which nothing is are told of only while there are not too many of them.
+/// The largest number of queues for which empty ones are listed, too.
 const MAX_EMPTY_QUEUES: usize = 65_536;
 
-/// Text in columns, as wide as the widest of their cells: eight characters at least, and one between them.
+/// Text in columns, each as wide as its widest cell: at least eight characters, and one between columns.
 struct Table(Vec<Vec<String>>);
 
 impl Table {
@@ -41,7 +41,7 @@ impl Table {
 }
 
 impl FlowControl {
-    /// A row for each priority level.
+    /// One row for each priority level.
     pub fn dump_priority_levels(&self) -> String {
         let mut table = Table::new([
             "PriorityLevelName",
@@ -67,7 +67,7 @@ impl FlowControl {
                 queue_set.executing().to_string(),
                 totals.dispatched.to_string(),
                 totals.rejected.to_string(),
-                // The reference counts those whose time was over among the cancelled, too.
+                // The reference counts timed-out requests among the cancelled ones, too.
                 "0".to_owned(),
                 totals.cancelled.to_string(),
             ]);
@@ -75,7 +75,7 @@ impl FlowControl {
         table.text()
     }
 
-    /// A row for each queue.
+    /// One row for each queue.
     pub fn dump_queues(&self) -> String {
         let mut table = Table::new([
             "PriorityLevelName",
@@ -120,7 +120,7 @@ impl FlowControl {
         table.text()
     }
 
-    /// A row for each request that waits or is served, with more about it if that is wanted.
+    /// One row for each waiting or executing request, with more columns if `with_details` is set.
     pub fn dump_requests(&self, with_details: bool) -> String {
         let mut table = Table::new([
             "PriorityLevelName",
@@ -163,7 +163,7 @@ fn request_row(wall: WallClock, place: Option<usize>, record: &Record) -> [Strin
     let index = |index: Option<usize>| index.map_or("-1".to_owned(), |index| index.to_string());
     let schema = &record.schema.schema;
     let latency = i64::try_from(record.estimate.additional_latency.as_nanos()).unwrap_or(i64::MAX);
-    // Before it begins the reference tells the zero of its clock.
+    // Before the request starts, the reference writes the zero value of its clock.
     let start = record.start.map_or("0001-01-01T00:00:00Z".to_owned(), |start| wall.time(start).to_string());
     [
         schema.name.clone(),

@@ -1,29 +1,29 @@
-//! Flow schemas: which requests belong together
+//! Flow schemas: match requests and group them into flows
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#flowschema>).
 
 use crate::RequestAttributes;
 use pintle_machinery::{UserInfo, Value, ValueExt, meta::ObjectMeta};
 use sha2::{Digest, Sha256};
 
-/// What a flow schema says.
+/// A parsed flow schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSchema {
     /// Its name.
     pub name: String,
-    /// Its identity.
+    /// Its uid.
     pub uid: String,
-    /// Which schema is asked first: the lowest number, and of equal ones the first by name.
+    /// The order of matching: the lowest number first, and among equal ones the first by name.
     pub matching_precedence: i64,
     /// The priority level of its requests.
     pub priority_level: String,
-    /// What tells its flows apart; `None` makes all of them one.
+    /// The attribute that distinguishes its flows; `None` makes one flow of all requests.
     pub distinguisher: Option<Distinguisher>,
     rules: Vec<PolicyRule>,
-    /// What its status says of its priority level.
+    /// The condition `Dangling` in its status.
     pub dangling: Option<DanglingCondition>,
 }
 
-/// What tells the flows of a schema apart.
+/// The attribute that distinguishes the flows of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distinguisher {
     /// Each user is a flow.
@@ -37,14 +37,14 @@ pub enum Distinguisher {
 pub struct DanglingCondition {
     /// `True` when the priority level does not exist.
     pub status: String,
-    /// Why, in a word.
+    /// The reason, as one word.
     pub reason: String,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub message: String,
 }
 
 impl DanglingCondition {
-    /// What the status of a schema has to say.
+    /// The condition for a schema whose priority level exists or not.
     pub fn new(priority_level: &str, is_found: bool) -> DanglingCondition {
         let (status, reason, ending) = match is_found {
             true => ("False", "Found", "and it exists"),
@@ -81,7 +81,7 @@ struct PolicyRule {
 enum Subject {
     User(Names),
     Group(Names),
-    /// What the name of a service account's user begins with, and whether that is all of it.
+    /// The prefix of the service account's user name, and whether it is the whole name.
     ServiceAccount {
         prefix: String,
         whole: bool,
@@ -106,14 +106,14 @@ struct UrlRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Url {
     All,
-    /// This path, or what is below a path.
+    /// This path, or the paths below a path.
     Path {
         exact: String,
         below: String,
     },
 }
 
-/// Some names, or all.
+/// A set of names, or all names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Names {
     All,
@@ -129,7 +129,7 @@ impl Names {
         Names::of(object.items_at(member).iter().filter_map(Value::as_str))
     }
 
-    /// `*` stands for all when it is alone, which validation sees to.
+    /// `*` alone means all names; validation rejects `*` together with others.
     fn of<'a>(names: impl Iterator<Item = &'a str>) -> Names {
         let names: Vec<String> = names.map(str::to_owned).collect();
         if names == ["*"] { Names::All } else { Names::These(names) }
@@ -142,7 +142,7 @@ impl Names {
         }
     }
 
-    /// Whether `resource` or `resource/subresource` is one of them.
+    /// Whether the set has `resource` or `resource/subresource`.
     fn has_resource(&self, resource: &str, subresource: &str) -> bool {
         let is_it = |own: &String| match subresource {
             "" => own == resource,
@@ -156,7 +156,7 @@ impl Names {
 }
 
 impl FlowSchema {
-    /// Reads an object. What validation would have refused matches nothing.
+    /// Reads an object. Rules that validation would reject match no request.
     pub fn read(object: &Value) -> FlowSchema {
         let rules = object.items_at("spec.rules").iter().map(PolicyRule::read).collect();
         FlowSchema {
@@ -174,17 +174,17 @@ impl FlowSchema {
         }
     }
 
-    /// Whether a request belongs to this schema.
+    /// Whether a rule of the schema matches the request.
     pub fn matches(&self, request: &dyn RequestAttributes) -> bool {
         self.rules.iter().any(|rule| rule.matches(request))
     }
 
-    /// The place of a schema among others.
+    /// The sort key of the order of matching.
     pub(crate) fn order(&self) -> (i64, &str) {
         (self.matching_precedence, &self.name)
     }
 
-    /// Which of the schema's flows a request belongs to.
+    /// The request's flow within the schema.
     pub fn flow_distinguisher<'a>(&self, request: &'a dyn RequestAttributes) -> &'a str {
         match self.distinguisher {
             None => "",
@@ -193,8 +193,8 @@ impl FlowSchema {
         }
     }
 
-    /// A number that stands for a flow. Nobody who chooses a user or a namespace can choose the queues that follow from
-    /// it.
+    /// The hash of a flow. A client cannot choose a user or namespace name for given queues: the hash is
+    /// cryptographic.
     pub fn flow_hash(&self, distinguisher: &str) -> u64 {
         let mut hash = Sha256::new();
         hash.update(&self.name);

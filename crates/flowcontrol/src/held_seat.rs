@@ -1,5 +1,5 @@
-//! Seats that are held while an answer is sent, but not for ever: a client that does not read would keep the seat from
-//! the others.
+//! Seats that are held while a response is sent, for a limited time: a client that does not read must not keep a
+//! seat.
 
 use crate::{FlowControl, control::Seat};
 use parking_lot::Mutex;
@@ -12,17 +12,17 @@ use std::{
     time::Duration,
 };
 
-/// A seat that is given back when this is dropped, or when its time is over.
+/// A seat that is released when this is dropped, or at its deadline.
 pub struct HeldSeat {
     seat: Arc<Slot>,
     key: (Duration, u64),
     control: Arc<FlowControl>,
 }
 
-/// Where a seat is until it is given back.
+/// The seat, until it is released.
 type Slot = Mutex<Option<Seat>>;
 
-/// The seats that are held, by when their time is over.
+/// The held seats, by deadline.
 #[derive(Default)]
 pub(crate) struct HeldSeats {
     next: AtomicU64,
@@ -30,7 +30,7 @@ pub(crate) struct HeldSeats {
 }
 
 impl Seat {
-    /// Holds it for at most so long. [`FlowControl::run`] sees to that, to the second.
+    /// Holds the seat for at most `limit`. [`FlowControl::run`] enforces that, to the second.
     pub fn hold(self, limit: Duration) -> HeldSeat {
         let control = self.control().clone();
         let key = (control.clock().now() + limit, control.held.next.fetch_add(1, Ordering::Relaxed));

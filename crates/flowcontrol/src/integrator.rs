@@ -1,8 +1,8 @@
-//! Averages of what changes by steps.
+//! Time-weighted averages of a value that changes in steps.
 
 use std::time::Duration;
 
-/// Follows a value over time.
+/// Integrates a value over time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Integrator {
     last: Duration,
@@ -13,33 +13,33 @@ pub(crate) struct Integrator {
     max: f64,
 }
 
-/// What was seen of the value since the last reset.
+/// The statistics of the value since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Observed {
-    /// For how many seconds it was followed.
+    /// The observed time, in seconds.
     pub(crate) seconds: f64,
-    /// Its average, weighted by time.
+    /// The average, weighted by time.
     pub(crate) average: f64,
-    /// Its standard deviation, weighted by time.
+    /// The standard deviation, weighted by time.
     pub(crate) deviation: f64,
-    /// The highest it was.
+    /// The maximum.
     pub(crate) max: f64,
 }
 
 impl Integrator {
-    /// Follows a value that is zero now.
+    /// An integrator of a value that is zero now.
     pub(crate) fn new(now: Duration) -> Integrator {
         Integrator { last: now, value: 0.0, seconds: 0.0, first_moment: 0.0, second_moment: 0.0, max: 0.0 }
     }
 
-    /// The value is another one from now on.
+    /// Sets the value from now on.
     pub(crate) fn set(&mut self, now: Duration, value: f64) {
         self.advance(now);
         self.value = value;
         self.max = self.max.max(value);
     }
 
-    /// Tells what was seen and begins anew with the present value.
+    /// Returns the statistics, and starts again with the present value.
     pub(crate) fn reset(&mut self, now: Duration) -> Observed {
         self.advance(now);
         let mut observed =

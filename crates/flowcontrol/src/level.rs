@@ -1,4 +1,4 @@
-//! A priority level in force.
+//! An active priority level.
 
 use crate::{
     counted_schema::CountedSchema,
@@ -17,16 +17,16 @@ use std::{
     time::Duration,
 };
 
-/// A level's queues, and what else is counted for all of its requests. It lives as long as requests of it, also when its
-/// object is gone.
+/// A level's queues, and the state shared by its requests. It exists as long as its requests, even after its object
+/// is deleted.
 pub(crate) struct PriorityLevel {
     pub(crate) name: String,
-    /// Held for moments, never while anything is waited for, and never two at once.
+    /// Held only briefly, never across an await, and never two at once.
     pub(crate) queue_set: Mutex<QueueSet>,
     pub(crate) dropped: DroppedRequests,
-    /// The most seats that a request of the level may be estimated at; 0 is as many as are sensible.
+    /// The largest estimate of a request's seats; 0 is the default limit.
     max_seats: AtomicU64,
-    /// Its object is gone, and it is kept only until it is empty.
+    /// The object is deleted; the level is kept until it is idle.
     pub(crate) is_quiescing: AtomicBool,
 }
 
@@ -55,7 +55,7 @@ impl PriorityLevel {
     }
 }
 
-/// A flow schema with the level its requests go to: what a request is classified as.
+/// A flow schema with its priority level: the classification of a request.
 pub struct Flow {
     pub(crate) schema: Arc<CountedSchema>,
     pub(crate) level: Arc<PriorityLevel>,
@@ -84,7 +84,7 @@ impl Flow {
         &self.level_uid
     }
 
-    /// What stands for the flow of a request, if there is more than one queue to choose from.
+    /// The hash of the request's flow; 0 if there is only one queue to choose.
     pub(crate) fn hash(&self, request: &dyn RequestAttributes) -> u64 {
         match self.response {
             LimitResponse::Queue(queuing) if queuing.queues > 1 => {

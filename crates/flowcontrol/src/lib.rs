@@ -1,12 +1,12 @@
-//! API priority and fairness: which requests are served at once, which wait, and which are refused
+//! API priority and fairness: executes, queues or refuses requests
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
 //!
-//! A request is classified by the first [flow schema](FlowSchema) that matches it, which names a
-//! [priority level](PriorityLevelConfiguration). Levels share the server's seats; within a level, flows share them fairly by
-//! queues in virtual time, so that a client that floods waits behind itself.
+//! A request is classified by the first [flow schema](FlowSchema) that matches it, which names a [priority
+//! level](PriorityLevelConfiguration). Levels share the server's seats; within a level, flows share them by fair
+//! queueing in virtual time, so that the requests of a flooding client only delay each other.
 //!
-//! It knows requests and objects, but neither HTTP nor where objects are stored: [`FlowControl::configure`] is given them,
-//! and [`FlowControl::admit`] is asked for each request. What is decided depends on a [`Clock`] alone.
+//! The crate depends on requests and objects, but neither on HTTP nor on storage: the server passes the objects to
+//! [`FlowControl::configure`], and each request to [`FlowControl::admit`]. Time comes from a [`Clock`] only.
 
 mod allocation;
 pub mod bootstrap;

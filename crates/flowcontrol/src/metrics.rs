@@ -1,4 +1,4 @@
-//! What flow control counts, under Kubernetes' names
+//! The metrics of flow control, under Kubernetes' names
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#metrics>).
 
 use crate::{
@@ -31,7 +31,7 @@ const READ_VS_WRITE: &[f64] =
     &[0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
 const DEMAND: &[f64] = &[0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0];
 
-/// All counters.
+/// All metrics of flow control.
 pub struct FlowControlMetrics {
     rejected: IntCounterVec,
     dispatched: IntCounterVec,
@@ -68,21 +68,21 @@ pub struct FlowControlMetrics {
     pub(crate) kinds: [KindMetrics; 2],
 }
 
-/// Those of all reading or all writing requests.
+/// The metrics of all read-only or all mutating requests.
 pub(crate) struct KindMetrics {
     pub(crate) waiting: RatioGauge,
     pub(crate) executing: RatioGauge,
-    /// How many wait, and the most that waited at once since somebody looked.
+    /// The number of waiting requests, and its maximum since the watermark was last published.
     inqueue: AtomicI64,
     inqueue_max: AtomicI64,
     inqueue_watermark: IntGauge,
 }
 
 impl FlowControlMetrics {
-    /// New counters.
+    /// New metrics.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// Never, because the names are valid; the library checks them at run time.
     pub fn new(clock: Arc<dyn Clock>) -> Result<FlowControlMetrics, prometheus::Error> {
         let now: Arc<dyn Fn() -> Duration + Send + Sync> = Arc::new(move || clock.now());
         let timing = |name: &str, help: &str, labels: &[&str], constant: &[(&str, &str)], bounds| {
@@ -225,7 +225,7 @@ impl FlowControlMetrics {
         })
     }
 
-    /// All of them, to be registered.
+    /// All collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let counters = [&self.rejected, &self.dispatched, &self.no_accommodation];
         let int_gauges = [
@@ -268,7 +268,7 @@ impl FlowControlMetrics {
         all
     }
 
-    /// Tells how many requests waited at most since this was called last.
+    /// Publishes the maximum number of waiting requests since the last call.
     pub(crate) fn publish_watermarks(&self) {
         for kind in &self.kinds {
             let now = kind.inqueue.load(Ordering::Relaxed);
@@ -283,7 +283,7 @@ impl FlowControlMetrics {
 }
 
 impl KindMetrics {
-    /// A request begins or ends to wait.
+    /// Adds to the number of waiting requests.
     pub(crate) fn note_waiting(&self, now: Duration, more: i64) {
         let waiting = self.inqueue.fetch_add(more, Ordering::Relaxed) + more;
         self.inqueue_max.fetch_max(waiting, Ordering::Relaxed);
@@ -291,7 +291,7 @@ impl KindMetrics {
     }
 }
 
-/// Those of a priority level.
+/// The metrics of a priority level.
 pub(crate) struct LevelMetrics {
     pub(crate) current_r: Gauge,
     all: Arc<FlowControlMetrics>,
@@ -303,7 +303,7 @@ pub(crate) struct LevelMetrics {
     dispatch: OnceLock<[Gauge; 6]>,
 }
 
-/// What the periodic adjustment found out about a level.
+/// The result of the periodic adjustment of a level.
 pub(crate) struct Adjustment {
     pub(crate) high_watermark: f64,
     pub(crate) average: f64,
@@ -351,7 +351,7 @@ impl LevelMetrics {
         self.all.current_limit.with_label_values(&[&self.name]).set(limit);
     }
 
-    /// `[R, S, least S, greatest S, least discounted S, greatest discounted S]` of a dispatch.
+    /// Records `[R, S, least S, greatest S, least discounted S, greatest discounted S]` of a dispatch.
     pub(crate) fn note_dispatch(&self, values: [f64; 6]) {
         let gauges = self.dispatch.get_or_init(|| {
             let name = self.name.as_str();
@@ -370,7 +370,7 @@ impl LevelMetrics {
     }
 }
 
-/// Those of a flow schema in its level, each found when it is first needed.
+/// The metrics of a flow schema in its level, each looked up on first use.
 pub(crate) struct FlowMetrics {
     all: Arc<FlowControlMetrics>,
     level: String,

@@ -1,66 +1,66 @@
-//! Priority levels: how much of the server their requests get
+//! Priority levels: their part of the server's seats, and their queues
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#prioritylevelconfiguration>).
 
 use crate::dealer::{Dealer, DealerError};
 use pintle_machinery::{Value, ValueExt, meta::ObjectMeta};
 
-/// The priority level that is not limited.
+/// The priority level without a limit.
 pub const EXEMPT: &str = "exempt";
-/// The priority level of what nobody thought of.
+/// The priority level of requests that no other schema matches.
 pub const CATCH_ALL: &str = "catch-all";
 
-/// What a priority level says.
+/// A parsed priority level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriorityLevelConfiguration {
     /// Its name.
     pub name: String,
-    /// Its identity.
+    /// Its uid.
     pub uid: String,
-    /// Its part of the server.
+    /// Its concurrency shares.
     pub shares: u64,
-    /// How much of that others may use, in percent.
+    /// The part of its seats that other levels may borrow, in percent.
     pub lendable_percent: u64,
-    /// How much it may use of others, in percent of its own; `None` is without a limit.
+    /// The seats it may borrow, in percent of its own; `None` is no limit.
     pub borrowing_limit_percent: Option<u64>,
-    /// What becomes of requests that are too many.
+    /// The treatment of requests beyond the limit.
     pub response: LimitResponse,
 }
 
-/// What becomes of requests that are too many.
+/// The treatment of requests beyond the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitResponse {
-    /// No request is ever too many.
+    /// There is no limit.
     Exempt,
     /// They are refused.
     Reject,
-    /// They wait.
+    /// They are queued.
     Queue(Queuing),
 }
 
-/// How requests wait.
+/// The queues of a priority level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queuing {
-    /// How many queues there are.
+    /// The number of queues.
     pub queues: usize,
-    /// Which of them a flow may use.
+    /// Selects the queues that a flow may use.
     pub dealer: Dealer,
-    /// How many queues a flow may use.
+    /// The number of queues that a flow may use.
     pub hand_size: usize,
-    /// How many requests may wait in each.
+    /// The largest number of waiting requests in each queue.
     pub queue_length_limit: usize,
 }
 
-/// Why a priority level cannot be used.
+/// The reason why a priority level is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokenPriorityLevel {
-    /// The type and the parts do not belong together.
+    /// The type and the parts of the spec do not match.
     #[error("the type and the parts of the spec do not belong together")]
     Union,
     /// Only the level `exempt` is exempt.
     #[error("only the level exempt is exempt")]
     Exempt,
-    /// Requests cannot be queued like this.
+    /// The queues are invalid.
     #[error("its queues make no sense: {0}")]
     Queuing(#[from] DealerError),
 }
@@ -69,7 +69,7 @@ impl PriorityLevelConfiguration {
     /// Reads an object.
     ///
     /// # Errors
-    /// When validation would have refused it.
+    /// When validation would reject it.
     pub fn read(object: &Value) -> Result<PriorityLevelConfiguration, BrokenPriorityLevel> {
         let (exempt, limited) = (object.at("spec.exempt"), object.at("spec.limited"));
         let part = match (object.str_at("spec.type"), exempt, limited) {
@@ -105,7 +105,7 @@ impl PriorityLevelConfiguration {
         })
     }
 
-    /// Whether its requests are never limited.
+    /// Whether the level has no limit.
     pub fn is_exempt(&self) -> bool {
         self.response == LimitResponse::Exempt
     }

@@ -1,16 +1,17 @@
-//! The queues of one priority level, and which request is served next.
+//! The queues of one priority level, and the selection of the next request.
 //!
-//! Fair queueing in virtual time: every queue is thought of as getting the same number of seats, and the request is served
-//! next that would be done first then. What is not known beforehand, how long a request takes, is guessed and put right
-//! when it is done. See <https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#queuing> and
+//! Fair queueing in virtual time: every queue is treated as if it had the same number of seats, and the request that
+//! would then finish first is dispatched next. The duration of a request is unknown beforehand, so it is estimated
+//! and corrected when the request finishes. See
+//! <https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#queuing> and
 //! <https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/1040-priority-and-fairness>.
 //!
-//! A request's life: it [arrives](QueueSet::arrive) and is refused, let in, or put in a queue; from there it is let in, or
-//! [cancelled](QueueSet::cancel) by who has waited enough; who was let in [finishes](QueueSet::finish). Some then still
-//! linger on their seats for a while.
+//! A request [arrives](QueueSet::arrive) and is refused, executed, or queued. A queued request is dispatched, or
+//! [cancelled](QueueSet::cancel) after its time-out. An executing request [finishes](QueueSet::finish); some then
+//! keep lingering seats for a while.
 //!
-//! There is no clock and no lock here: callers say what time it is, and call one at a time. Queues without requests take no
-//! memory, however many there are.
+//! There is no clock and no lock here: callers pass the time, and call one at a time. Empty queues take no memory,
+//! whatever their number.
 
 mod queue;
 
@@ -31,23 +32,23 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-/// How long a request is thought to take until it is known.
+/// The assumed duration of a request until it finishes.
 const ESTIMATED_SERVICE_DURATION: Duration = Duration::from_millis(3);
 
-/// The queues of a level.
+/// The queues of a priority level.
 pub(crate) struct QueueSet {
     response: LimitResponse,
-    /// How many seats may be taken at once.
+    /// The number of seats that may be in use at once.
     limit: u64,
     metrics: LevelMetrics,
-    /// Those that have requests, or seats that are lingered on.
+    /// The queues that have requests or lingering seats.
     queues: BTreeMap<usize, Queue>,
     records: HashMap<u64, Record>,
     lingering: BTreeMap<(Duration, u64), Lingering>,
-    /// Virtual time: the work that each queue could have had done by now.
+    /// Virtual time: the work that each active queue could have had done by now.
     current_r: SeatSeconds,
     last_time: Duration,
-    /// The queue that a request was let in from last.
+    /// The queue of the last dispatched request.
     robin: usize,
     next_id: u64,
     enqueues: usize,
@@ -56,13 +57,13 @@ pub(crate) struct QueueSet {
     waiting: usize,
     seats_waiting: u64,
     seats_in_use: u64,
-    /// Those of them that belong to a queue.
+    /// The part of `seats_in_use` that belongs to queues.
     queued_seats_in_use: u64,
     totals: Totals,
     demand: Integrator,
 }
 
-/// What happened since the level came to be.
+/// Counts since the level was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) dispatched: u64,
@@ -70,39 +71,39 @@ pub(crate) struct Totals {
     pub(crate) cancelled: u64,
 }
 
-/// A request that wants to be let in.
+/// An arriving request.
 pub(crate) struct Arrival {
     pub(crate) schema: Arc<CountedSchema>,
     pub(crate) request: Arc<dyn RequestAttributes>,
     pub(crate) estimate: WorkEstimate,
-    /// Stands for its flow.
+    /// The hash of its flow.
     pub(crate) hash: u64,
 }
 
-/// What becomes of a request. The number is its name from then on.
+/// The decision on an arriving request. The number is its id.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// It is let in.
+    /// The request executes.
     Execute(u64),
-    /// It waits. The channel tells when it is let in; who has waited enough cancels it.
+    /// The request is queued. The channel reports its dispatch; after its time-out the caller cancels it.
     Wait(u64, oneshot::Receiver<()>),
-    /// It is refused.
+    /// The request is refused.
     Reject(RejectReason),
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
-    /// All seats are taken, and nobody waits in this level.
+    /// All seats are in use, and the level has no queues.
     ConcurrencyLimit,
-    /// All seats are taken, and the queue is full.
+    /// All seats are in use, and the queue is full.
     QueueFull,
-    /// It has waited long enough.
+    /// The request has waited for its time-out.
     TimeOut,
 }
 
 impl RejectReason {
-    /// As the metrics have it.
+    /// The label value in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             RejectReason::ConcurrencyLimit => "concurrency-limit",
@@ -112,7 +113,7 @@ impl RejectReason {
     }
 }
 
-/// A request that waits or is served.
+/// A waiting or executing request.
 pub(crate) struct Record {
     pub(crate) schema: Arc<CountedSchema>,
     pub(crate) request: Arc<dyn RequestAttributes>,
@@ -126,14 +127,14 @@ pub(crate) struct Record {
     waker: Option<oneshot::Sender<()>>,
 }
 
-/// Seats of a request that was answered.
+/// The lingering seats of a finished request.
 struct Lingering {
     schema: Arc<CountedSchema>,
     seats: u64,
     queue: Option<usize>,
 }
 
-/// A queue as the debug endpoints tell of it.
+/// A queue, for the debug endpoints.
 pub(crate) struct QueueDump {
     pub(crate) index: usize,
     pub(crate) waiting: usize,
@@ -164,7 +165,7 @@ impl Record {
         }
     }
 
-    /// Makes what it lingers on no wider than the level, and longer instead.
+    /// Limits the lingering seats to the level's seats, and extends their time instead.
     fn fit(&mut self, limit: u64) {
         if self.estimate.final_seats > limit {
             self.estimate.final_seats = limit;
@@ -174,7 +175,7 @@ impl Record {
 }
 
 impl QueueSet {
-    /// The queues of a new level. It has no seats until it is configured.
+    /// The queues of a new level, which has no seats until it is configured.
     pub(crate) fn new(now: Duration, response: LimitResponse, metrics: LevelMetrics) -> QueueSet {
         QueueSet {
             response,
@@ -199,7 +200,7 @@ impl QueueSet {
         }
     }
 
-    /// Makes other rules hold from now on. Requests stay in the queues they are in.
+    /// Applies a new configuration. Requests stay in their queues.
     pub(crate) fn configure(&mut self, now: Duration, response: LimitResponse, limit: u64, denominator: u64) {
         self.advance(now);
         self.response = response;
@@ -215,7 +216,7 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// A request comes.
+    /// Handles an arriving request.
     pub(crate) fn arrive(&mut self, now: Duration, arrival: Arrival) -> Decision {
         self.advance(now);
         match self.response {
@@ -231,7 +232,8 @@ impl QueueSet {
         }
     }
 
-    /// Gives up a request that waits. Says whether it did wait: one that was let in meanwhile is to finish.
+    /// Cancels a waiting request. Returns whether it was waiting: one that was dispatched meanwhile has to be
+    /// finished.
     pub(crate) fn cancel(&mut self, now: Duration, id: u64) -> bool {
         self.advance(now);
         if self.records.get(&id).is_none_or(|record| record.start.is_some()) {
@@ -251,12 +253,12 @@ impl QueueSet {
         self.note_demand(now);
         self.bound(record.queue);
         self.remove_if_empty(record.queue);
-        // What stood behind it may need fewer seats.
+        // The next request of its queue may need fewer seats.
         self.dispatch(now);
         true
     }
 
-    /// A request that was let in is done.
+    /// Finishes an executing request.
     pub(crate) fn finish(&mut self, now: Duration, id: u64) {
         self.advance(now);
         let Some(record) = self.records.remove(&id) else { return };
@@ -270,7 +272,7 @@ impl QueueSet {
         self.metrics.executing.set(now, self.executing as f64);
         if let Some(queue) = record.queue.and_then(|index| self.queues.get_mut(&index)) {
             queue.executing -= 1;
-            // The guess is put right.
+            // Corrects the estimate by the actual duration.
             let seats = record.estimate.initial_seats as f64;
             queue.next_dispatch_r += SeatSeconds::of(seats, took);
             queue.next_dispatch_r -= SeatSeconds::of(seats, ESTIMATED_SERVICE_DURATION);
@@ -288,7 +290,7 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// Brings everything up to what has happened by now.
+    /// Applies all releases up to `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
         while let Some(entry) = self.lingering.first_entry()
             && entry.key().0 <= now
@@ -303,19 +305,19 @@ impl QueueSet {
         self.metrics.current_r.set(self.current_r.as_f64());
     }
 
-    /// When seats are free again that are lingered on now, if somebody waits for them. If not, it is enough to find them free
-    /// when somebody comes: most writes are lingered on, and few have to wait.
+    /// The time of the next release of lingering seats, if requests wait for seats. Otherwise the next arrival
+    /// releases them: most writes have lingering seats, and few requests wait.
     pub(crate) fn next_release(&self) -> Option<Duration> {
         let ((when, _), _) = self.lingering.first_key_value().filter(|_| self.waiting > 0)?;
         Some(*when)
     }
 
-    /// Whether nobody waits and nobody is served.
+    /// Whether no request waits or executes.
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting == 0 && self.executing == 0
     }
 
-    /// What was seen of the seats that the level could use, since this was asked last.
+    /// The statistics of the seats that the level could use, since the last call.
     pub(crate) fn reset_demand(&mut self, now: Duration) -> Observed {
         self.demand.reset(now)
     }
@@ -337,7 +339,7 @@ impl QueueSet {
         record.schema.metrics.queue_length(length + 1);
         let seats = record.estimate.max_seats();
         if self.waiting == 0 && self.seats_in_use < self.limit && self.can_accommodate(seats) {
-            // Nobody is before it.
+            // No request is before it.
             let start = self.queues.get(&index).map_or(self.current_r, |queue| queue.next_dispatch_r);
             let id = self.insert(record);
             self.robin = index;
@@ -366,8 +368,8 @@ impl QueueSet {
         }
     }
 
-    /// The queue of the hand in which the least work waits. Hands overlap: that not always the same queue of equal ones is
-    /// taken keeps flows from meeting in it.
+    /// The queue of the hand with the least waiting work. Hands overlap: among equal queues the first one varies,
+    /// which keeps flows apart.
     fn shuffle_shard(&mut self, hash: u64, queuing: Queuing) -> usize {
         let hand = queuing.dealer.deal(hash);
         let cards = hand.cards();
@@ -377,7 +379,7 @@ impl QueueSet {
             self.queues.get(index).map_or(SeatSeconds::default(), |queue| queue.total_work_sum)
         };
         let (before, from) = cards.split_at(offset);
-        // Of equal ones the first.
+        // The first of equal ones.
         from.iter().chain(before).min_by_key(|index| work(index)).copied().unwrap_or_default()
     }
 
@@ -394,12 +396,12 @@ impl QueueSet {
         id
     }
 
-    /// Lets in as many as there are seats for.
+    /// Dispatches as many requests as there are seats for.
     fn dispatch(&mut self, now: Duration) {
         while self.waiting > 0 && self.seats_in_use < self.limit && self.dispatch_one(now) {}
     }
 
-    /// Lets in the request that is next, unless it needs more seats than there are.
+    /// Dispatches the next request, unless it needs more seats than are free.
     fn dispatch_one(&mut self, now: Duration) -> bool {
         let Some(next) = self.choose() else { return false };
         let Some(record) = self.records.get_mut(&next.id) else { return false };
@@ -421,14 +423,14 @@ impl QueueSet {
         self.begin(now, next.id);
         self.bound(Some(next.index));
         if let Some(waker) = waker {
-            // Who is gone gives it back at once.
+            // A dropped receiver returns its seat at once.
             let _ = waker.send(());
         }
         true
     }
 
-    /// Of the oldest requests of all queues the one that would be done first, beginning behind the queue that was served
-    /// last: of equal ones another queue's wins.
+    /// Selects, among the oldest requests of all queues, the one that would finish first in virtual time. The search
+    /// starts after the last dispatched queue, so that another queue wins among equal ones.
     fn choose(&self) -> Option<Next> {
         let behind = self.queues.range(self.robin + 1..);
         let before = self.queues.range(..=self.robin);
@@ -456,7 +458,7 @@ impl QueueSet {
         self.metrics.note_dispatch(values.map(SeatSeconds::as_f64));
     }
 
-    /// Takes a request out of those that wait.
+    /// Removes a request from the waiting ones.
     fn leave_queue(&mut self, now: Duration, id: u64, record: &Record) {
         let seats = record.estimate.max_seats();
         self.waiting -= 1;
@@ -469,7 +471,7 @@ impl QueueSet {
         self.metrics.waiting.set(now, self.waiting as f64);
     }
 
-    /// A request, out of its queue, takes its seats.
+    /// Starts executing a request that has left its queue: takes its seats.
     fn begin(&mut self, now: Duration, id: u64) {
         let limit = self.limit;
         let Some(record) = self.records.get_mut(&id) else { return };
@@ -500,7 +502,7 @@ impl QueueSet {
         self.note_demand(now);
     }
 
-    /// Seats are free again.
+    /// Releases seats.
     fn release(&mut self, now: Duration, lingering: &Lingering) {
         self.seats_in_use -= lingering.seats;
         if let Some(queue) = lingering.queue.and_then(|index| self.queues.get_mut(&index)) {
@@ -521,7 +523,7 @@ impl QueueSet {
         }
     }
 
-    /// Whether so many more seats can be taken now. Who wants more than there are gets them when it is alone.
+    /// Whether `seats` more seats can be taken now. A request wider than the limit executes when it is alone.
     fn can_accommodate(&self, seats: u64) -> bool {
         match self.response {
             LimitResponse::Exempt => true,
@@ -530,8 +532,8 @@ impl QueueSet {
         }
     }
 
-    /// A queue that could not use all its seats does not save them up: nothing is served, in virtual time, before it
-    /// came.
+    /// A queue does not accumulate unused seats: its next request cannot be dispatched, in virtual time, before it
+    /// arrived.
     fn bound(&mut self, index: Option<usize>) {
         let Some(queue) = index.and_then(|index| self.queues.get_mut(&index)) else { return };
         let Some(record) = queue.waiting.first().and_then(|id| self.records.get(id)) else { return };
@@ -555,7 +557,7 @@ impl QueueSet {
     }
 }
 
-/// What the debug endpoints tell.
+/// The data of the debug endpoints.
 impl QueueSet {
     pub(crate) fn totals(&self) -> Totals {
         self.totals
@@ -573,7 +575,7 @@ impl QueueSet {
         self.queues.values().filter(|queue| !queue.waiting.is_empty()).count()
     }
 
-    /// How many queues the level is to have.
+    /// The configured number of queues.
     pub(crate) fn wanted_queues(&self) -> usize {
         match self.response {
             LimitResponse::Queue(queuing) => queuing.queues,
@@ -581,7 +583,7 @@ impl QueueSet {
         }
     }
 
-    /// The queues that have anything, in their order.
+    /// The queues that are not empty, in order.
     pub(crate) fn dump_queues(&self) -> impl Iterator<Item = QueueDump> {
         self.queues.iter().map(|(index, queue)| QueueDump {
             index: *index,
@@ -595,7 +597,7 @@ impl QueueSet {
         })
     }
 
-    /// All requests: those of each queue that wait, with their place, then those that are served.
+    /// All requests: the waiting ones of each queue with their positions, then the executing ones.
     pub(crate) fn dump_requests(&self) -> Vec<(Option<usize>, &Record)> {
         let waiting = self.queues.values().flat_map(|queue| queue.waiting.iter().enumerate());
         let waiting = waiting.filter_map(|(at, id)| Some((Some(at), self.records.get(id)?)));
@@ -608,12 +610,12 @@ impl QueueSet {
     }
 }
 
-/// The request that is next.
+/// The request to dispatch next.
 struct Next {
     index: usize,
     id: u64,
     start: SeatSeconds,
-    /// The least and the greatest start of all queues.
+    /// The smallest and the largest start of all queues.
     bounds: [SeatSeconds; 2],
 }
 

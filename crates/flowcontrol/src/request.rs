@@ -1,21 +1,20 @@
-//! What is known of a request when its place is found.
+//! The attributes of a request that flow control uses.
 
 use pintle_machinery::UserInfo;
 
-/// A request, as far as flow control looks at it. The queues keep it while it waits and while it is served, for the debug
-/// endpoints.
+/// A request's attributes. The queues keep them while the request waits and executes, for the debug endpoints.
 pub trait RequestAttributes: Send + Sync {
-    /// Who asks.
+    /// The requesting user.
     fn user(&self) -> &UserInfo;
-    /// The verb; of a request that is not for a resource the HTTP method in lower case.
+    /// The verb; for a request without a resource the HTTP method in lower case.
     fn verb(&self) -> &str;
     /// The path, decoded.
     fn path(&self) -> &str;
-    /// Whether it is for a resource.
+    /// Whether it is a resource request.
     fn is_resource_request(&self) -> bool;
-    /// The group, "" for the core group.
+    /// The API group, "" for the core group.
     fn api_group(&self) -> &str;
-    /// The version.
+    /// The API version.
     fn api_version(&self) -> &str;
     /// The resource.
     fn resource(&self) -> &str;
@@ -25,11 +24,11 @@ pub trait RequestAttributes: Send + Sync {
     fn namespace(&self) -> &str;
     /// The name, or "".
     fn name(&self) -> &str;
-    /// The first value of a parameter of the query.
+    /// The first value of a query parameter.
     fn query(&self, parameter: &str) -> Option<&str>;
 }
 
-/// Whether a request only reads, as the metrics tell requests apart.
+/// Whether a request only reads, as the metrics distinguish requests.
 pub(crate) fn is_read_only(verb: &str) -> bool {
     matches!(verb, "get" | "list" | "watch")
 }

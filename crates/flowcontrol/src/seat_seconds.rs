@@ -1,4 +1,4 @@
-//! Work: so many seats for so long.
+//! Work: seats multiplied by time.
 
 use std::{
     fmt,
@@ -6,26 +6,26 @@ use std::{
     time::Duration,
 };
 
-/// An amount of work, and the place on a scale of work done: virtual time. Exact to a hundred-millionth of a
-/// seat-second, and wide enough never to overflow in the life of a server.
+/// An amount of work, and a point in virtual time. The unit is a hundred-millionth of a seat-second; the range is far
+/// beyond a server's lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct SeatSeconds(i128);
 
-/// Units in a seat-second.
+/// The units in a seat-second.
 const SCALE: f64 = 1e8;
-/// Units in a seat-second, as a whole number.
+/// The units in a seat-second, as an integer.
 const UNITS: i128 = 100_000_000;
 
 impl SeatSeconds {
     /// More than any amount of work.
     pub const MAX: SeatSeconds = SeatSeconds(i128::MAX);
 
-    /// So many seats for so long. Seats may be a fraction of one.
+    /// The work of `seats` seats for `duration`. Seats may be fractional.
     pub fn of(seats: f64, duration: Duration) -> SeatSeconds {
         SeatSeconds((seats * duration.as_secs_f64() * SCALE).round() as i128)
     }
 
-    /// For how long so many seats do this work.
+    /// The time that `seats` seats take for this work.
     pub fn duration_per_seat(self, seats: u64) -> Duration {
         if seats == 0 || self.0 <= 0 {
             return Duration::ZERO;
@@ -67,7 +67,7 @@ impl SubAssign for SeatSeconds {
     }
 }
 
-/// As the debug endpoints write it, such as `0.00300000ss`.
+/// The format of the debug endpoints, such as `0.00300000ss`.
 impl fmt::Display for SeatSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };

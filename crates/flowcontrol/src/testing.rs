@@ -1,10 +1,10 @@
-//! Requests made up for tests.
+//! Requests for tests.
 
 use crate::RequestAttributes;
 use pintle_machinery::UserInfo;
 use std::collections::BTreeMap;
 
-/// A request that says of itself what a test wants.
+/// A request with the attributes that a test sets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TestRequest {
     user: UserInfo,

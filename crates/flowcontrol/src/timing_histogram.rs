@@ -1,4 +1,4 @@
-//! Histograms of a ratio over time: an observation for every nanosecond.
+//! Histograms of a ratio over time, with one observation per nanosecond.
 
 use parking_lot::Mutex;
 use prometheus::{
@@ -8,7 +8,7 @@ use prometheus::{
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// Histograms of one name that differ in their labels.
+/// The histograms of one name, which differ in their labels.
 #[derive(Clone)]
 pub(crate) struct TimingHistogramVec {
     desc: Arc<Desc>,
@@ -18,7 +18,7 @@ pub(crate) struct TimingHistogramVec {
     now: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
-/// A ratio whose parts are set each for itself. Clones are the same one.
+/// A ratio whose numerator and denominator are set separately. Clones share it.
 #[derive(Clone)]
 pub(crate) struct RatioGauge(Arc<Mutex<State>>);
 
@@ -27,13 +27,13 @@ struct State {
     numerator: f64,
     denominator: f64,
     last: Duration,
-    /// Nanoseconds by bucket; the last is of what fits in no other.
+    /// The nanoseconds by bucket; the last bucket has the values above all bounds.
     buckets: Vec<u64>,
     sum: f64,
 }
 
 impl TimingHistogramVec {
-    /// Histograms with labels that have values of their own, and with such that are the same in all.
+    /// Histograms with variable labels, and with constant ones.
     pub(crate) fn new(
         name: &str,
         help: &str,
@@ -58,7 +58,7 @@ impl TimingHistogramVec {
         })
     }
 
-    /// The member with these values of the labels.
+    /// The histogram with these label values.
     pub(crate) fn member(&self, values: &[&str]) -> RatioGauge {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         let new = || RatioGauge::new(self.bounds, (self.now)());
@@ -78,21 +78,21 @@ impl RatioGauge {
         })))
     }
 
-    /// The numerator is another one from now on.
+    /// Sets the numerator from now on.
     pub(crate) fn set(&self, now: Duration, numerator: f64) {
         let mut state = self.0.lock();
         state.advance(now);
         state.numerator = numerator;
     }
 
-    /// The numerator grows or shrinks.
+    /// Adds to the numerator.
     pub(crate) fn add(&self, now: Duration, more: f64) {
         let mut state = self.0.lock();
         state.advance(now);
         state.numerator += more;
     }
 
-    /// The denominator is another one from now on.
+    /// Sets the denominator from now on.
     pub(crate) fn set_denominator(&self, now: Duration, denominator: f64) {
         let mut state = self.0.lock();
         state.advance(now);

@@ -1,4 +1,4 @@
-//! How many watches a write has to be told to.
+//! Counts the open watches that a write has to be sent to.
 
 use crate::{RequestAttributes, request::is_read_only};
 use parking_lot::Mutex;
@@ -9,17 +9,17 @@ use std::{
     sync::Arc,
 };
 
-/// Counts open watches by what they watch: resource, namespace and name.
+/// Counts open watches by resource, namespace and name.
 ///
-/// Watches are counted under a hash of these, so that a write is counted for without a copy of its strings. Two that
-/// share one would be counted together, which changes an estimate and nothing else.
+/// The counts are keyed by a hash of these, so that a write is looked up without copying its strings. A collision
+/// adds two counts, which only makes an estimate less exact.
 #[derive(Debug, Default)]
 pub struct WatchTracker {
     hasher: RandomState,
     counts: Mutex<HashMap<u64, usize>>,
 }
 
-/// A watch that is counted while this lives.
+/// A registered watch; it is counted until this is dropped.
 #[derive(Debug)]
 pub struct RegisteredWatch {
     tracker: Arc<WatchTracker>,
@@ -38,11 +38,11 @@ impl Drop for RegisteredWatch {
     }
 }
 
-/// The field by which events of pods find their watches, so that those for another value cost nothing.
+/// The field that watches of pods are indexed by: watches for other values cost an event nothing.
 const INDEXED: (&str, &str) = ("pods", "spec.nodeName");
 
 impl WatchTracker {
-    /// Counts a watch; `None` when it costs writes next to nothing.
+    /// Counts a watch; `None` when it adds almost no cost to writes.
     pub fn register(self: &Arc<Self>, request: &dyn RequestAttributes) -> Option<RegisteredWatch> {
         if request.verb() != "watch" {
             return None;
@@ -59,7 +59,7 @@ impl WatchTracker {
         Some(RegisteredWatch { tracker: self.clone(), key })
     }
 
-    /// How many watches may want to hear of a write: those of all objects, of its namespace, and of its object.
+    /// The number of watches that may match a write: watches of all objects, of its namespace, and of its object.
     pub fn interested(&self, request: &dyn RequestAttributes) -> usize {
         if is_read_only(request.verb()) || request.verb() == "proxy" {
             return 0;

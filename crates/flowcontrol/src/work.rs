@@ -1,48 +1,48 @@
-//! How much work a request is, told before it is done
+//! Estimates the work of a request before it is executed
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#seats-occupied-by-a-request>).
 
 use crate::{RequestAttributes, SeatSeconds, WatchTracker};
 use std::{sync::Arc, time::Duration};
 
-/// The work of a request: seats while it is served, and seats for some time after it.
+/// The work of a request: seats while it executes, and seats for some time after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkEstimate {
-    /// Seats while it is served.
+    /// The seats while it executes.
     pub initial_seats: u64,
-    /// Seats for some time after it was answered.
+    /// The seats for some time after it was answered.
     pub final_seats: u64,
-    /// How long that time is. The client does not wait for it.
+    /// The length of that time. The client does not wait for it.
     pub additional_latency: Duration,
 }
 
 impl WorkEstimate {
-    /// So many seats while it is served, and nothing after it.
+    /// An estimate of `seats` seats while the request executes, and none after it.
     pub const fn seats(seats: u64) -> WorkEstimate {
         WorkEstimate { initial_seats: seats, final_seats: 0, additional_latency: Duration::ZERO }
     }
 
-    /// The most seats it has at any time.
+    /// The largest number of seats at any time.
     pub fn max_seats(&self) -> u64 {
         self.initial_seats.max(self.final_seats)
     }
 }
 
-/// What is known of the stored objects of a resource.
+/// Statistics of the stored objects of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceStats {
-    /// How many there are.
+    /// The number of objects.
     pub count: u64,
-    /// How many bytes one has, about.
+    /// The average size of an object in bytes, approximately.
     pub average_bytes: u64,
 }
 
-/// Knows about stored objects.
+/// The source of statistics of stored objects.
 pub trait ResourceStatsSource: Send + Sync {
-    /// What is known of a resource; `None` when nobody here stores it.
+    /// The statistics of a resource; `None` when this server does not store it.
     fn stats(&self, group: &str, resource: &str) -> Option<ResourceStats>;
 }
 
-/// Estimates requests.
+/// Estimates the work of requests.
 pub struct WorkEstimator {
     stats: Arc<dyn ResourceStatsSource>,
     watches: Arc<WatchTracker>,
@@ -51,15 +51,15 @@ pub struct WorkEstimator {
 const MIN_SEATS: u64 = 1;
 const MAX_LIST_SEATS: u64 = 100;
 const MAX_MUTATING_SEATS: u64 = 10;
-/// Bytes of objects that a seat stands for.
+/// The bytes of objects that one seat represents.
 const BYTES_PER_SEAT: u64 = 100_000;
 /// The most bytes that a list from the cache has in memory at once: it is streamed.
 const STREAMED_BYTES: u64 = 1_000_000;
-/// The size of objects of which none is known.
+/// The assumed size in bytes of objects of unknown size.
 const LARGEST_OBJECT_BYTES: u64 = 1_500_000;
-/// Watches that a seat stands for.
+/// The number of watches that one seat represents.
 const WATCHES_PER_SEAT: f64 = 10.0;
-/// How long it takes to tell them of an event.
+/// The time to send an event to them.
 const EVENT_DURATION: Duration = Duration::from_millis(5);
 
 impl WorkEstimator {
@@ -67,14 +67,14 @@ impl WorkEstimator {
         WorkEstimator { stats, watches }
     }
 
-    /// Estimates a request of a level whose requests have at most so many seats (0 when the level does not say).
-    /// The second number is how many watches were counted, for a request for which they are.
+    /// Estimates a request of a level whose requests have at most `max_seats` seats (0 when the level has no limit of
+    /// its own). The second value is the number of matching watches, for requests for which they are counted.
     pub fn estimate(&self, request: &dyn RequestAttributes, max_seats: u64) -> (WorkEstimate, Option<usize>) {
         match request.verb() {
             "list" | "watch" => (self.list(request, at_most(max_seats, MAX_LIST_SEATS)), None),
             "create" | "update" | "patch" | "delete" => {
                 if request.resource() == "serviceaccounts" && request.subresource() == "token" {
-                    // A token is no event for the watches of its account.
+                    // A token request causes no event for the watches of its account.
                     return (WorkEstimate::seats(MIN_SEATS), None);
                 }
                 let watches = self.watches.interested(request);
@@ -90,7 +90,7 @@ impl WorkEstimator {
             "" => Ok(0),
             limit => limit.parse::<i64>(),
         }) else {
-            // It is going to be refused.
+            // The request will be refused.
             return WorkEstimate::seats(max_seats);
         };
         let is_watch = request.verb() == "watch";
@@ -98,7 +98,7 @@ impl WorkEstimator {
             return WorkEstimate::seats(MIN_SEATS);
         }
         let Some(stats) = self.stats.stats(request.api_group(), request.resource()) else {
-            // Another server's, if anybody's.
+            // The resource is not stored by this server.
             return WorkEstimate::seats(MIN_SEATS);
         };
         let average = match (stats.average_bytes, stats.count) {
@@ -128,18 +128,18 @@ impl WorkEstimator {
     }
 }
 
-/// What a level says, within what is sensible.
+/// The limit of a level, capped at `limit`.
 fn at_most(level: u64, limit: u64) -> u64 {
     if level == 0 || level > limit { limit } else { level }
 }
 
-/// Whether a watch begins with the state, as a list would.
+/// Whether a watch begins with the state, as a list does.
 fn sends_state(send_initial_events: Option<&str>, resource_version: &str) -> bool {
     send_initial_events.is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
         || matches!(resource_version, "" | "0")
 }
 
-/// Whether a list is older than the cache keeps, so that it comes from the store.
+/// Whether a list is answered from the store instead of the cache.
 fn reads_storage(version_match: &str, version: &str, continue_token: &str, is_limited: bool) -> bool {
     match version_match {
         "NotOlderThan" => false,
@@ -148,8 +148,8 @@ fn reads_storage(version_match: &str, version: &str, continue_token: &str, is_li
     }
 }
 
-/// A write, with what its event costs afterwards. Wide and short work is made narrow and long: it would hold up the others
-/// until there are enough free seats at once.
+/// The estimate of a write, with the cost of its event. Wide and short work is made narrow and long: otherwise it
+/// would delay other requests until enough seats are free at once.
 fn write(watches: usize, max_seats: u64) -> WorkEstimate {
     let mut estimate = WorkEstimate::seats(1);
     if watches as f64 >= WATCHES_PER_SEAT {
@@ -186,7 +186,7 @@ mod tests {
         check((0, 0), 100, list(), 1);
         check((100, 1_000), 100, list(), 1);
         check((101, 1_000), 100, list(), 2);
-        // What is streamed from the cache is never more than ten.
+        // A list streamed from the cache has at most ten seats.
         check((100_000, 1_000), 100, list(), 10);
         check((100_000, 1_000), 4, list(), 4);
         check((100_000, 1_000), 0, list(), 10);

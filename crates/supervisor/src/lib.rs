@@ -1,29 +1,29 @@
-//! Runs a server's background tasks and notices those that panic.
+//! Runs a server's background tasks and reports those that panic.
 //!
-//! A task that dies silently leaves a server that looks well and is not: roles that count no longer, a cache that nobody fills.
-//! So each part of a server is spawned here. A part that can begin anew is restarted after a panic; a part that cannot stays
-//! dead. Dead parts are reported by [`Supervisor::dead`], which the server's health checks ask.
+//! A task that dies silently leaves a server that looks healthy and is not: role changes that have no effect, a cache
+//! that no task fills. So each part of a server is spawned here. A part that can start again is restarted after a
+//! panic; a part that cannot stays dead. [`Supervisor::dead`] reports dead parts to the server's health checks.
 //!
-//! A task that returns, or that is aborted, has ended as it should. Deliberately absent: time limits. A part that hangs is
-//! noticed by the checks of what it does.
+//! A task that returns, or that is aborted, has ended as intended. Deliberately absent: time limits. A part that
+//! hangs is detected by the checks of its function.
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use std::{any::Any, collections::BTreeMap, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 use tokio::{runtime::Handle, task::JoinHandle, time::sleep};
 
-/// How long after its first panic a part is restarted; each further panic doubles it.
+/// The delay before a part is restarted after its first panic; each further panic doubles it.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest time until a part is restarted.
+/// The longest delay before a part is restarted.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// A restarted part that has run for so long is alive again.
+/// The time that a restarted part has to run before it counts as alive.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// Spawns tasks and knows which parts are dead. Clones share both.
+/// Spawns tasks and records which parts are dead. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     runtime: Handle,
-    /// How many tasks of a part are dead.
+    /// The number of dead tasks of each part.
     dead: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
 }
 
@@ -33,10 +33,10 @@ impl Supervisor {
         Supervisor { runtime, dead: Arc::default() }
     }
 
-    /// A supervisor of tasks on the runtime of the caller.
+    /// A supervisor of tasks on the caller's runtime.
     ///
     /// # Panics
-    /// When it is called outside of one, as [`Handle::current`] does.
+    /// Outside of a runtime, as [`Handle::current`] does.
     pub fn current() -> Supervisor {
         Supervisor::new(Handle::current())
     }
@@ -56,8 +56,8 @@ impl Supervisor {
         })
     }
 
-    /// Runs the tasks that `make` makes, one after the other: another one whenever one has panicked. Each must begin from a
-    /// state of its own, since the one before it may have left anything half done.
+    /// Runs the tasks that `make` returns, one after the other: a new one after each panic. Each task must start from
+    /// its own state, since the previous one may have left shared state incomplete.
     ///
     /// After a panic the part is dead until the next task has run for ten seconds.
     pub fn spawn_restarting<F: Future<Output = ()> + Send + 'static>(
@@ -97,12 +97,12 @@ impl Supervisor {
         })
     }
 
-    /// Declares a part dead that is no task, such as a thread.
+    /// Declares a part dead that is not a task, such as a thread.
     pub fn mark_dead(&self, part: impl Into<Arc<str>>) {
         self.mark(&part.into(), true);
     }
 
-    /// The parts that are dead, sorted.
+    /// The dead parts, sorted.
     pub fn dead(&self) -> Vec<Arc<str>> {
         self.dead.lock().keys().cloned().collect()
     }
@@ -117,7 +117,7 @@ impl Supervisor {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("panicked")

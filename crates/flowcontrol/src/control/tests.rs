@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// A clock that is set by hand.
+/// A clock that tests set.
 #[derive(Default)]
 struct ManualClock(AtomicU64);
 
@@ -77,7 +77,7 @@ impl World {
     }
 }
 
-/// What there is to a future now.
+/// The result of the future, if it is ready.
 fn poll(pending: &mut Pending) -> Option<Admission> {
     match pending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(admission) => Some(admission),
@@ -130,7 +130,7 @@ async fn without_objects_the_mandatory_ones_are_in_force() {
     assert_eq!((admission.flow.schema_name(), admission.flow.schema_uid()), ("catch-all", ""));
     let root = by("root").by("root", &["system:masters"]);
     assert_eq!(now(world.admit(root)).flow.schema_name(), "exempt");
-    // Somebody of no group at all.
+    // A user without any group.
     assert_eq!(now(world.admit(by("x").by("x", &[]))).flow.schema_name(), "catch-all");
 }
 
@@ -146,7 +146,7 @@ async fn seats_follow_from_shares() {
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         text.lines().find(|line| line.starts_with(name)).map(str::to_owned).unwrap_or_default()
     };
-    // 245 shares in all.
+    // 245 shares in total.
     let nominal = "apiserver_flowcontrol_nominal_limit_seats";
     let check = |metric: &str, level: &str, seats: u64| {
         let line = format!("{metric}{{priority_level=\"{level}\"}}");
@@ -176,7 +176,7 @@ async fn a_flood_fills_its_own_queues_and_is_refused() {
             }
         }
     }
-    // A hand has six queues with fifty places each, whatever the flood.
+    // A hand has six queues of fifty requests each, whatever the flood.
     assert!(waiting.len() <= 300 && refused > 4500, "{} {refused}", waiting.len());
     // Another flow is next.
     let mut quiet = world.admit(by("quiet"));
@@ -185,7 +185,7 @@ async fn a_flood_fills_its_own_queues_and_is_refused() {
     let one = served.pop();
     drop(one);
     assert!(poll(&mut quiet).unwrap().seat.is_ok());
-    // Who goes away leaves nothing behind.
+    // Dropped requests leave nothing behind.
     drop(waiting);
     drop(served);
     let dump = world.control.dump_priority_levels();

@@ -1,18 +1,18 @@
-//! One queue.
+//! One queue of a priority level.
 
 use crate::{seat_seconds::SeatSeconds, work::WorkEstimate};
 use std::collections::BTreeSet;
 
-/// Requests that wait in the order they came, and sums over them.
+/// The waiting requests in order of arrival, and sums over them.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Numbers grow with time, so the first is the oldest.
+    /// Ids grow with time, so the first is the oldest.
     pub(super) waiting: BTreeSet<u64>,
-    /// When the next request is served, in virtual time.
+    /// The virtual time at which the next request is dispatched.
     pub(super) next_dispatch_r: SeatSeconds,
-    /// How many are served.
+    /// The number of executing requests.
     pub(super) executing: usize,
-    /// The seats that they have, and those that are lingered on.
+    /// The seats of executing requests, and lingering seats.
     pub(super) seats_in_use: u64,
     pub(super) initial_seats_sum: u64,
     pub(super) max_seats_sum: u64,

@@ -5,7 +5,7 @@ use crate::{
 };
 use serde_json::json;
 
-/// A level in a time of its own.
+/// A level with its own time.
 struct Level {
     set: QueueSet,
     schema: Arc<CountedSchema>,
@@ -94,7 +94,7 @@ fn without_queues_too_many_are_refused() {
     let three = level.begin(3);
     level.finish(two);
     level.finish(three);
-    // Who wants more than there is gets it when it is alone.
+    // A request wider than the limit executes when it is alone.
     let Decision::Execute(wide) = level.arrive(0, WorkEstimate::seats(5)) else { panic!() };
     let refused = level.arrive(0, WorkEstimate::seats(1));
     assert!(matches!(refused, Decision::Reject(RejectReason::ConcurrencyLimit)));
@@ -113,7 +113,7 @@ fn full_queues_refuse_and_others_do_not() {
     let other = level.wait(1);
     level.finish(first);
     for (id, _) in waiting.iter().chain([&other]) {
-        // Whoever was not let in yet gives up.
+        // Requests that still wait are cancelled.
         if !level.set.cancel(level.now, *id) {
             level.finish(*id);
         }
@@ -131,7 +131,7 @@ fn a_flow_that_floods_waits_behind_itself() {
     let (id, mut first) = flood.remove(0);
     assert!(is_let_in(&mut first));
     served = id;
-    // A request of another flow is next, however many of the first wait.
+    // A request of another flow is next, however many of the first flow wait.
     let (quiet, mut receiver) = level.wait(1);
     level.pass(10);
     level.finish(served);
@@ -148,7 +148,7 @@ fn a_flow_that_floods_waits_behind_itself() {
 
 #[test]
 fn two_floods_share_by_the_time_they_take() {
-    // Requests of one flow take three times as long as the other's: it gets a third of the requests.
+    // Requests of one flow take three times as long as the other's: it gets a quarter of the requests.
     let mut level = Level::new(queuing(2, 1, 1000), 1);
     let mut waiting = [level.wait_list(0, 200), level.wait_list(1, 200)];
     let mut served = [0u32; 2];
@@ -166,7 +166,7 @@ fn two_floods_share_by_the_time_they_take() {
 }
 
 impl Level {
-    /// So many requests of a flow that wait; the one seat is taken by somebody who leaves it at once.
+    /// Queues `count` requests of a flow. One that executes at once is in the list, too, as already dispatched.
     fn wait_list(
         &mut self,
         hash: u64,
@@ -193,7 +193,7 @@ fn wide_requests_wait_until_there_are_enough_seats() {
     let mut level = Level::new(queuing(4, 1, 10), 3);
     let ids = [level.begin(0), level.begin(1)];
     let (wide, mut receiver) = level.wait_for(2, WorkEstimate::seats(2));
-    // Who stands behind it is not let in before it, although there is a seat.
+    // The request behind it is not dispatched before it, although there is a seat.
     let (narrow, mut later) = level.wait(2);
     assert!(!is_let_in(&mut receiver) && !is_let_in(&mut later));
     level.finish(ids[0]);
@@ -214,7 +214,7 @@ fn who_gives_up_makes_place_for_those_behind() {
     assert!(!is_let_in(&mut receiver));
     assert!(level.set.cancel(level.now, wide));
     assert!(is_let_in(&mut receiver));
-    // Too late: it is served.
+    // Too late: the request executes already.
     assert!(!level.set.cancel(level.now, narrow));
     level.finish(narrow);
     level.finish(id);
@@ -273,7 +273,7 @@ fn virtual_time_goes_by_seats_and_queues() {
     level.pass(100);
     let two = level.begin(1);
     assert_eq!(r(&level), "0.10000000ss");
-    // Three seats wanted, two there, three queues.
+    // Three seats wanted, two available, three queues.
     let (three, _receiver) = level.wait(2);
     level.pass(300);
     level.finish(one);
@@ -311,7 +311,8 @@ mod model {
     }
 
     proptest! {
-        /// Whatever happens, seats are never given out twice, nobody is lost, and in the end everything is empty.
+        /// For any sequence of operations, no seat is assigned twice, no request is lost, and everything is empty at
+        /// the end.
         #[test]
         fn seats_and_requests_are_accounted_for(steps in prop::collection::vec(step(), 1..200)) {
             let mut level = Level::new(queuing(8, 2, 3), 4);
@@ -366,7 +367,7 @@ mod model {
                 prop_assert_eq!(seats, set.queued_seats_in_use);
                 let active = set.queues.values().filter(|queue| queue.is_active()).count();
                 prop_assert_eq!(active, set.active_queues);
-                // Beyond the limit is only who is alone, or who was let in when there was more.
+                // Only a request that is alone, or that was dispatched under a larger limit, exceeds the limit.
                 prop_assert!(
                     set.seats_in_use <= set.limit.max(widest_before).max(6) || set.executing <= 1,
                     "{} of {}", set.seats_in_use, set.limit
