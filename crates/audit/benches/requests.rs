@@ -1,7 +1,7 @@
-//! What telling of a request costs: from the policy to the last byte in the log, at both stages of a request that is not
-//! long-running.
+//! Measures the cost of auditing a request: from the policy to the last byte in the log, at both stages of a request
+//! that is not long-running.
 //!
-//! The log is a file in a temporary directory, the policy has twenty rules of which the last matches.
+//! The log is a file in a temporary directory; the policy has twenty rules, of which the last matches.
 
 #![allow(clippy::unwrap_used, reason = "a bench stops at anything unexpected")]
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
@@ -40,7 +40,7 @@ fn auditor(level: &str, mode: Mode, dir: &Path, runtime: &Runtime) -> Arc<Audito
     Auditor::new(policy, vec![backend], metrics)
 }
 
-/// A request for a pod, from one stage to the other.
+/// A request for a pod, from the first stage to the last.
 async fn request(auditor: &Arc<Auditor>, user: &Arc<UserInfo>) {
     let attributes = Attributes {
         user: Some(user),

@@ -1,4 +1,4 @@
-//! Policy and backends together.
+//! The auditor: the policy and its backends.
 
 use crate::{
     Attributes, AuditContext, AuditMetrics, Backend, Event, Level, Policy, RequestMetadata, encode::Encoded,
@@ -6,18 +6,18 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
-/// Tells of requests.
+/// Writes the audit events that the policy selects.
 pub struct Auditor {
     policy: Policy,
     backends: Vec<Backend>,
     metrics: AuditMetrics,
     has_legacy: bool,
-    /// The smallest limit of an event's size that a backend has.
+    /// The smallest size limit of an event among the backends, in bytes.
     max_event_size: Option<usize>,
 }
 
 impl Auditor {
-    /// Tells these backends what the policy says.
+    /// An auditor that sends the events which the policy selects to these backends.
     pub fn new(policy: Policy, backends: Vec<Backend>, metrics: AuditMetrics) -> Arc<Auditor> {
         let has_legacy = backends.iter().any(Backend::wants_legacy);
         let max_event_size = backends.iter().filter_map(Backend::max_event_size).min();
@@ -25,7 +25,8 @@ impl Auditor {
         Arc::new(Auditor { policy, backends, metrics, has_legacy, max_event_size })
     }
 
-    /// The context of a request, if the policy has it told of. `metadata` is asked for only then.
+    /// Creates the context of a request; `None` if the policy selects no events for it. `metadata` is called only for
+    /// a context.
     pub fn begin(
         self: &Arc<Self>,
         attributes: &Attributes<'_>,
@@ -39,12 +40,12 @@ impl Auditor {
         }
     }
 
-    /// Counts a request that is refused since a backend failed.
+    /// Counts a request that was refused because a backend failed.
     pub fn note_rejected(&self) {
         self.metrics.rejected();
     }
 
-    /// Whether a request has to wait before all backends have what they are to send. A single log has it at once.
+    /// Whether a request has to wait before all backends have their events. A single log has them at once.
     pub(crate) fn waits(&self) -> bool {
         let has_several = self.backends.len() > 1;
         self.backends.iter().any(|backend| backend.waits() || (has_several && backend.is_blocking()))
@@ -55,7 +56,7 @@ impl Auditor {
         Encoded::new(event, self.has_legacy, self.max_event_size)
     }
 
-    /// Tells all backends. False when one failed that must not.
+    /// Sends an event to all backends. Returns false when a strict backend failed.
     pub(crate) async fn send(&self, encoded: &Encoded) -> bool {
         let mut is_told = true;
         for backend in &self.backends {
@@ -64,8 +65,7 @@ impl Auditor {
         is_told
     }
 
-    /// Sends what waits in queues, no longer than this. Requests that come later are told of no more by backends that have
-    /// queues.
+    /// Flushes the queues for up to `patience`. Later events are dropped and counted by backends that have queues.
     pub async fn shutdown(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         for backend in &self.backends {

@@ -1,4 +1,4 @@
-//! One receiver of events, and how it is told.
+//! A receiver of events, and its mode of delivery.
 
 use crate::{AuditMetrics, Log, Webhook, batch::Batcher, encode::Encoded};
 use bytes::Bytes;
@@ -7,16 +7,16 @@ use std::{sync::Arc, time::Duration};
 /// Whether requests wait for a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They do not: events wait in a queue, and are lost when that is full.
+    /// Requests do not wait: events are queued, and dropped when the queue is full.
     Batch,
-    /// They do, and go on when it fails.
+    /// Requests wait, and continue when the backend fails.
     Blocking,
-    /// They do, and are refused when it fails before they are served.
+    /// Requests wait, and are refused when the backend fails before they are executed.
     BlockingStrict,
 }
 
 impl Mode {
-    /// All, by the names of the flags' values.
+    /// All modes, with the flag values that select them.
     pub const ALL: [(&str, Mode); 3] =
         [("batch", Mode::Batch), ("blocking", Mode::Blocking), ("blocking-strict", Mode::BlockingStrict)];
 }
@@ -24,58 +24,58 @@ impl Mode {
 /// The queue of the mode `batch`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchConfig {
-    /// How many events may wait.
+    /// The largest number of queued events.
     pub buffer_size: usize,
-    /// How many events are sent together at most.
+    /// The largest number of events in a batch.
     pub max_batch_size: usize,
-    /// How long the first event of a batch waits for others.
+    /// The longest time that the first event of a batch waits for others.
     pub max_batch_wait: Duration,
-    /// How often batches are sent; `None` is as often as there are any.
+    /// The rate limit of batches; `None` is no limit.
     pub throttle: Option<Throttle>,
 }
 
-/// How often something may happen.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Throttle {
-    /// Times a second, on average.
+    /// Batches per second, on average.
     pub qps: f32,
-    /// How many times at once, after there was nothing to do.
+    /// The number of batches that may be sent at once after an idle time.
     pub burst: u32,
 }
 
-/// What is done with events and batches that are too large.
+/// The size limits of events and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TruncateConfig {
-    /// How large an event may be. A larger one loses the objects of request and response, and is lost itself when that is
-    /// not enough.
+    /// The size limit of an event, in bytes. A larger event loses its request and response objects, and is dropped if
+    /// it is still too large.
     pub max_event_size: usize,
-    /// How large a batch may be. A larger one is sent in parts.
+    /// The size limit of a batch, in bytes. A larger batch is sent in parts.
     pub max_batch_size: usize,
 }
 
-/// A receiver of events. Dropping it loses what waits in its queue; see [`crate::Auditor::shutdown`].
+/// A receiver of events. Dropping it drops its queued events; see [`crate::Auditor::shutdown`].
 pub struct Backend {
     target: Arc<Target>,
     delivery: Delivery,
     truncate: Option<TruncateConfig>,
 }
 
-/// How events get to the target.
+/// The delivery of events to the target.
 enum Delivery {
     Blocking { is_strict: bool },
     Batch(Batcher),
 }
 
-/// Where events go.
+/// The destination of events.
 pub(crate) enum Target {
-    /// To a file or the standard output.
+    /// A file or the standard output.
     Log(Log),
-    /// To a server.
+    /// A server.
     Webhook(Box<Webhook>),
 }
 
 impl Target {
-    /// The name in metrics and messages.
+    /// The plugin name in metrics and log messages.
     pub(crate) fn plugin(&self) -> &'static str {
         match self {
             Target::Log(_) => "log",
@@ -86,7 +86,7 @@ impl Target {
     /// Sends events.
     ///
     /// # Errors
-    /// Why they did not arrive.
+    /// The reason why they were not delivered.
     pub(crate) async fn send(&self, events: &[Bytes]) -> Result<(), String> {
         match self {
             Target::Log(log) => log.write(events.to_vec()).await.map_err(|error| error.to_string()),
@@ -94,7 +94,7 @@ impl Target {
         }
     }
 
-    /// Whether events have to be sent one after the other, as they came.
+    /// Whether batches have to be sent one after the other, in order.
     pub(crate) fn keeps_order(&self) -> bool {
         match self {
             Target::Log(_) => true,
@@ -104,7 +104,7 @@ impl Target {
 }
 
 impl Backend {
-    /// A backend that writes to a log. To be called on the runtime.
+    /// A backend that writes to a log. Must be called on the runtime.
     pub fn log(
         log: Log,
         mode: Mode,
@@ -115,7 +115,7 @@ impl Backend {
         Backend::new(Target::Log(log), mode, batch, truncate, metrics)
     }
 
-    /// A backend that posts to a server. To be called on the runtime.
+    /// A backend that posts to a server. Must be called on the runtime.
     pub fn webhook(
         webhook: Webhook,
         mode: Mode,
@@ -152,12 +152,12 @@ impl Backend {
         }
     }
 
-    /// Whether requests wait for somebody else's answer.
+    /// Whether requests wait for the answer of another server.
     pub(crate) fn waits(&self) -> bool {
         matches!((&self.delivery, &*self.target), (Delivery::Blocking { .. }, Target::Webhook(_)))
     }
 
-    /// Whether requests wait for it.
+    /// Whether requests wait for the backend.
     pub(crate) fn is_blocking(&self) -> bool {
         matches!(self.delivery, Delivery::Blocking { .. })
     }
@@ -166,7 +166,7 @@ impl Backend {
         self.truncate.map(|truncate| truncate.max_event_size)
     }
 
-    /// Tells of an event. False when that failed and must not.
+    /// Delivers an event. Returns false when a strict backend failed.
     pub(crate) async fn process(&self, encoded: &Encoded, metrics: &AuditMetrics) -> bool {
         let Some(json) = self.fitting(encoded) else {
             metrics.failed("truncate", 1, &"event is too large even after truncating");
@@ -190,13 +190,13 @@ impl Backend {
         }
     }
 
-    /// The event in a size that the backend wants.
+    /// The event within the backend's size limit, truncated if necessary; `None` if it is too large even so.
     fn fitting<'a>(&self, encoded: &'a Encoded) -> Option<&'a Bytes> {
         let fits = |json: &&Bytes| self.max_event_size().is_none_or(|max| json.len() <= max);
         Some(&encoded.json).filter(fits).or_else(|| encoded.truncated.as_ref().filter(fits))
     }
 
-    /// Sends what waits, and takes no more.
+    /// Flushes the queue, and accepts no more events.
     pub(crate) async fn shutdown(&self) {
         if let Delivery::Batch(batcher) = &self.delivery {
             batcher.shutdown().await;

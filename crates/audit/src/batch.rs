@@ -1,8 +1,8 @@
-//! The queue of a backend that requests do not wait for.
+//! The queue of a backend in the mode `batch`.
 //!
-//! One task collects batches and hands each to a task that sends it, so that a slow receiver does not hold up the collecting
-//! at once; but so many batches may be on their way at most, and then the queue fills and events are lost. So what waits is
-//! bounded, however long the receiver is gone.
+//! One task collects batches and passes each to a task that sends it, so that a slow receiver does not delay the
+//! collecting at once. The number of batches in flight is bounded; beyond it the queue fills and events are dropped.
+//! So memory is bounded, however long the receiver is unavailable.
 
 use crate::{
     AuditMetrics, BatchConfig,
@@ -17,10 +17,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// How many batches may be on their way at once.
+/// The largest number of batches in flight.
 const MAX_IN_FLIGHT: usize = 32;
 
-/// The near end of the queue.
+/// The sending end of the queue.
 pub(crate) struct Batcher {
     queue: mpsc::Sender<Bytes>,
     stop: watch::Sender<bool>,
@@ -55,10 +55,10 @@ impl Batcher {
         Batcher { queue, stop, worker }
     }
 
-    /// Adds an event.
+    /// Queues an event.
     ///
     /// # Errors
-    /// When the queue is full or closed; the event is lost.
+    /// When the queue is full or closed; the event is dropped.
     pub(crate) fn push(&self, event: Bytes) -> Result<(), &'static str> {
         self.queue.try_send(event).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => "audit buffer queue blocked",
@@ -66,7 +66,7 @@ impl Batcher {
         })
     }
 
-    /// Sends what is in the queue, and takes no more.
+    /// Flushes the queue, and accepts no more events.
     pub(crate) async fn shutdown(&self) {
         self.stop.send_replace(true);
         let worker = self.worker.lock().take();
@@ -83,7 +83,7 @@ struct Worker {
     stopped: watch::Receiver<bool>,
     config: BatchConfig,
     max_bytes: usize,
-    /// An event that was too much for the last batch.
+    /// An event that did not fit into the last batch.
     left_over: Option<Bytes>,
     bucket: Option<TokenBucket>,
     sending: Sending,
@@ -107,7 +107,7 @@ impl Worker {
         self.sending.finish().await;
     }
 
-    /// The next batch: full, or what there is when its time is over or the server stops.
+    /// The next batch: a full one, or the events collected by the deadline or at shutdown.
     async fn collect(&mut self) -> Vec<Bytes> {
         let max_events = self.config.max_batch_size.max(1);
         let mut batch: Vec<Bytes> = self.left_over.take().into_iter().collect();
@@ -118,11 +118,11 @@ impl Worker {
                 biased;
                 event = self.events.recv() => event,
                 () = stop(&mut self.stopped), if !self.events.is_closed() => {
-                    // What is in the queue is still given out.
+                    // The queued events are still received.
                     self.events.close();
                     continue;
                 }
-                // Who sends events one by one waits for nothing else.
+                // Batches of one event do not wait for a deadline.
                 () = sleep_until(deadline), if max_events > 1 => break,
             };
             let Some(event) = event else { break };
@@ -138,11 +138,11 @@ impl Worker {
 }
 
 async fn stop(stopped: &mut watch::Receiver<bool>) {
-    // Who holds the other end tells, or is gone, which is the same.
+    // A dropped sender has the same meaning as a stop.
     drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
-/// Batches on their way.
+/// Batches in flight.
 struct Sending {
     target: Arc<Target>,
     metrics: AuditMetrics,
@@ -177,11 +177,11 @@ async fn send(target: &Target, metrics: &AuditMetrics, batch: Vec<Bytes>) {
     }
 }
 
-/// Lets something happen at a rate, and some times more at once after it did not happen for a while.
+/// Limits a rate, with a burst after an idle time.
 struct TokenBucket {
     interval: Duration,
     burst: u32,
-    /// When all turns that were taken are paid for.
+    /// The time up to which the taken tokens are paid for.
     paid_until: Instant,
 }
 
@@ -192,10 +192,10 @@ impl TokenBucket {
         TokenBucket { interval, burst, paid_until: Instant::now() }
     }
 
-    /// Waits for a turn.
+    /// Waits for a token.
     async fn take(&mut self) {
         let now = Instant::now();
-        // Each turn moves the point in time on by an interval; it may lie ahead by as many as the burst has.
+        // Each token advances the time by an interval; it may be ahead by the intervals of the burst.
         self.paid_until = self.paid_until.max(now) + self.interval;
         let ahead = self.interval * self.burst;
         if let Some(turn) = self.paid_until.checked_sub(ahead)

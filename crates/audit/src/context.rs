@@ -1,4 +1,4 @@
-//! What is noted of one request on its way.
+//! The audit context of one request.
 
 use crate::{
     Auditor, Event, Level, ObjectReference, RequestAuditConfig, ResponseStatus, Stage,
@@ -12,31 +12,31 @@ use pintle_machinery::{Status, UserInfo, Value, ValueExt};
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 use tokio::task::JoinHandle;
 
-/// What is known of a request before anybody serves it.
+/// The attributes of a request before it is executed.
 #[derive(Debug, Clone)]
 pub struct RequestMetadata {
-    /// Tells the request from all others.
+    /// The request's audit id, which is unique.
     pub audit_id: String,
-    /// Path and query, as the client sent them.
+    /// The path and query, as the client sent them.
     pub request_uri: String,
     /// The verb, or the method in lower case.
     pub verb: String,
-    /// Who asks; `None` when authentication failed.
+    /// The requesting user; `None` when authentication failed.
     pub user: Option<Arc<UserInfo>>,
-    /// Where the request came from.
+    /// The addresses that the request came from.
     pub source_ips: Vec<IpAddr>,
-    /// What the client says that it is.
+    /// The client's user agent.
     pub user_agent: String,
-    /// What the request is about, if it is for a resource.
+    /// The object of the request, if it is a resource request.
     pub object_ref: Option<ObjectReference>,
-    /// When the request came in.
+    /// The time at which the request was received.
     pub received: Timestamp,
 }
 
-/// The longest user agent that is told whole.
+/// The length up to which a user agent is recorded completely.
 const MAX_USER_AGENT: usize = 1024;
 
-/// The event of a request while that is under way. Filters and handlers note in it what they know.
+/// The event of a request in progress. Filters and handlers add their data to it.
 pub struct AuditContext {
     auditor: Arc<Auditor>,
     config: RequestAuditConfig,
@@ -79,12 +79,12 @@ impl AuditContext {
         AuditContext { auditor, config, event: Mutex::new(event) }
     }
 
-    /// How much is told of the request. Nobody need make what is not told.
+    /// The audit level of the request. Data above the level need not be computed.
     pub fn level(&self) -> Level {
         self.config.level
     }
 
-    /// Notes something under a key that names who notes it. The first value of a key stays.
+    /// Adds an annotation; its key names the component that adds it. The first value of a key is kept.
     pub fn annotate(&self, key: impl Into<Cow<'static, str>>, value: impl Into<Cow<'static, str>>) {
         let (key, value) = (key.into(), value.into());
         let mut event = self.event.lock();
@@ -97,15 +97,14 @@ impl AuditContext {
         }
     }
 
-    /// Notes as whom the user acts, and the verb that let them with constrained impersonation, or "".
+    /// Records the impersonated user, and the verb that allowed it with constrained impersonation, or "".
     pub fn set_impersonated_user(&self, user: Arc<UserInfo>, constraint: &str) {
         let mut event = self.event.lock();
         event.impersonated_user = Some(user);
         event.impersonation_constraint = constraint.to_owned();
     }
 
-    /// Notes the object of the request: what its metadata say of it, and, at the level `Request`, the JSON that `encode`
-    /// makes.
+    /// Records the request object: its metadata, and, at the level `Request`, the JSON that `encode` returns.
     pub fn set_request_object(&self, object: &Value, encode: impl FnOnce() -> Option<Vec<u8>>) {
         let json = if self.config.level >= Level::Request { encode() } else { None };
         let json = json.map(|json| self.fit(compact(&json)));
@@ -126,34 +125,34 @@ impl AuditContext {
         event.request_object = json;
     }
 
-    /// Notes the JSON of a patch, at the level `Request`. What is no JSON is left out.
+    /// Records the JSON of a patch, at the level `Request`. Invalid JSON is omitted.
     pub fn set_request_patch(&self, json: &[u8]) {
         if self.config.level >= Level::Request {
             self.event.lock().request_object = checked(json);
         }
     }
 
-    /// Notes the `Status` that is the answer.
+    /// Records the `Status` that is the response.
     pub fn set_response_status(&self, status: &Status) {
         self.event.lock().response_status = Some(status.into());
     }
 
-    /// Notes what came of the request where there is no `Status` to tell it.
+    /// Records the outcome of a request whose response is not a `Status`.
     pub fn set_outcome(&self, status: ResponseStatus) {
         self.event.lock().response_status = Some(status);
     }
 
-    /// Notes the HTTP status of the answer, which stands beside what a `Status` said.
+    /// Records the HTTP status of the response, in addition to a `Status`.
     pub fn set_response_code(&self, code: u16) {
         self.event.lock().response_status.get_or_insert_default().code = code;
     }
 
-    /// Whether anybody has noted what came of the request.
+    /// Whether an outcome has been recorded.
     pub fn has_response_status(&self) -> bool {
         self.event.lock().response_status.is_some()
     }
 
-    /// Notes the JSON of the object that is the answer, at the level `RequestResponse`. What is no JSON is left out.
+    /// Records the JSON of the response object, at the level `RequestResponse`. Invalid JSON is omitted.
     pub fn set_response_object(&self, json: &[u8]) {
         if self.config.level >= Level::RequestResponse {
             self.event.lock().response_object = checked(json).map(|json| self.fit(json));
@@ -167,9 +166,10 @@ impl AuditContext {
         }
     }
 
-    /// Tells of the request at this stage, unless the policy leaves the stage out. False when a backend failed that must not.
+    /// Sends the event of this stage to the backends, unless the policy omits the stage. Returns false when a strict
+    /// backend failed.
     ///
-    /// A future that is dropped may have told some backends and not others.
+    /// A dropped future may have sent the event to some of the backends only.
     pub async fn process(&self, stage: Stage) -> bool {
         match self.encode(stage) {
             Some(encoded) => self.auditor.send(&encoded).await,
@@ -177,9 +177,9 @@ impl AuditContext {
         }
     }
 
-    /// As [`AuditContext::process`], for a request that is served: all backends are told, also when the future is dropped.
+    /// As [`AuditContext::process`], but all backends get the event even if the future is dropped.
     pub async fn process_to_end(self: &Arc<Self>, stage: Stage) {
-        // What does not wait is not dropped on its way, and needs no task.
+        // Without a wait the future cannot be dropped in the middle, and needs no task.
         if !self.auditor.waits() {
             self.process(stage).await;
         } else if let Some(telling) = self.process_detached(stage)
@@ -189,8 +189,8 @@ impl AuditContext {
         }
     }
 
-    /// As [`AuditContext::process`], for who cannot wait: the backends are told by a task of its own. To be called on the
-    /// runtime.
+    /// As [`AuditContext::process`], for callers that cannot wait: a separate task sends the event. Must be called on
+    /// the runtime.
     pub fn process_detached(self: &Arc<Self>, stage: Stage) -> Option<JoinHandle<bool>> {
         let encoded = self.encode(stage)?;
         let context = self.clone();

@@ -1,28 +1,28 @@
-//! An event as text: JSON, or one line of the legacy format.
+//! Encodes events: as JSON, or as one line of the legacy format.
 
 use crate::{Event, Level, ObjectReference, ResponseStatus};
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use pintle_machinery::{StatusDetails, UserInfo, codec, codec::json::write_string, text::quote};
 
-/// What the JSON of an event begins with, and that of an item of a list of events does not.
+/// The start of an event's JSON, which an item of an event list does not have.
 const TYPE_META: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","#;
 
-/// An event of a stage in the forms that backends want.
+/// An event of a stage, in the formats that the backends need.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
-    /// JSON and a line feed.
+    /// The JSON and a line feed.
     pub(crate) json: Bytes,
-    /// The same without the objects of request and response, which says that it was truncated; when there were any and the
-    /// whole is longer than some backend wants.
+    /// The same without the request and response objects, with the annotation that it was truncated; only when it has
+    /// objects and exceeds the size limit of a backend.
     pub(crate) truncated: Option<Bytes>,
-    /// The legacy line; "" unless some backend wants it.
+    /// The legacy line; empty unless a backend uses that format.
     pub(crate) legacy: Bytes,
 }
 
 impl Encoded {
-    /// Encodes an event: in the legacy format too if that `has_legacy`, and truncated if it is longer than
-    /// `max_event_size`.
+    /// Encodes an event: also in the legacy format if `has_legacy` is set, and also truncated if it exceeds
+    /// `max_event_size` bytes.
     pub(crate) fn new(event: &Event, has_legacy: bool, max_event_size: Option<usize>) -> Encoded {
         let json: Bytes = encode(event, Objects::With).into();
         let is_too_long = max_event_size.is_some_and(|max| json.len() > max) && event.level >= Level::Request;
@@ -32,7 +32,7 @@ impl Encoded {
     }
 }
 
-/// A list of events, each as [`Encoded`] has it.
+/// Encodes a list of events, each in the JSON format of [`Encoded`].
 pub(crate) fn event_list(events: &[Bytes]) -> Bytes {
     let size: usize = events.iter().map(Bytes::len).sum();
     let mut out = BytesMut::with_capacity(size + 80);
@@ -124,7 +124,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Begins a member; its value is to follow.
+    /// Begins a member; its value has to follow.
     fn key(&mut self, name: &str) -> &mut Vec<u8> {
         if !self.is_first {
             self.out.push(b',');
@@ -247,7 +247,7 @@ fn time_of(time: Timestamp) -> codec::Timestamp {
     codec::Timestamp { seconds: seconds as i64, nanos: nanos as u32 }
 }
 
-/// The line of the legacy format, which says less than the `Metadata` level does, with its line feed.
+/// The line of the legacy format, with its line feed; it has less than the `Metadata` level.
 fn legacy_line(event: &Event) -> String {
     let joined = |items: &[String]| items.iter().map(|item| quote(item)).collect::<Vec<_>>().join(",");
     let name = event.user.as_ref().map(|user| user.name.as_str()).unwrap_or_default();
@@ -280,7 +280,7 @@ fn legacy_line(event: &Event) -> String {
     )
 }
 
-/// As Go's `RFC3339Nano`: a fraction of a second without zeros at its end.
+/// Go's `RFC3339Nano`: a fraction of a second without trailing zeros.
 fn nano_time(time: Timestamp) -> String {
     let time = time_of(time);
     let seconds = time.to_seconds();

@@ -1,4 +1,4 @@
-//! An audit event, as `audit.k8s.io/v1` has it
+//! An audit event of `audit.k8s.io/v1`
 //! (<https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/#audit-k8s-io-v1-Event>).
 
 use bytes::Bytes;
@@ -9,21 +9,21 @@ use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 /// How much is told of a request. Each level tells all that those before it do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing.
+    /// No event.
     None,
-    /// Who asked for what, and what came of it.
+    /// The metadata of request and response.
     Metadata,
-    /// The object of the request.
+    /// Also the request object.
     Request,
-    /// The object of the response.
+    /// Also the response object.
     RequestResponse,
 }
 
 impl Level {
-    /// All, least first.
+    /// All levels, in ascending order.
     pub const ALL: [Level; 4] = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
 
-    /// The level as policies and events name it.
+    /// The level's name in policies and events.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::None => "None",
@@ -34,25 +34,25 @@ impl Level {
     }
 }
 
-/// Where on its way a request is when it is told of.
+/// The stage of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It came in, and nobody has answered it yet.
+    /// The request was received, and is not answered yet.
     RequestReceived,
-    /// The head of the answer is known, and the body is going to take long. Of watches and streams only.
+    /// The response headers are sent, and the body will take long. Only for watches and streams.
     ResponseStarted,
-    /// It is answered.
+    /// The response is complete.
     ResponseComplete,
-    /// Its handler panicked.
+    /// The handler panicked.
     Panic,
 }
 
 impl Stage {
-    /// All, in the order of their names in messages.
+    /// All stages, in the order in which messages list them.
     pub const ALL: [Stage; 4] =
         [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic];
 
-    /// The stage as policies and events name it.
+    /// The stage's name in policies and events.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::RequestReceived => "RequestReceived",
@@ -63,12 +63,12 @@ impl Stage {
     }
 }
 
-/// Some of the stages.
+/// A set of stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageSet(u8);
 
 impl StageSet {
-    /// Whether a stage is among them.
+    /// Whether the set contains a stage.
     pub fn contains(self, stage: Stage) -> bool {
         self.0 & (1 << stage as u8) != 0
     }
@@ -78,13 +78,13 @@ impl StageSet {
         self.0 |= 1 << stage as u8;
     }
 
-    /// These and those.
+    /// The union of two sets.
     pub fn union(self, other: StageSet) -> StageSet {
         StageSet(self.0 | other.0)
     }
 }
 
-/// What a request is about.
+/// The object of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectReference {
     /// The resource.
@@ -93,30 +93,30 @@ pub struct ObjectReference {
     pub namespace: String,
     /// The name, or "".
     pub name: String,
-    /// The identity, when the request names it.
+    /// The uid, when the request has it.
     pub uid: String,
-    /// The group, "" for the core group.
+    /// The API group, "" for the core group.
     pub api_group: String,
-    /// The version.
+    /// The API version.
     pub api_version: String,
-    /// The version of the object, when the request names it.
+    /// The resourceVersion of the object, when the request has it.
     pub resource_version: String,
     /// The subresource, or "".
     pub subresource: String,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResponseStatus {
-    /// `Success`, `Failure`, or "" when the answer was no `Status`.
+    /// `Success`, `Failure`, or "" when the response was not a `Status`.
     pub status: &'static str,
-    /// Why, for people.
+    /// The message for people.
     pub message: Cow<'static, str>,
-    /// Why, for programs.
+    /// The machine-readable reason.
     pub reason: &'static str,
-    /// What it is about.
+    /// The details of the `Status`.
     pub details: Option<StatusDetails>,
-    /// The HTTP status; 0 when there was none.
+    /// The HTTP status code; 0 when there was none.
     pub code: u16,
 }
 
@@ -132,41 +132,41 @@ impl From<&Status> for ResponseStatus {
     }
 }
 
-/// What is told of a request at one stage.
+/// The event of a request at one stage.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// How much is told.
+    /// The level of detail.
     pub level: Level,
-    /// Tells the request from all others; the same at all stages.
+    /// The request's audit id, the same at all stages.
     pub audit_id: String,
-    /// Where the request is.
+    /// The stage of the request.
     pub stage: Stage,
-    /// Path and query, as the client sent them.
+    /// The path and query, as the client sent them.
     pub request_uri: String,
     /// The verb, or the method in lower case.
     pub verb: String,
-    /// Who asked; `None` when authentication failed.
+    /// The requesting user; `None` when authentication failed.
     pub user: Option<Arc<UserInfo>>,
-    /// As whom they act.
+    /// The impersonated user.
     pub impersonated_user: Option<Arc<UserInfo>>,
-    /// The verb that let them, with constrained impersonation; or "".
+    /// The verb that allowed the impersonation, if it was constrained; or "".
     pub impersonation_constraint: String,
-    /// Where the request came from. All but the last is the client's word.
+    /// The addresses that the request came from. All but the last are claims of the client.
     pub source_ips: Vec<IpAddr>,
-    /// What the client says that it is.
+    /// The client's user agent.
     pub user_agent: String,
-    /// What the request is about.
+    /// The object of the request.
     pub object_ref: Option<ObjectReference>,
-    /// What came of it.
+    /// The outcome.
     pub response_status: Option<ResponseStatus>,
-    /// The object of the request, as compact JSON.
+    /// The request object, as compact JSON.
     pub request_object: Option<Bytes>,
-    /// The object of the response, as compact JSON.
+    /// The response object, as compact JSON.
     pub response_object: Option<Bytes>,
-    /// When the request came in.
+    /// The time at which the request was received.
     pub request_received: Timestamp,
-    /// When it came to this stage.
+    /// The time at which the request reached this stage.
     pub stage_time: Timestamp,
-    /// What parts of the server note of the request.
+    /// The annotations that components of the server added.
     pub annotations: BTreeMap<Cow<'static, str>, Cow<'static, str>>,
 }

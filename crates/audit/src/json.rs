@@ -1,4 +1,4 @@
-//! JSON on its way into an event: compact, escaped as Go does, and without managed fields if they are not wanted.
+//! Prepares JSON for an event: compact, escaped as by Go, and optionally without managed fields.
 
 use bytes::Bytes;
 use pintle_machinery::codec::json::write_string;
@@ -9,13 +9,13 @@ use serde::{
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The same JSON on one line and with Go's escapes; `None` for what is no JSON.
+/// Compacts JSON to one line with Go's escapes; `None` for invalid JSON.
 pub(crate) fn checked(json: &[u8]) -> Option<Bytes> {
     serde_json::from_slice::<IgnoredAny>(json).ok()?;
     Some(compact(json))
 }
 
-/// The same JSON on one line and with Go's escapes, of what is known to be JSON.
+/// Compacts valid JSON to one line with Go's escapes.
 pub(crate) fn compact(json: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(json.len());
     let mut in_string = false;
@@ -55,8 +55,8 @@ pub(crate) fn compact(json: &[u8]) -> Bytes {
     out.into()
 }
 
-/// The same compact JSON of an object, a list or a table, without `metadata.managedFields`; what has none of it, or is none
-/// of these, is as it was.
+/// Removes `metadata.managedFields` from the compact JSON of an object, a list or a table. Other JSON is returned
+/// unchanged.
 pub(crate) fn without_managed_fields(json: &Bytes) -> Bytes {
     let has_some = json.windows(FIELD.len()).any(|part| part == FIELD.as_bytes());
     if !has_some {
@@ -71,7 +71,7 @@ pub(crate) fn without_managed_fields(json: &Bytes) -> Bytes {
 
 const FIELD: &str = "managedFields";
 
-/// Whose members are written.
+/// The kind of object whose members are written.
 #[derive(Clone, Copy)]
 enum Members {
     /// An object that may be a list or a table.
@@ -131,7 +131,7 @@ fn write_items(out: &mut Vec<u8>, json: &[u8], members: Members) -> Option<()> {
     Some(())
 }
 
-/// The members of an object in their order.
+/// The members of an object, in order.
 struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawMembers<'a> {

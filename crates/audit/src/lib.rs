@@ -1,14 +1,15 @@
-//! Audit: which requests are told of, to whom, and how much
+//! Auditing: selects requests, and writes their events to backends
 //! (<https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/>).
 //!
-//! An [`Auditor`] has a [`Policy`] and backends. For each request it is asked for an [`AuditContext`], which the parts of
-//! the server that the request passes fill in; at the stages of the request the context's event goes to all backends.
+//! An [`Auditor`] has a [`Policy`] and backends. It creates an [`AuditContext`] for each selected request; the parts
+//! of the server that handle the request add their data to the context, and at each stage its event is sent to all
+//! backends.
 //!
-//! **An event is encoded once for each stage**, whatever the number of backends. **No request waits longer than its
-//! backends' modes say**: `batch` never waits, and drops events when its queue is full, which is counted; `blocking` waits
-//! for the backend and goes on when it fails; `blocking-strict` refuses requests that cannot be told of.
+//! **An event is encoded once per stage**, whatever the number of backends. **A request waits only as the modes of
+//! the backends require**: `batch` never waits, and drops events when its queue is full, which is counted; `blocking`
+//! waits for the backend and continues when it fails; `blocking-strict` refuses requests that cannot be audited.
 //!
-//! There is no HTTP here: who serves requests takes from them what an event says.
+//! The crate does not depend on HTTP: the server passes the data of the requests.
 
 mod auditor;
 mod backend;

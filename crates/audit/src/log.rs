@@ -1,8 +1,8 @@
-//! The log backend: a line for each event.
+//! The log backend: one line per event.
 //!
-//! A thread writes, so that a disk or a pipe that is stuck holds up no worker. Requests wait for it without a thread, and
-//! not for ever: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. What waits is bounded in
-//! number.
+//! A thread writes, so that a blocked disk or pipe does not block a worker. Requests wait for it asynchronously, with
+//! a limit: an event whose write takes longer than [`WRITE_TIMEOUT`] counts as failed. The number of waiting writes
+//! is bounded.
 
 use crate::rotating_file::{RotatingFile, RotationConfig};
 use bytes::Bytes;
@@ -21,37 +21,37 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-/// How long a write may take before those that wait for it, and those that come after, count as failed.
+/// The time after which a write, and the writes that wait behind it, count as failed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// How many writes wait for their turn.
+/// The largest number of queued writes.
 const QUEUE: usize = 1024;
 
-/// How an event is written.
+/// The format of events in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// As JSON.
+    /// JSON.
     Json,
-    /// As a line that says less.
+    /// One line, with less data.
     Legacy,
 }
 
 impl LogFormat {
-    /// All, by the names of the flag's values.
+    /// All formats, with the flag values that select them.
     pub const ALL: [(&str, LogFormat); 2] = [("legacy", LogFormat::Legacy), ("json", LogFormat::Json)];
 }
 
-/// Where a log is.
+/// The configuration of a log.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     /// The file; `-` is the standard output.
     pub path: PathBuf,
-    /// How events are written.
+    /// The format of events.
     pub format: LogFormat,
-    /// When another file is begun; `None` is never.
+    /// The rotation of files; `None` is off.
     pub rotation: Option<RotationConfig>,
 }
 
-/// Why a log cannot be written.
+/// The error of opening a log.
 #[derive(Debug, thiserror::Error)]
 #[error("opening the audit log {}: {source}", path.display())]
 pub struct LogOpenError {
@@ -60,23 +60,23 @@ pub struct LogOpenError {
     source: io::Error,
 }
 
-/// A log that is written. Each write is whole lines, one writer at a time.
+/// An open log. Each write consists of whole lines; one thread writes.
 pub struct Log {
     format: LogFormat,
     queue: mpsc::Sender<Write>,
     progress: Arc<Mutex<Progress>>,
 }
 
-/// Events that are to be written, and who is told of the outcome.
+/// Events to write, and the channel for the outcome.
 struct Write {
     events: Vec<Bytes>,
     done: oneshot::Sender<io::Result<()>>,
 }
 
-/// What the writing thread does.
+/// The progress of the writing thread.
 #[derive(Default)]
 struct Progress {
-    /// When the write began that is under way.
+    /// The start of the write in progress.
     busy_since: Option<Instant>,
 }
 
@@ -87,10 +87,10 @@ enum Output {
 }
 
 impl Log {
-    /// Opens a log, whose directory is made if there is none. What is in the file stays there.
+    /// Opens a log, and creates its directory if necessary. Existing contents are kept.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the log cannot be opened for writing.
     pub fn open(config: &LogConfig) -> Result<Log, LogOpenError> {
         let failed = |source| LogOpenError { path: config.path.clone(), source };
         let out = match (&config.path, &config.rotation) {
@@ -119,7 +119,7 @@ impl Log {
 
     /// Writes events, which end in line feeds.
     ///
-    /// Events that are queued are written, also when this future is dropped.
+    /// Queued events are written even if this future is dropped.
     pub(crate) async fn write(&self, events: Vec<Bytes>) -> io::Result<()> {
         let (done, outcome) = oneshot::channel();
         let busy_since = self.progress.lock().busy_since;
@@ -136,7 +136,7 @@ impl Log {
     }
 }
 
-/// Writes what comes, until nobody is left who could send anything.
+/// Writes events until all senders are dropped.
 fn write_all(mut out: Output, mut writes: mpsc::Receiver<Write>, progress: &Mutex<Progress>) {
     #[expect(clippy::disallowed_methods, reason = "no runtime owns this thread")]
     while let Some(write) = writes.blocking_recv() {
@@ -146,7 +146,7 @@ fn write_all(mut out: Output, mut writes: mpsc::Receiver<Write>, progress: &Mute
             result = result.and(out.write(event));
         }
         progress.lock().busy_since = None;
-        // Nobody may wait for it any more.
+        // The caller may have been dropped.
         drop(write.done.send(result));
     }
 }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    /// A log that is a pipe which nobody reads yet.
+    /// A log whose output is a pipe without a reader.
     fn stuck() -> (Log, io::PipeReader) {
         let (reader, writer) = io::pipe().unwrap();
         let out = Output::File(File::from(std::os::fd::OwnedFd::from(writer)));
@@ -184,7 +184,7 @@ mod tests {
     async fn a_log_that_is_stuck_holds_up_no_worker_and_fails_in_time() {
         let (log, mut reader) = stuck();
         let log = Arc::new(log);
-        // More than a pipe holds. The runtime has one thread only, which goes on.
+        // More than a pipe holds. The single-threaded runtime is not blocked.
         let large = Bytes::from(vec![b'x'; 1 << 20]);
         let (first, event) = (log.clone(), large.clone());
         let first = tokio::spawn(async move { first.write(vec![event]).await });
@@ -192,14 +192,14 @@ mod tests {
             tokio::task::yield_now().await;
         }
         tokio::time::pause();
-        // Timers are exact to a millisecond.
+        // Timers have a resolution of one millisecond.
         let in_time = WRITE_TIMEOUT + Duration::from_millis(2);
         let begun = Instant::now();
         let error = log.write(vec![large.clone()]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() <= in_time);
         assert!(first.await.unwrap().is_err());
-        // From then on all fail at once, and what waits is bounded.
+        // From then on all writes fail at once, and the queue is bounded.
         for _ in 0..2 * QUEUE {
             assert!(log.write(vec![Bytes::from_static(b"y")]).await.is_err());
         }
@@ -213,7 +213,7 @@ mod tests {
             }
             read
         });
-        // It recovers.
+        // The log recovers once the pipe is read.
         while log.write(vec![Bytes::from_static(b"z")]).await.is_err() {
             tokio::task::yield_now().await;
         }

@@ -1,25 +1,25 @@
-//! Counters of audit, under Kubernetes' metric names
+//! The metrics of auditing, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use crate::Level;
 use prometheus::{IntCounter, IntCounterVec, Opts, core::Collector};
 
-/// All counters of audit.
+/// All metrics of auditing.
 #[derive(Debug, Clone)]
 pub struct AuditMetrics {
     events: IntCounter,
     errors: IntCounterVec,
     levels: IntCounterVec,
-    /// That of each level, so that counting looks nothing up.
+    /// The counter of each level, so that counting needs no lookup.
     by_level: [IntCounter; 4],
     rejected: IntCounter,
 }
 
 impl AuditMetrics {
-    /// New counters.
+    /// New metrics.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// Never, because the names are valid; the library checks them at run time.
     pub fn new() -> Result<AuditMetrics, prometheus::Error> {
         let levels = IntCounterVec::new(
             Opts::new(
@@ -50,7 +50,7 @@ impl AuditMetrics {
         })
     }
 
-    /// What the server's metrics are to have.
+    /// The collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         vec![
             Box::new(self.events.clone()),
@@ -60,7 +60,7 @@ impl AuditMetrics {
         ]
     }
 
-    /// The same counters for who is going to count levels: from now on each of them is there, with zero.
+    /// The same metrics, with the counter of every level present from the start.
     pub(crate) fn with_levels(mut self) -> AuditMetrics {
         self.by_level = Level::ALL.map(|level| self.levels.with_label_values(&[level.as_str()]));
         self
@@ -80,8 +80,8 @@ impl AuditMetrics {
         self.rejected.inc();
     }
 
-    /// Notes that events did not arrive, here and in the log. The events are not logged: what they hold is for the audit log
-    /// alone.
+    /// Counts and logs lost events. The events themselves are not logged: their contents belong in the audit log
+    /// only.
     pub(crate) fn failed(&self, plugin: &str, events: usize, why: &dyn std::fmt::Display) {
         self.errors.with_label_values(&[plugin]).inc_by(events as u64);
         tracing::error!(plugin, events, "audit events are lost: {why}");

@@ -1,7 +1,7 @@
-//! The audit policy: which requests are told of, and how much
+//! The audit policy: selects requests, and the level of detail of their events
 //! (<https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/#audit-k8s-io-v1-Policy>).
 //!
-//! The first rule that matches a request decides; a request that none matches is not told of.
+//! The first rule that matches a request decides; a request that no rule matches is not audited.
 
 mod decode;
 mod rule;
@@ -21,21 +21,21 @@ use std::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     rules: Vec<Rule>,
-    /// Stages that are told of in no rule.
+    /// Stages that are omitted for all rules.
     omit_stages: StageSet,
     omit_managed_fields: bool,
 }
 
-/// What a policy looks at in a request.
+/// The attributes of a request that policies match.
 #[derive(Debug, Clone, Copy)]
 pub struct Attributes<'a> {
-    /// Who asks; `None` when that is not known.
+    /// The requesting user; `None` when it is unknown.
     pub user: Option<&'a UserInfo>,
     /// The verb, or the method in lower case.
     pub verb: &'a str,
-    /// Whether it is for a resource.
+    /// Whether it is a resource request.
     pub is_resource_request: bool,
-    /// The group.
+    /// The API group.
     pub api_group: &'a str,
     /// The resource.
     pub resource: &'a str,
@@ -49,22 +49,22 @@ pub struct Attributes<'a> {
     pub path: &'a str,
 }
 
-/// What a policy says of a request.
+/// The result of a policy for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestAuditConfig {
-    /// How much is told.
+    /// The level of detail.
     pub level: Level,
-    /// At which stages nothing is told.
+    /// The stages without an event.
     pub omit_stages: StageSet,
-    /// Whether managed fields are left out of objects.
+    /// Whether managed fields are omitted from objects.
     pub omit_managed_fields: bool,
 }
 
 impl Policy {
-    /// Reads a policy from a file. What is unknown in it is told in the log, as the reference does.
+    /// Reads a policy from a file. Unknown fields are logged and ignored, as by the reference.
     ///
     /// # Errors
-    /// When the file cannot be read, or what is in it is no policy or not valid.
+    /// When the file cannot be read, or is not a valid policy.
     pub fn read(path: &Path) -> Result<Policy, PolicyError> {
         let failed = |problem| PolicyError { path: path.to_owned(), problem };
         let text = std::fs::read(path).map_err(|error| failed(PolicyProblem::Read(error)))?;
@@ -79,10 +79,10 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Reads a policy from YAML or JSON, and tells what is unknown in it or stands there twice.
+    /// Parses a policy from YAML or JSON. Also returns warnings for unknown and duplicate fields.
     ///
     /// # Errors
-    /// When it is no policy or not valid.
+    /// When the text is not a valid policy.
     pub fn parse(text: &[u8]) -> Result<(Policy, Vec<String>), PolicyProblem> {
         let (tree, warnings) = decode::decode(text).map_err(PolicyProblem::Decode)?;
         let policy = validation::validate(&tree).map_err(PolicyProblem::Invalid)?;
@@ -92,7 +92,7 @@ impl Policy {
         }
     }
 
-    /// What is to be told of a request.
+    /// The level, stages and options for a request.
     pub fn evaluate(&self, attributes: &Attributes<'_>) -> RequestAuditConfig {
         match self.rules.iter().find(|rule| rule.matches(attributes)) {
             Some(rule) => RequestAuditConfig {
@@ -109,7 +109,7 @@ impl Policy {
     }
 }
 
-/// Why a policy file cannot be used.
+/// The error of reading a policy file.
 #[derive(Debug, thiserror::Error)]
 #[error("loading audit policy file: {problem}: from file {}", path.display())]
 pub struct PolicyError {
@@ -118,15 +118,15 @@ pub struct PolicyError {
     problem: PolicyProblem,
 }
 
-/// What is wrong with a policy.
+/// The problem with a policy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PolicyProblem {
     /// The file cannot be read.
     Read(io::Error),
-    /// It is no policy.
+    /// It is not a policy.
     Decode(String),
-    /// Fields of it are wrong.
+    /// Fields have invalid values.
     Invalid(ErrorList),
     /// It has no rules.
     Empty,

@@ -1,9 +1,9 @@
-//! A log file that is begun anew when it is too large.
+//! A log file that is rotated when it is too large.
 //!
-//! The full file is renamed, with the time in its name: `audit.log` becomes `audit-2026-01-02T03-04-05.678.log`. Names are
-//! all there is to know of old files, so that other programs may delete them, and a server that starts goes on with those it
-//! finds. Old files that are too many or too old are deleted, and others compressed if that is wanted, by a thread of its own
-//! that nobody waits for.
+//! The full file is renamed, with the time in its name: `audit.log` becomes `audit-2026-01-02T03-04-05.678.log`. Old
+//! files are recognized by their names alone, so that other programs may delete them, and a restarted server finds
+//! them. A separate thread deletes old files that are too many or too old, and compresses the others if that is
+//! configured; writes do not wait for it.
 
 use flate2::{Compression, write::GzEncoder};
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
@@ -16,29 +16,29 @@ use std::{
     thread,
 };
 
-/// When a file is begun anew, and what becomes of the old ones.
+/// The limits of a log file and of its old files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RotationConfig {
-    /// The most bytes of a file.
+    /// The largest size of a file, in bytes.
     pub max_size: u64,
-    /// The most days that an old file is kept; 0 is for ever.
+    /// The largest age of an old file, in days; 0 is no limit.
     pub max_age_days: u32,
-    /// The most old files that are kept; 0 is all.
+    /// The largest number of old files; 0 is no limit.
     pub max_backups: u32,
     /// Whether old files are compressed with gzip.
     pub compress: bool,
 }
 
-/// How the time is written in the name of an old file.
+/// The format of the time in the name of an old file.
 const TIME: &str = "%Y-%m-%dT%H-%M-%S.%3f";
 const COMPRESSED: &str = ".gz";
 
-/// A file that is written.
+/// A log file with rotation.
 pub(crate) struct RotatingFile {
     path: PathBuf,
     config: RotationConfig,
     open: Option<OpenFile>,
-    /// Wakes the thread that looks after old files, which ends with this.
+    /// Wakes the thread that maintains old files; the thread ends when this is dropped.
     mill: Option<mpsc::SyncSender<()>>,
 }
 
@@ -48,7 +48,7 @@ struct OpenFile {
 }
 
 impl RotatingFile {
-    /// The file is opened by the first write.
+    /// The first write opens the file.
     pub(crate) fn new(path: PathBuf, config: RotationConfig) -> RotatingFile {
         RotatingFile { path, config, open: None, mill: None }
     }
@@ -76,7 +76,7 @@ impl RotatingFile {
         written
     }
 
-    /// Puts the file aside and begins another.
+    /// Renames the file and opens a new one.
     fn rotate(&mut self, full: OpenFile) -> io::Result<OpenFile> {
         let permissions = full.file.metadata()?.permissions();
         drop(full);
@@ -87,7 +87,7 @@ impl RotatingFile {
         Ok(OpenFile { file, size: 0 })
     }
 
-    /// A name that no file has yet: two files of one millisecond are told apart by the next one.
+    /// An unused name: the second of two files of the same millisecond gets the next millisecond.
     fn backup_name(&self, mut now: Timestamp) -> PathBuf {
         loop {
             let (prefix, suffix) = affixes(&self.path);
@@ -121,12 +121,12 @@ impl RotatingFile {
             }
             mill
         });
-        // A wake that is waiting is enough for both.
+        // One pending wake-up is enough.
         let _ = mill.try_send(());
     }
 }
 
-/// What stands before and after the time in the name of an old file.
+/// The parts before and after the time in the name of an old file.
 fn affixes(path: &Path) -> (String, String) {
     let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let suffix = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
@@ -146,7 +146,7 @@ struct OldFile {
     is_compressed: bool,
 }
 
-/// The old files of a log, the newest first.
+/// The old files of a log, newest first.
 fn old_files(path: &Path) -> io::Result<Vec<OldFile>> {
     let (prefix, suffix) = affixes(path);
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -175,7 +175,7 @@ fn look_after_old_files(path: &Path, config: &RotationConfig, now: Timestamp) ->
     for file in old_files(path)? {
         let age = now.duration_since(file.time).as_hours() / 24;
         let is_too_old = config.max_age_days > 0 && age >= i64::from(config.max_age_days);
-        // One that was being compressed when the server ended is there twice.
+        // A file whose compression was interrupted exists in both forms.
         let is_known = kept.iter().any(|kept: &OldFile| kept.time == file.time);
         if is_too_old || kept.len() >= max_backups && !is_known {
             fs::remove_file(&file.path)?;
@@ -202,7 +202,7 @@ fn compress(path: &Path) -> io::Result<()> {
     match written {
         Ok(()) => fs::remove_file(path),
         Err(error) => {
-            // Half of it is worth nothing, and the whole is still there.
+            // The compressed file is incomplete; the original is still there.
             fs::remove_file(&target)?;
             Err(error)
         }

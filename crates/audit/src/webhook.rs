@@ -1,4 +1,4 @@
-//! The webhook backend: lists of events, posted to a server that a kubeconfig file names.
+//! The webhook backend: posts lists of events to the server of a kubeconfig file.
 
 use crate::encode::event_list;
 use bytes::Bytes;
@@ -8,39 +8,39 @@ use std::{
     time::Duration,
 };
 
-/// How long one attempt may take.
+/// The time-out of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a webhook cannot be told.
+/// The error of creating a webhook backend.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// The file cannot be used.
+    /// The kubeconfig file is unusable.
     #[error("initializing audit webhook: {0}")]
     Kubeconfig(#[from] KubeconfigError),
-    /// What it says cannot be used.
+    /// The contents of the kubeconfig file are unusable.
     #[error("initializing audit webhook: kubeconfig file {}: {source}", path.display())]
     Config {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: ConfigError,
     },
 }
 
-/// A server that takes events.
+/// A server that receives events.
 pub struct Webhook {
     client: WebhookClient,
     backoff: Backoff,
 }
 
 impl Webhook {
-    /// The server that a kubeconfig file names. After a failed attempt others follow, the first of them after
+    /// A client of the server in a kubeconfig file. Failed attempts are retried with a back-off that begins at
     /// `initial_backoff`.
     ///
     /// # Errors
-    /// When the file cannot be read, or says what cannot be used.
+    /// When the file cannot be read, or its contents are unusable.
     pub fn new(kubeconfig: &Path, initial_backoff: Duration) -> Result<Webhook, WebhookError> {
         let config = Kubeconfig::read(kubeconfig)?;
         let client = WebhookClient::of_kubeconfig(&config)
@@ -48,13 +48,13 @@ impl Webhook {
         Ok(Webhook { client, backoff: Backoff { initial: initial_backoff, ..Backoff::default() } })
     }
 
-    /// Posts events, again and again if need be: whatever goes wrong, events are worth another attempt.
+    /// Posts events, with retries after any failure.
     pub(crate) async fn send(&self, events: &[Bytes]) -> Result<(), String> {
         let list = event_list(events);
         let mut waits = self.backoff.waits();
         loop {
             let error = match self.client.post(list.clone(), TIMEOUT).await {
-                // What a server says when it took them is its own affair.
+                // The body of a successful response is ignored.
                 Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
                 Ok(answer) => answer.object().err().unwrap_or_default(),
                 Err(error) => error.to_string(),

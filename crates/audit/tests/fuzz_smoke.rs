@@ -1,4 +1,4 @@
-//! Runs the fuzz target of audit policies on mutations of a policy with everything in it, the same ones every time.
+//! Runs the fuzz target of audit policies on fixed mutations of a policy with all fields.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 

@@ -24,7 +24,7 @@ async fn the_queue_is_bounded_and_emptied_at_the_end() {
     let path = dir.path().join("deep/audit.log");
     let metrics = AuditMetrics::new().unwrap();
     let batcher = Batcher::start(target(&path), &CONFIG, None, metrics);
-    // On this runtime of one thread nobody empties the queue before the first wait.
+    // On this single-threaded runtime the queue is not emptied before the first await.
     let outcomes: Vec<_> = (0..6).map(|number| batcher.push(event(&number.to_string()))).collect();
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 4);
     assert_eq!(outcomes[5], Err("audit buffer queue blocked"));

@@ -40,7 +40,7 @@ fn json(event: &Event) -> String {
     String::from_utf8(encode(event, Objects::With)).unwrap()
 }
 
-/// The texts are those that the reference wrote.
+/// The expected texts are those of the reference.
 #[test]
 fn events_are_written_as_the_reference_writes_them() {
     let mut event = event();

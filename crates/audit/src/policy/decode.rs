@@ -1,4 +1,4 @@
-//! From YAML or JSON to a tree. What is unknown is tolerated and told.
+//! Decodes YAML or JSON to a tree. Unknown fields are tolerated and reported.
 
 use pintle_machinery::{
     Value,
@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 
 const KIND: ConfigKind = ConfigKind { kind: "Policy", group: "audit.k8s.io", versions: &["v1"] };
 
-/// The tree of a policy and what is unknown in it, or why there is none.
+/// The tree of a policy with warnings for unknown fields, or the error.
 pub(super) fn decode(text: &[u8]) -> Result<(Value, Vec<String>), String> {
-    // Every JSON text is YAML, so that this reads both.
+    // Every JSON text is YAML, so this reads both.
     let converted = yaml::to_json(text).map_err(|error| error.to_string())?;
     KIND.check(&converted.json)?;
     let decoded = json::decode(&converted.json, SCHEMA.root()).map_err(|error| error.to_string())?;
@@ -21,15 +21,15 @@ pub(super) fn decode(text: &[u8]) -> Result<(Value, Vec<String>), String> {
     Ok((decoded.value, problems.map(StrictProblem::to_string).collect()))
 }
 
-/// What a field holds.
+/// The type of a field.
 enum Shape {
     Text,
     Truth,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
     /// A list of objects with these fields.
     Objects(Fields),
-    /// Anything at all, which nobody looks at.
+    /// Any value; it is not used.
     Anything,
 }
 
@@ -59,8 +59,8 @@ const RULE: Fields = &[
 const GROUP_RESOURCES: Fields =
     &[("group", Shape::Text), ("resources", Shape::Texts), ("resourceNames", Shape::Texts)];
 
-/// Decoding by a schema that is no built-in one leaves values of other types as they are. What would then be read as absent
-/// makes a rule match what it was not meant for.
+/// Checks the types of fields: decoding by a schema that is not built in keeps values of other types. If such a value
+/// were read as absent, a rule could match more requests than intended.
 fn check_types(tree: &Value, fields: Fields, path: &str) -> Result<(), String> {
     for (name, shape) in fields {
         let Some(value) = tree.get(name).filter(|value| !value.is_null()) else { continue };
@@ -88,7 +88,7 @@ fn is_list_of(value: &Value, is_item: impl Fn(&Value) -> bool) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(is_item))
 }
 
-/// The fields of a policy, for which unknown ones are told.
+/// The schema of a policy, by which unknown fields are reported.
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let mut builder = SchemaBuilder::new();
     let root = structure(&mut builder, POLICY);

@@ -1,9 +1,9 @@
-//! One rule, and which requests it is for.
+//! One rule, and its matching of requests.
 
 use super::Attributes;
 use crate::{Level, StageSet};
 
-/// A rule. A request must match all of what it names.
+/// A rule. A request matches if it matches every list that is not empty.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rule {
     pub(super) level: Level,
@@ -11,11 +11,11 @@ pub(super) struct Rule {
     pub(super) user_groups: Vec<String>,
     pub(super) verbs: Vec<String>,
     pub(super) resources: Vec<GroupResources>,
-    /// "" is that of resources without a namespace.
+    /// "" stands for cluster-scoped resources.
     pub(super) namespaces: Vec<String>,
     pub(super) non_resource_urls: Vec<String>,
     pub(super) omit_stages: StageSet,
-    /// `None` is as the policy has it.
+    /// `None` inherits the policy's setting.
     pub(super) omit_managed_fields: Option<bool>,
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Rule {
 pub(super) struct GroupResources {
     /// `*` is every group.
     pub(super) group: String,
-    /// `resource`, `resource/subresource`, or either with `*`. None is all.
+    /// `resource`, `resource/subresource`, or either with `*`. An empty list matches all.
     pub(super) resources: Vec<String>,
-    /// None is all.
+    /// An empty list matches all.
     pub(super) resource_names: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ fn resource_matches(pattern: &str, attributes: &Attributes<'_>) -> bool {
         None => (pattern, None),
     };
     match subresource {
-        // All of a resource, and the resource itself.
+        // All subresources of a resource, and the resource itself.
         Some("*") if resource == attributes.resource => true,
         Some(wanted) if !attributes.subresource.is_empty() => {
             wanted == attributes.subresource && (resource == "*" || resource == attributes.resource)

@@ -1,4 +1,4 @@
-//! From a tree to types, with everything that is wrong in it at once.
+//! Validates a tree, and reports all its errors at once.
 
 use super::{
     Policy,
@@ -7,7 +7,7 @@ use super::{
 use crate::{Level, Stage, StageSet};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, validation::is_dns1123_subdomain};
 
-/// The policy, if all of it is valid.
+/// The policy, if it is valid.
 pub(super) fn validate(tree: &Value) -> Result<Policy, ErrorList> {
     let mut errors = ErrorList::new();
     let omit_stages = stages(tree, &FieldPath::new("omitStages"), &mut errors);
@@ -85,7 +85,7 @@ fn check_url(url: &str, path: &FieldPath, errors: &mut ErrorList) {
     }
 }
 
-/// The paths have no index, as the reference's have none.
+/// The paths have no index, as in the reference.
 fn check_resources(resources: &GroupResources, path: &FieldPath, errors: &mut ErrorList) {
     if !resources.group.is_empty() && resources.group != "*" {
         let why = is_dns1123_subdomain(&resources.group);
