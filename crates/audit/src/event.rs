@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pintle_machinery::{Status, StatusDetails, UserInfo};
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 
-/// How much is told of a request. Each level tells all that those before it do.
+/// The level of detail of an event. Each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// No event.

@@ -43,7 +43,7 @@ pub fn priority_levels(requirement: Requirement) -> Vec<Value> {
     }
 }
 
-/// The flow schemas.
+/// The flow schemas of a kind.
 pub fn flow_schemas(requirement: Requirement) -> Vec<Value> {
     let everybody = || vec![group("system:unauthenticated"), group("system:authenticated")];
     match requirement {

@@ -69,7 +69,7 @@ pub struct Admission {
 /// The refusal of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: RejectReason,
     /// After how many seconds it may come again.
     pub retry_after: u64,

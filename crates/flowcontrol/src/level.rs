@@ -69,7 +69,7 @@ impl Flow {
         &self.schema.schema.name
     }
 
-    /// The identity of the flow schema.
+    /// The uid of the flow schema.
     pub fn schema_uid(&self) -> &str {
         &self.schema.schema.uid
     }
@@ -79,7 +79,7 @@ impl Flow {
         &self.level.name
     }
 
-    /// The identity of the priority level.
+    /// The uid of the priority level.
     pub fn level_uid(&self) -> &str {
         &self.level_uid
     }

@@ -1,4 +1,4 @@
-//! Signatures of handshakes: the proof that a peer has the key of the certificate it shows.
+//! Handshake signatures: prove that a peer has the private key of its certificate.
 
 use rustls::{
     DigitallySignedStruct, Error, PeerIncompatible,
@@ -9,10 +9,10 @@ use rustls::{
 use webpki::{EndEntityCert, RawPublicKeyEntity};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verifies a signature of TLS 1.2, whatever version of X.509 the certificate has.
+/// Verifies a signature of TLS 1.2, for any X.509 version of the certificate.
 ///
 /// # Errors
-/// When the signature is not one by the certificate's key.
+/// When the signature is not valid for the certificate's key.
 pub fn verify_tls12_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -25,7 +25,7 @@ pub fn verify_tls12_signature(
     let key = RawPublicKeyEntity::try_from(&key).map_err(|_| Error::General(UNREADABLE.to_owned()))?;
     let fitting = algorithms.mapping.iter().find(|(scheme, _)| *scheme == signature.scheme);
     let (_, fitting) = fitting.ok_or(PeerIncompatible::NoSignatureSchemesInCommon)?;
-    // A scheme of TLS 1.2 names no curve: one algorithm for each that it may mean.
+    // A scheme of TLS 1.2 does not determine the curve: there is one algorithm for each possible curve.
     let verified = fitting
         .iter()
         .any(|algorithm| key.verify_signature(*algorithm, message, signature.signature()).is_ok());
@@ -35,10 +35,10 @@ pub fn verify_tls12_signature(
     }
 }
 
-/// Verifies a signature of TLS 1.3, whatever version of X.509 the certificate has.
+/// Verifies a signature of TLS 1.3, for any X.509 version of the certificate.
 ///
 /// # Errors
-/// When the signature is not one by the certificate's key.
+/// When the signature is not valid for the certificate's key.
 pub fn verify_tls13_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
@@ -53,7 +53,7 @@ pub fn verify_tls13_signature(
 
 const UNREADABLE: &str = "the key of the peer's certificate cannot be read";
 
-/// The public key of a certificate that `rustls-webpki` does not read because of its version.
+/// The public key of a certificate that `rustls-webpki` rejects for its X.509 version.
 fn key_of_old_version<'a>(certificate: &'a CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'a>> {
     match EndEntityCert::try_from(certificate) {
         Err(webpki::Error::UnsupportedCertVersion) => {

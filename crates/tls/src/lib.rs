@@ -1,8 +1,8 @@
-//! Verification of certificates where Go's TLS, which Kubernetes' other programs are made with, accepts more than
-//! `rustls-webpki` does: servers whose certificate is itself a trust anchor, and clients whose certificate is of X.509
-//! version 1. Everything else is left to `rustls-webpki`.
+//! Verifies certificates where Go's TLS, which other Kubernetes components use, accepts more than `rustls-webpki`
+//! does: servers whose certificate is itself a trust anchor, and clients whose certificate is of X.509 version 1.
+//! `rustls-webpki` verifies everything else.
 //!
-//! This crate knows no HTTP and no files.
+//! The crate depends neither on HTTP nor on files.
 
 mod handshake_signature;
 mod server_verifier;

@@ -1,4 +1,4 @@
-//! Verification of servers that Pintle is a client of.
+//! Verification of server certificates, where Pintle is the client.
 
 use crate::TrustAnchors;
 use rustls::{
@@ -15,18 +15,19 @@ use rustls::{
 use std::sync::Arc;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Verifies servers as Go's clients do: by a chain to one of the anchors, or because the server's certificate is itself, byte
-/// for byte, one of them (as `openssl req -x509` makes one, which is both). Name, time and usage must fit in either case.
+/// Verifies servers as Go's clients do: by a chain to a trust anchor, or because the server's certificate is itself,
+/// byte for byte, a trust anchor (as made by `openssl req -x509`, which is both). Name, validity period and key usage
+/// are checked in either case.
 #[derive(Debug)]
 pub struct ServerVerifier {
     anchors: TrustAnchors,
-    /// None when there are no anchors, so that no server is believed.
+    /// `None` without trust anchors: no server is accepted.
     chains: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
 impl ServerVerifier {
-    /// By these anchors; without any, every server is refused as one of an unknown issuer.
+    /// A verifier with these trust anchors; without any, every server is refused with an unknown issuer.
     pub fn new(anchors: TrustAnchors, provider: Arc<CryptoProvider>) -> ServerVerifier {
         let chains = WebPkiServerVerifier::builder_with_provider(anchors.roots.clone(), provider.clone());
         ServerVerifier { anchors, chains: chains.build().ok(), provider }
@@ -74,7 +75,7 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// Verifies a server whose certificate is trusted as it is.
+/// Verifies a server whose certificate is itself a trust anchor.
 fn verify_anchor(
     certificate: &CertificateDer<'_>,
     server_name: &ServerName<'_>,

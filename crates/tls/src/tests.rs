@@ -1,4 +1,4 @@
-//! Handshakes between rustls and itself, in memory.
+//! Handshakes between a rustls client and a rustls server, in memory.
 
 use crate::{ServerVerifier, TrustAnchors};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
@@ -26,7 +26,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()
 }
 
-/// A server's certificate, which is self-signed, with its key.
+/// A self-signed server certificate, with its key.
 struct Own {
     certificate: CertificateDer<'static>,
     key: KeyPair,
@@ -44,7 +44,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Verifies nothing but that the client has its key, by this crate's functions.
+/// Verifies only that the client has the private key, with this crate's functions.
 #[derive(Debug)]
 struct AnyClient;
 
@@ -91,7 +91,7 @@ impl ClientCertVerifier for AnyClient {
     }
 }
 
-/// Shows a certificate whether or not it fits the key.
+/// Presents a certificate that need not match the key.
 #[derive(Debug)]
 struct Shown(Arc<CertifiedKey>);
 
@@ -105,7 +105,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// Shakes hands; says what the server has seen of the client, or how the side that gave up did so.
+/// Runs a handshake. Returns the server's view of the client, or the error of the side that failed.
 fn shake(
     own: &Own,
     anchors: &[CertificateDer<'static>],
@@ -207,7 +207,7 @@ fn an_anchor_must_fit_as_a_server() {
     let client = self_signed(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
     is(&refused(client, None, "hook.example.com"), "InvalidPurpose");
     let twin = self_signed(|_| ()).certificate;
-    // The same name from another key is another certificate.
+    // The same name with another key is another certificate.
     is(&refused(self_signed(|_| ()), Some(&[twin]), "hook.example.com"), "CaUsedAsEndEntity");
     is(&refused(self_signed(|_| ()), Some(&[]), "hook.example.com"), "UnknownIssuer");
 }

@@ -1,9 +1,9 @@
-//! The authorities that a verifier believes.
+//! The trust anchors of a verifier.
 
 use rustls::{Error, RootCertStore, pki_types::CertificateDer};
 use std::{collections::HashSet, sync::Arc};
 
-/// Certificates of authorities, each of which is also trusted when a server shows it as its own.
+/// CA certificates; a server may also present any of them as its own certificate.
 #[derive(Debug, Clone)]
 pub struct TrustAnchors {
     pub(crate) roots: Arc<RootCertStore>,
@@ -20,20 +20,20 @@ impl TrustAnchors {
     /// Adds a certificate.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the certificate is malformed.
     pub fn add(&mut self, certificate: CertificateDer<'static>) -> Result<(), Error> {
         Arc::make_mut(&mut self.roots).add(certificate.clone())?;
         Arc::make_mut(&mut self.certificates).insert(certificate);
         Ok(())
     }
 
-    /// True when nobody is believed.
+    /// Whether there is no trust anchor: every certificate is refused.
     pub fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 
     pub(crate) fn contains(&self, certificate: &CertificateDer<'_>) -> bool {
-        // A certificate is compared byte for byte: anything else with the same key is not what was trusted.
+        // Compared byte for byte: another certificate with the same key is not trusted.
         self.certificates.contains(certificate)
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates of X.509 version 1, as `openssl x509 -req` makes them unless it is given extensions.
+//! Certificates of X.509 version 1, as made by `openssl x509 -req` without extensions.
 
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, alg_id};
 use webpki::RawPublicKeyEntity;
@@ -7,11 +7,11 @@ use x509_parser::{
     x509::X509Version,
 };
 
-/// Whether a certificate of X.509 version 1 was issued by this authority: its issuer is the authority's subject and its
-/// signature is by the authority's key, which may sign certificates. Validity in time is for the caller to judge. False for
+/// Whether this CA issued a certificate of X.509 version 1: the certificate's issuer is the CA's subject, the CA's
+/// key made the signature, and the CA may sign certificates. The caller checks the validity period. `false` for
 /// certificates of other versions.
 ///
-/// Such a certificate has no extensions, so there is nothing in it that could limit its use.
+/// Such a certificate has no extensions, so nothing in it limits its use.
 pub fn is_issued_by(certificate: &CertificateDer<'_>, authority: &CertificateDer<'_>) -> bool {
     let (Ok((_, certificate)), Ok((_, authority))) =
         (X509Certificate::from_der(certificate), X509Certificate::from_der(authority))
@@ -24,7 +24,8 @@ pub fn is_issued_by(certificate: &CertificateDer<'_>, authority: &CertificateDer
         && is_signed_by(&certificate, authority.tbs_certificate.subject_pki.raw)
 }
 
-/// As Go has it: constraints and usages that are there must allow it, and version 3 needs constraints.
+/// The same check as Go's: basic constraints and key usage must allow it if present, and version 3 requires basic
+/// constraints.
 fn may_sign_certificates(authority: &X509Certificate<'_>) -> bool {
     let Ok(constraints) = authority.basic_constraints() else { return false };
     let is_authority = match constraints {
@@ -32,7 +33,7 @@ fn may_sign_certificates(authority: &X509Certificate<'_>) -> bool {
         None => authority.version() != X509Version::V3,
     };
     let Ok(usage) = authority.key_usage() else { return false };
-    // What names an authority may speak for cannot be judged here.
+    // Name constraints are not evaluated here, so a CA that has them is refused.
     let is_unlimited = matches!(authority.name_constraints(), Ok(None));
     is_authority && is_unlimited && usage.is_none_or(|usage| usage.value.key_cert_sign())
 }
@@ -41,7 +42,7 @@ fn is_signed_by(certificate: &X509Certificate<'_>, key: &[u8]) -> bool {
     let key = SubjectPublicKeyInfoDer::from(key);
     let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
     let (signed, signature) = (certificate.tbs_certificate.as_ref(), &certificate.signature_value.data);
-    // The algorithm is named twice, and the name that is signed counts.
+    // The algorithm is in the certificate twice; the signed one must match the other.
     if certificate.signature_algorithm != certificate.tbs_certificate.signature {
         return false;
     }
@@ -50,7 +51,7 @@ fn is_signed_by(certificate: &X509Certificate<'_>, key: &[u8]) -> bool {
     fitting.any(|algorithm| key.verify_signature(*algorithm, signed, signature).is_ok())
 }
 
-/// The algorithm of a certificate's signature; none for those that nobody should use any more.
+/// The signature algorithm of a certificate; `None` for obsolete ones.
 fn algorithm_id(certificate: &X509Certificate<'_>) -> Option<rustls::pki_types::AlgorithmIdentifier> {
     let name = certificate.signature_algorithm.algorithm.to_id_string();
     Some(match name.as_str() {

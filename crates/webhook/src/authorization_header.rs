@@ -1,4 +1,4 @@
-//! The header `Authorization` of questions to a webhook.
+//! The `Authorization` header of requests to a webhook.
 
 use crate::Credentials;
 use base64::Engine;
@@ -10,14 +10,14 @@ use std::{
 };
 use tokio::time::Instant;
 
-/// For how long a token is used before its file is read again.
+/// The time for which a token is used before its file is read again.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Makes the header. A token file is read again each minute.
+/// The source of the header. A token file is read again each minute.
 pub(crate) enum AuthorizationHeader {
     None,
     Fixed(HeaderValue),
-    /// With the token that was read last, and when.
+    /// The token that was last read, and the time.
     File {
         path: PathBuf,
         last: Mutex<(Instant, HeaderValue)>,
@@ -25,7 +25,7 @@ pub(crate) enum AuthorizationHeader {
 }
 
 impl AuthorizationHeader {
-    /// For these credentials; an error when they fit no header.
+    /// The header for these credentials; an error when they are not valid in a header.
     pub(crate) fn new(credentials: &Credentials) -> Result<AuthorizationHeader, String> {
         Ok(match credentials {
             Credentials::None => AuthorizationHeader::None,
@@ -41,7 +41,7 @@ impl AuthorizationHeader {
         })
     }
 
-    /// The header as it is now. A token whose file cannot be read any more is used on.
+    /// The present header. If the token file cannot be read any more, the last token is used.
     pub(crate) async fn value(&self) -> Option<HeaderValue> {
         match self {
             AuthorizationHeader::None => None,
@@ -75,7 +75,7 @@ fn bearer(token: &str) -> Result<HeaderValue, String> {
 }
 
 fn sensitive(text: &str) -> Result<HeaderValue, String> {
-    // The library's error would not say which field it is about, and must not say what is in it.
+    // The library's error would not name the field, and must not contain its value.
     let value = HeaderValue::from_str(text);
     let mut value = value.map_err(|_| "the token or password cannot be sent in a header".to_owned())?;
     value.set_sensitive(true);

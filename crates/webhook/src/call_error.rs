@@ -1,27 +1,27 @@
-//! What goes wrong with a webhook before it has answered.
+//! The errors of calling a webhook, before it has answered.
 
 use std::fmt;
 use std::io;
 
-/// Why a webhook cannot be called at all.
+/// The reason why a webhook's configuration is unusable.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error("the URL cannot be used: {0}")]
     Url(String),
-    /// The certificates cannot be read.
+    /// The CA certificates are unusable.
     #[error("unable to load root certificates: {0}")]
     Roots(String),
-    /// Who asks cannot be told.
+    /// The client's credentials are unusable.
     #[error("the credentials cannot be used: {0}")]
     Credentials(String),
-    /// There is no TLS as it would have to be.
+    /// TLS cannot be configured.
     #[error("{0}")]
     Tls(String),
 }
 
-/// Why a call had no answer. Prints as Go's HTTP client tells it.
+/// The reason why a call had no response. Its text is that of Go's HTTP client.
 #[derive(Debug)]
 pub struct CallError {
     url: String,
@@ -34,21 +34,21 @@ pub struct CallError {
 pub(crate) enum Cause {
     /// The service cannot be resolved.
     Resolve(String),
-    /// No host has the name.
+    /// The host name does not exist.
     Lookup(String),
-    /// The connection is refused, or cannot be made.
+    /// The connection was refused, or could not be made.
     Dial { address: String, error: io::Error },
-    /// The webhook's certificate is not accepted, or TLS fails otherwise.
+    /// The webhook's certificate was rejected, or TLS failed otherwise.
     Tls(io::Error),
-    /// The connection ends before there is an answer.
+    /// The connection was closed before a response.
     Closed,
     /// The connection was reset.
     Reset,
-    /// The time is over.
+    /// The time-out was exceeded.
     Timeout,
-    /// The answer has more bytes than it may.
+    /// The response exceeds this size limit, in bytes.
     TooLarge(usize),
-    /// Anything else.
+    /// Any other cause.
     Other(String),
 }
 
@@ -57,12 +57,12 @@ impl CallError {
         CallError { url: url.to_owned(), cause }
     }
 
-    /// Whether the time was over.
+    /// Whether the call timed out.
     pub fn is_timeout(&self) -> bool {
         matches!(self.cause, Cause::Timeout)
     }
 
-    /// Whether the same call may succeed a little later: the connection was there and was lost.
+    /// Whether a retry may succeed soon: an established connection was lost.
     pub fn is_transient(&self) -> bool {
         match &self.cause {
             Cause::Reset => true,
@@ -97,7 +97,7 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// The system's words without the number.
+/// The system's error text without the number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -112,7 +112,7 @@ fn tls_text(error: &io::Error) -> String {
         None if error.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
         None => plain(error),
         Some(rustls::Error::InvalidCertificate(error)) => match error {
-            // An authority of the right name with another key.
+            // A CA of the same name with another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 failed("certificate signed by unknown authority")
             }

@@ -1,4 +1,4 @@
-//! One webhook, ready to be called.
+//! A client of one webhook.
 
 use crate::call_error::{CallError, Cause, ConfigError};
 use crate::connector::{Connector, Destination};
@@ -22,41 +22,41 @@ use std::{
     time::Duration,
 };
 
-/// How a webhook is reached, and who says that it is the one.
+/// The address of a webhook, and its trust anchors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    /// Where it is.
+    /// The address of the webhook.
     pub endpoint: Endpoint,
-    /// The certificates, as PEM, of those who may say who it is; blank for those that the system trusts.
+    /// The CA certificates, in PEM; blank for the system's trust anchors.
     pub ca_bundle: Vec<u8>,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// At a URL with the scheme `https`.
+    /// A URL with the scheme `https`.
     Url(String),
-    /// Behind a service.
+    /// A service.
     Service(ServiceReference),
 }
 
-/// A port of a service and a path there. The webhook's certificate is for `<name>.<namespace>.svc`.
+/// A port of a service and a path. The webhook's certificate must be valid for `<name>.<namespace>.svc`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceReference {
     /// The service's namespace.
     pub namespace: String,
-    /// The service.
+    /// The service's name.
     pub name: String,
     /// The port of the service.
     pub port: u16,
-    /// With or without a slash at the beginning.
+    /// The path, with or without a leading slash.
     pub path: String,
 }
 
-/// Sends questions to one webhook. Connections stay open for the next question and end with the client.
+/// Sends requests to one webhook. Connections are kept for later requests, until the client is dropped.
 pub struct WebhookClient {
     client: Client<Connector, Full<Bytes>>,
-    /// Without query.
+    /// The URL without a query.
     url: String,
     user_agent: &'static str,
     authorization: AuthorizationHeader,
@@ -68,18 +68,19 @@ impl fmt::Debug for WebhookClient {
     }
 }
 
-/// How long a connection waits for the next question, and how many do.
+/// The time for which an idle connection is kept, and the number of idle connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const MAX_IDLE: usize = 25;
-/// How large an answer may be: this, and some times the size of the question, which many repeat.
+/// The size limit of a response: this number of bytes, plus a multiple of the request's size, which many responses
+/// repeat.
 const ANSWER_SIZE: usize = 4 << 20;
 const ANSWER_FACTOR: usize = 4;
 
 impl WebhookClient {
-    /// A client of the webhook, which is not asked yet.
+    /// A client of the webhook; it does not connect yet.
     ///
     /// # Errors
-    /// When the URL is not of `https`, or there is no certificate in the bundle.
+    /// When the scheme of the URL is not `https`, or the bundle has no certificate.
     pub fn new(
         config: &ClientConfig,
         resolver: &Arc<dyn ServiceResolver>,
@@ -98,8 +99,8 @@ impl WebhookClient {
             }
             Endpoint::Service(service) => {
                 let ServiceReference { namespace, name, port, path } = service;
-                // Behind a service may be many servers, among which requests are spread by connections: then each
-                // connection should carry one request at a time, as HTTP/1.1 has it.
+                // A service may have many servers, and load balancing is per connection: with HTTP/1.1 each
+                // connection carries one request at a time.
                 let host = format!("{name}.{namespace}.svc");
                 let url = format!("https://{host}:{port}/{}", path.trim_start_matches('/'));
                 let (resolver, namespace, name) = (resolver.clone(), namespace.clone(), name.clone());
@@ -118,12 +119,13 @@ impl WebhookClient {
         })
     }
 
-    /// A client of the server that a kubeconfig names, which is not asked yet. The URL's path is the webhook's.
+    /// A client of the server in a kubeconfig; it does not connect yet. The path of the server's URL is the
+    /// webhook's.
     ///
     /// # Errors
-    /// When the URL is not of `https` or `http`, or certificates, keys or tokens cannot be used.
+    /// When the scheme of the URL is neither `https` nor `http`, or certificates, keys or tokens are unusable.
     pub fn of_kubeconfig(config: &Kubeconfig) -> Result<WebhookClient, ConfigError> {
-        // Kubernetes' client takes a server without a scheme for one of plain HTTP.
+        // Kubernetes' client uses plain HTTP for a server without a scheme.
         let text = match config.server.contains("://") {
             true => config.server.clone(),
             false => format!("http://{}", config.server),
@@ -151,10 +153,10 @@ impl WebhookClient {
         })
     }
 
-    /// Asks, and waits no longer than `timeout` for the whole answer.
+    /// Posts a request; the whole response must arrive within `timeout`.
     ///
     /// # Errors
-    /// When there is no answer, or one that is too large: four megabytes and four times the question.
+    /// When there is no response, or it is larger than four megabytes plus four times the request.
     pub async fn post(&self, question: Bytes, timeout: Duration) -> Result<Response, CallError> {
         let nanos = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
         let url = format!("{}?timeout={}", self.url, format_duration(nanos));
@@ -217,7 +219,7 @@ fn client(connector: Connector) -> Client<Connector, Full<Bytes>> {
         .build(connector)
 }
 
-/// Finds the connector's own error below those of the pool.
+/// Finds the connector's own error beneath those of the connection pool.
 pub(crate) fn cause_of(error: hyper_util::client::legacy::Error) -> Cause {
     let mut at: Option<&(dyn Error + 'static)> = Some(&error);
     while let Some(error) = at {

@@ -18,16 +18,16 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tower::Service;
 
-/// Where connections go.
+/// The destination of connections.
 #[derive(Clone)]
 pub(crate) enum Destination {
-    /// To the host and port of the URL.
+    /// The host and port of the URL.
     Url,
-    /// To whatever the service is at the moment.
+    /// The present address of the service.
     Service { resolver: Arc<dyn ServiceResolver>, namespace: String, name: String, port: u16 },
 }
 
-/// Opens connections, with TLS if that is wanted.
+/// Opens connections, with TLS if configured.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) destination: Destination,
@@ -47,7 +47,7 @@ impl Connector {
             }
         };
         let tcp = dial(&address).await?;
-        // A question is written at once and waits for an answer: nothing is gained by waiting to send more.
+        // A request is written at once and waits for its response: delaying small writes gains nothing.
         let _ = tcp.set_nodelay(true);
         let Some(tls) = self.tls else { return Ok(Stream::Plain(TokioIo::new(tcp))) };
         let tls = tls.connect(self.server_name, tcp).await.map_err(Cause::Tls)?;
@@ -82,13 +82,13 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A connection, which knows the protocol that was agreed upon.
+/// A connection, which knows the negotiated protocol.
 pub(crate) enum Stream {
     Tls(TokioIo<Box<TlsStream<TcpStream>>>),
     Plain(TokioIo<TcpStream>),
 }
 
-/// Calls a function of whichever connection it is.
+/// Calls a function of the connection, with or without TLS.
 macro_rules! either {
     ($stream:expr, $inner:ident => $call:expr) => {
         match &mut *$stream {

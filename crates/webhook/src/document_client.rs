@@ -1,4 +1,4 @@
-//! Documents of servers that are no webhooks, such as an issuer's keys.
+//! A client for documents of servers that are not webhooks, such as the keys of an OpenID issuer.
 
 use crate::{
     ConfigError,
@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use std::time::Duration;
 use tokio_rustls::TlsConnector;
 
-/// Gets documents by URLs, over TLS only. It keeps no connections: documents are asked for now and then, at any server.
+/// Fetches documents by URL, over TLS only. It keeps no connections: requests are rare, and go to any server.
 pub struct DocumentClient {
     tls: TlsConnector,
 }
@@ -31,26 +31,26 @@ pub struct Document {
     pub body: Bytes,
 }
 
-/// How often a server may say that a document is elsewhere.
+/// The largest number of redirects.
 const MAX_REDIRECTS: usize = 10;
-/// How large a document may be.
+/// The size limit of a document, in bytes.
 const MAX_SIZE: usize = 4 << 20;
 
 impl DocumentClient {
-    /// Believes the authorities in a bundle (PEM), or the system's when it is blank.
+    /// A client that trusts the CA certificates of a bundle (PEM), or the system's trust anchors when it is blank.
     ///
     /// # Errors
-    /// When there is no certificate in the bundle.
+    /// When the bundle has no certificate.
     pub fn new(ca_bundle: &[u8]) -> Result<DocumentClient, ConfigError> {
         let settings =
             TlsSettings { ca: ca_bundle, insecure: false, client_certificate: None, both_protocols: true };
         Ok(DocumentClient { tls: settings.connector()? })
     }
 
-    /// Gets a document, and waits no longer than `timeout` for all of it. A bearer token is shown to the URL's host alone.
+    /// Fetches a document; all of it must arrive within `timeout`. The bearer token is sent to the URL's host only.
     ///
     /// # Errors
-    /// When there is none, or one of more than four megabytes. The text does not tell the token.
+    /// When there is no document, or it is larger than four megabytes. The text does not contain the token.
     pub async fn get(&self, url: &str, bearer: Option<&str>, timeout: Duration) -> Result<Document, String> {
         match tokio::time::timeout(timeout, self.follow(url, bearer)).await {
             Ok(Ok(document)) => Ok(document),
@@ -90,7 +90,7 @@ impl DocumentClient {
         if let Some(token) = bearer {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        // The library's words might quote the token.
+        // The library's error text might contain the token.
         let request = request.body(Empty::new()).map_err(|_| other(&"the request cannot be made"))?;
         let answer = client.request(request).await.map_err(cause_of)?;
         let (head, body) = answer.into_parts();
@@ -104,7 +104,7 @@ impl DocumentClient {
     }
 }
 
-/// Where a document is, as seen from another one.
+/// Resolves a redirect's location against the previous URL.
 fn elsewhere(from: &Uri, location: &str) -> Result<Uri, Cause> {
     let text = match location.contains("://") {
         true => location.to_owned(),

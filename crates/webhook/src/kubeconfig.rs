@@ -1,8 +1,8 @@
-//! Where a webhook is and who asks it, read from a kubeconfig file
+//! Reads the address and the credentials of a webhook from a kubeconfig file
 //! (<https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/>).
 //!
-//! The file's current context counts. What a webhook cannot be asked with (plugins that fetch credentials, proxies,
-//! impersonation) is an error, never left out. Errors name the file and the field, and no secret.
+//! The file's current context is used. Unsupported settings (credential plugins, proxies, impersonation) are errors,
+//! never ignored. Errors name the file and the field, and contain no secret.
 
 use base64::Engine;
 use pintle_machinery::{
@@ -14,33 +14,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The server of a kubeconfig's current context, and how to show who asks it.
+/// The server of a kubeconfig's current context, and the client's credentials.
 #[derive(Clone)]
 pub struct Kubeconfig {
     /// The URL of the server.
     pub server: String,
-    /// Who may say who the server is, as PEM; blank for those that the system trusts.
+    /// The CA certificates, in PEM; blank for the system's trust anchors.
     pub ca: Vec<u8>,
-    /// Whether anybody may be the server.
+    /// Whether the server's certificate is not verified.
     pub insecure_skip_tls_verify: bool,
-    /// The name in the server's certificate, if it is another than the URL's host.
+    /// The expected name in the server's certificate, if it differs from the URL's host.
     pub tls_server_name: Option<String>,
-    /// The certificate and key to show, as PEM.
+    /// The client certificate and its key, in PEM.
     pub client_certificate: Option<(Vec<u8>, Vec<u8>)>,
-    /// What goes into the header `Authorization`.
+    /// The credentials for the `Authorization` header.
     pub credentials: Credentials,
 }
 
-/// What a request says of who asks.
+/// The credentials of a request.
 #[derive(Clone)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     None,
     /// A bearer token.
     Token(String),
-    /// A bearer token in a file, which may change.
+    /// A bearer token in a file, whose contents may change.
     TokenFile(PathBuf),
-    /// Name and password.
+    /// User name and password.
     Basic(String, String),
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// Why a kubeconfig file cannot be used.
+/// The error of reading a kubeconfig file.
 #[derive(Debug, thiserror::Error)]
 #[error("kubeconfig file {path:?}: {reason}")]
 pub struct KubeconfigError {
@@ -59,16 +59,16 @@ pub struct KubeconfigError {
 }
 
 impl Kubeconfig {
-    /// Reads the file and those that it names.
+    /// Reads the file and the files that it names.
     ///
     /// # Errors
-    /// When one of them cannot be read, or the current context is not whole, or wants what is not supported.
+    /// When a file cannot be read, or the current context is incomplete or has unsupported settings.
     pub fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
         read(path).map_err(|reason| KubeconfigError { path: path.to_owned(), reason })
     }
 }
 
-/// How large a file may be.
+/// The size limit of a file, in bytes.
 const MAX_SIZE: u64 = 4 << 20;
 
 fn read(path: &Path) -> Result<Kubeconfig, String> {
@@ -152,8 +152,8 @@ fn read(path: &Path) -> Result<Kubeconfig, String> {
     Ok(Kubeconfig { server, ca, insecure_skip_tls_verify, tls_server_name, client_certificate, credentials })
 }
 
-/// A field that is a text, or is not there. What YAML takes for a number or a boolean is an error: a token that is left out
-/// would be missed too late.
+/// A string field; "" if it is absent. A YAML number or boolean is an error: an ignored token would only be noticed
+/// later.
 fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
     match fields.field(name) {
         None | Some(Value::Null) => Ok(""),
@@ -162,7 +162,7 @@ fn text<'a>(fields: &'a Value, name: &str) -> Result<&'a str, String> {
     }
 }
 
-/// An entry of one of the lists by its name.
+/// The entry with a name in one of the lists.
 fn named<'a>(config: &'a Value, list: &str, entry: &str, name: &str) -> Result<&'a Value, String> {
     let found = config.items_at(list).iter().find(|item| item.str_at("name") == name);
     found.and_then(|item| item.field(entry)).ok_or_else(|| format!("{list}: there is no {entry} {name:?}"))

@@ -1,11 +1,10 @@
-//! Calls of webhooks: servers that somebody else runs and this one asks, over TLS and with bounds for everything they could
-//! do wrong.
+//! Calls webhooks: external servers, over TLS, with limits on time and size.
 //!
-//! A [`WebhookClient`] is made of a [`ClientConfig`] and keeps connections open between calls. It knows how a webhook is
-//! reached and when its answer is none, not what it is asked.
+//! A [`WebhookClient`] is created from a [`ClientConfig`] and keeps connections open between calls. It knows the
+//! webhook's address and the limits of its responses, but not the contents of requests.
 //!
-//! **A webhook gets no more than its time and an answer of bounded size**, whatever it does. Errors are in the words of Go's
-//! client, since they reach those who asked the server.
+//! **Every call has a time-out, and every response a size limit**, whatever the webhook does. Error texts are those
+//! of Go's client, because clients of this server see them.
 //!
 //! Proxies from the environment are not used.
 

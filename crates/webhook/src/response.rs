@@ -1,4 +1,4 @@
-//! What a webhook answered.
+//! The response of a webhook.
 
 use bytes::Bytes;
 use pintle_machinery::{
@@ -6,27 +6,27 @@ use pintle_machinery::{
     codec::{DecodeError, json},
 };
 
-/// An answer, of any status.
+/// A response, of any status.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// `Content-Type`, or "".
     pub content_type: String,
-    /// Whether there was a header `Retry-After`.
+    /// Whether the response has a `Retry-After` header.
     pub has_retry_after: bool,
     /// The whole body.
     pub body: Bytes,
-    /// The length of the question in bytes, which bounds the memory of the answer.
+    /// The size of the request in bytes, which bounds the memory of the decoded response.
     pub question: usize,
 }
 
 impl Response {
-    /// The JSON object that was answered, with kind and apiVersion if it has any.
+    /// The JSON object in the body; kind and apiVersion are optional.
     ///
     /// # Errors
-    /// What the answer says instead, as Kubernetes' client tells it: of a status that is no success, of nothing, or of what
-    /// is no JSON object; or that it takes far more memory than the question did.
+    /// The error text of Kubernetes' client: for a status other than success, an empty body, or a body that is not a
+    /// JSON object; and when the decoded body takes far more memory than the request.
     pub fn object(&self) -> Result<Value, String> {
         let value = json::decode_any_answer(&self.body, self.question);
         if !(200..300).contains(&self.status) {
@@ -42,7 +42,7 @@ impl Response {
             Ok(value) if value.is_object() => Ok(value),
             Ok(other) => Err(no_object(go_type(&other))),
             Err(error @ DecodeError::TooHeavy) => Err(error.to_string()),
-            // What is no JSON is read as YAML by the reference, for which almost anything is a text.
+            // The reference reads a body that is not JSON as YAML, in which almost anything is a string.
             Err(_) => Err(no_object("string")),
         }
     }

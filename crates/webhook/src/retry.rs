@@ -1,33 +1,33 @@
-//! Asking again, when what went wrong may be right a little later.
+//! Retries of calls after transient errors.
 
 use crate::{CallError, Response, WebhookClient};
 use bytes::Bytes;
 use rand::Rng;
 use std::time::Duration;
 
-/// How often a webhook is asked, and how long is waited in between
+/// The number of attempts, and the back-off between them
 /// (<https://pkg.go.dev/k8s.io/apimachinery/pkg/util/wait#Backoff>).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backoff {
-    /// The first wait.
+    /// The first delay.
     pub initial: Duration,
-    /// By what each wait is longer than the one before.
+    /// The factor by which the delay grows with each attempt.
     pub factor: f64,
-    /// By what part of itself a wait may be longer, at random.
+    /// The largest random extension of a delay, as a fraction of it.
     pub jitter: f64,
-    /// How often is asked, at most.
+    /// The largest number of attempts.
     pub steps: u32,
 }
 
 impl Default for Backoff {
-    /// What authentication and authorization webhooks are asked with.
+    /// The back-off of authentication and authorization webhooks.
     fn default() -> Backoff {
         Backoff { initial: Duration::from_millis(500), factor: 1.5, jitter: 0.2, steps: 5 }
     }
 }
 
 impl Backoff {
-    /// The waits between the attempts: one less than there are attempts.
+    /// The delays between the attempts: one less than there are attempts.
     pub fn waits(&self) -> impl Iterator<Item = Duration> + use<> {
         let Backoff { initial, factor, jitter, steps } = *self;
         (1..steps).scan(initial.as_secs_f64(), move |wait, _| {
@@ -38,19 +38,19 @@ impl Backoff {
     }
 }
 
-/// How one attempt ended.
+/// The result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// With an answer.
+    /// A response.
     Success,
-    /// Its time was over.
+    /// A time-out.
     Timeout,
-    /// With something else.
+    /// Any other error.
     Error,
 }
 
 impl AttemptResult {
-    /// As metrics have it.
+    /// The label value in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             AttemptResult::Success => "success",
@@ -61,11 +61,11 @@ impl AttemptResult {
 }
 
 impl WebhookClient {
-    /// Asks until there is an answer, or an error that will stay, or no attempt is left; `attempted` is told how each attempt
-    /// ended and how long it took. Each attempt has the whole `timeout`.
+    /// Posts the request until there is a response, a permanent error, or no attempt is left. Calls `attempted` with
+    /// the result and the duration of each attempt. Each attempt has the whole `timeout`.
     ///
     /// # Errors
-    /// What the last attempt ended with, in the words of Kubernetes' client.
+    /// The error of the last attempt, in the text of Kubernetes' client.
     pub async fn post_until_answered(
         &self,
         question: &Bytes,
@@ -102,7 +102,7 @@ fn result_of(answer: &Response) -> AttemptResult {
     if answer.status == 504 { AttemptResult::Timeout } else { AttemptResult::Error }
 }
 
-/// Errors that a server may get over, or says itself that it will.
+/// Whether an error response is transient, or has a `Retry-After` header.
 fn is_transient(answer: &Response) -> bool {
     matches!(answer.status, 429 | 500 | 504) || answer.has_retry_after && answer.status >= 300
 }

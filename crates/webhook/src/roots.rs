@@ -1,11 +1,11 @@
-//! Who is trusted to say who a webhook is.
+//! The trust anchors for webhooks.
 
 use crate::ConfigError;
 use pintle_tls::TrustAnchors;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use std::{env, sync::LazyLock};
 
-/// Where systems keep the certificates they trust, in the order of Go's search.
+/// The places of the system's trusted certificates, in the order of Go's search.
 const FILES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -38,7 +38,7 @@ pub(crate) fn roots(ca_bundle: &[u8]) -> Result<TrustAnchors, ConfigError> {
     }
 }
 
-/// Read once; a system without any has none to trust.
+/// Read once; empty on a system without trusted certificates.
 static SYSTEM: LazyLock<TrustAnchors> = LazyLock::new(|| {
     let own = env::var("SSL_CERT_FILE").ok();
     let files = own.iter().map(String::as_str).chain(FILES);
@@ -46,7 +46,7 @@ static SYSTEM: LazyLock<TrustAnchors> = LazyLock::new(|| {
     for file in files {
         let Ok(certificates) = CertificateDer::pem_file_iter(file) else { continue };
         for certificate in certificates.flatten() {
-            // Others of the same file may do.
+            // Other certificates of the file may be valid.
             let _ = roots.add(certificate);
         }
         if !roots.is_empty() {

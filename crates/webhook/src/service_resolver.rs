@@ -1,15 +1,15 @@
-//! Where a service is.
+//! Resolves services to addresses.
 
 use pintle_machinery::{GroupResource, Value, ValueExt};
 use pintle_registry::{BoxFuture, Registry};
 use std::sync::Arc;
 
-/// Finds the address behind a service.
+/// Resolves a service to an address.
 pub trait ServiceResolver: Send + Sync {
-    /// `host:port` for a port of a service.
+    /// The address `host:port` for a port of a service.
     ///
     /// # Errors
-    /// Why it cannot be reached, for those who asked.
+    /// The reason why the service cannot be resolved, as a text for clients.
     fn resolve<'a>(
         &'a self,
         namespace: &'a str,
@@ -18,11 +18,11 @@ pub trait ServiceResolver: Send + Sync {
     ) -> BoxFuture<'a, Result<String, String>>;
 }
 
-/// Takes the cluster IP of the service, or its external name, from this server's own services.
+/// Resolves a service to its cluster IP or external name, from this server's own services.
 pub struct ClusterIpResolver(Arc<dyn Registry>);
 
 impl ClusterIpResolver {
-    /// Over the server's objects.
+    /// A resolver that reads from this registry.
     pub fn new(registry: Arc<dyn Registry>) -> ClusterIpResolver {
         ClusterIpResolver(registry)
     }
@@ -38,7 +38,7 @@ impl ServiceResolver for ClusterIpResolver {
         Box::pin(async move {
             let services = GroupResource::new("", "services");
             let service = self.0.get_cached(&services, namespace, name).await;
-            // Its own words would say more than the reference's, which come from a cache of services alone.
+            // The reference's error text has less than the registry's, because it comes from a cache of services.
             let service = service.map_err(|status| match status.code {
                 404 => format!("service \"{name}\" not found"),
                 _ => status.message,

@@ -1,4 +1,4 @@
-//! How connections to a webhook are secured.
+//! The TLS settings of connections to a webhook.
 
 use crate::{ConfigError, Kubeconfig, roots};
 use pintle_tls::ServerVerifier;
@@ -11,20 +11,20 @@ use rustls::{
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 
-/// Who is believed to be the webhook, and who it is told is asking.
+/// The trust anchors and the client credentials.
 pub(crate) struct TlsSettings<'a> {
-    /// Who may say who it is, as PEM; blank for those that the system trusts.
+    /// The CA certificates, in PEM; blank for the system's trust anchors.
     pub(crate) ca: &'a [u8],
-    /// Whether anybody may be the webhook.
+    /// Whether the server's certificate is not verified.
     pub(crate) insecure: bool,
-    /// The certificate and key to show, as PEM.
+    /// The client certificate and its key, in PEM.
     pub(crate) client_certificate: Option<(&'a [u8], &'a [u8])>,
-    /// Whether HTTP/2 may be spoken.
+    /// Whether HTTP/2 may be negotiated.
     pub(crate) both_protocols: bool,
 }
 
 impl<'a> TlsSettings<'a> {
-    /// Those of a kubeconfig.
+    /// The settings of a kubeconfig.
     pub(crate) fn of(config: &'a Kubeconfig) -> TlsSettings<'a> {
         let client_certificate = config.client_certificate.as_ref();
         TlsSettings {
@@ -64,8 +64,8 @@ impl<'a> TlsSettings<'a> {
     }
 }
 
-/// Takes anybody for the webhook, as `insecure-skip-tls-verify` has it. That it has the key of the certificate it shows is
-/// checked all the same.
+/// Accepts any server certificate, as `insecure-skip-tls-verify` requires. The server's possession of the private key
+/// is verified all the same.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
