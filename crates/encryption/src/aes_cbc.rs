@@ -1,7 +1,7 @@
-//! `aescbc`: AES-CBC with PKCS #7 padding. Stored is the initialization vector, then the blocks.
+//! `aescbc`: AES-CBC with PKCS #7 padding. The stored form is the initialization vector, then the blocks.
 //!
-//! The mode authenticates nothing: a damaged value is found only when its padding is wrong, and a value moved to
-//! another key is not found at all. It is here because existing clusters have values of it.
+//! The mode has no authentication: a damaged value is detected only if its padding is wrong, and a value moved to
+//! another storage key is not detected at all. It is supported because existing clusters have such values.
 
 use crate::{
     cipher::{Cipher, invalid_aes_key_size, random, too_short},
@@ -14,7 +14,7 @@ use cbc::cipher::{
 
 const BLOCK: usize = 16;
 
-/// The cipher with a key of 16, 24 or 32 bytes.
+/// The cipher for a key of 16, 24 or 32 bytes.
 pub(crate) fn aes_cbc(key: &[u8]) -> Result<Box<dyn Cipher>, Failure> {
     let invalid = |_| invalid_aes_key_size(key.len());
     Ok(match key.len() {
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// How many bytes are left without the padding, each byte of which says how long the padding is.
+/// The length in bytes without the padding. Each padding byte has the padding's length as its value.
 fn unpadded_length(plain: &[u8]) -> Result<usize, Failure> {
     let not_padded = || Failure::new("invalid PKCS7 data (empty or not padded)");
     let last = *plain.last().ok_or_else(not_padded)?;

@@ -1,7 +1,7 @@
-//! `aesgcm`: AES-GCM. Stored is the 12 byte nonce, then the ciphertext, then the 16 byte tag; the storage key is
-//! authenticated with it.
+//! `aesgcm`: AES-GCM. The stored form is the 12-byte nonce, then the ciphertext, then the 16-byte tag; the storage
+//! key is authenticated data.
 //!
-//! Nonces are random, so that a key must be replaced before some four thousand million values were written with it.
+//! Nonces are random, so a key must be replaced before about 4 billion values were written with it.
 
 use crate::{
     cipher::{Cipher, invalid_aes_key_size, not_authentic, random, too_short},
@@ -16,7 +16,7 @@ use aes_gcm::{
 const NONCE: usize = 12;
 const TAG: usize = 16;
 
-/// The cipher with a key of 16, 24 or 32 bytes.
+/// The cipher for a key of 16, 24 or 32 bytes.
 pub(crate) fn aes_gcm(key: &[u8]) -> Result<Box<dyn Cipher>, Failure> {
     let invalid = |_| invalid_aes_key_size(key.len());
     Ok(match key.len() {
@@ -27,7 +27,7 @@ pub(crate) fn aes_gcm(key: &[u8]) -> Result<Box<dyn Cipher>, Failure> {
     })
 }
 
-/// The cipher with a key of 32 bytes, unboxed for who derives a key for each value.
+/// The cipher for a key of 32 bytes, unboxed, for keys that are derived per value.
 pub(crate) fn aes_256_gcm(key: &[u8; 32]) -> impl Cipher + use<> {
     Gcm(AesGcm::<Aes256, U12>::new(key.into()))
 }

@@ -1,7 +1,7 @@
-//! Encryption at rest as a server has it: the configuration in force, and what reads it again when it changes.
+//! Encryption at rest of a server: the active configuration, and its reload after changes.
 //!
-//! The rules in force stand behind an atomic pointer, so that no value waits for a change of them. A value that is being
-//! transformed when they change keeps those it began with, and with them the connections to their key services.
+//! The active rules are behind an atomic pointer, so transformations never wait for a change. A transformation that
+//! is in progress during a change continues with the rules it began with, and with their connections to KMS plugins.
 
 use crate::{
     config::{self, EncryptionConfigError},
@@ -16,55 +16,55 @@ use pintle_storage::{BoxFuture, Key, TransformError, Transformed, ValueTransform
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, time::Instant};
 
-/// How long key services of a new configuration have at least to become well.
+/// The least time that the KMS plugins of a changed configuration have to become healthy.
 const MIN_HEALTH_WAIT: Duration = Duration::from_secs(10);
 const HEALTH_RETRY: Duration = Duration::from_millis(100);
-/// How long after the first failure the file is read again; each failure doubles it, up to the ordinary interval.
+/// The delay before the file is read again after the first failure; each failure doubles it, up to the poll interval.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// Where the configuration is, and whether it may change.
+/// The options of encryption at rest.
 #[derive(Debug, Clone)]
 pub struct EncryptionOptions {
-    /// The file.
+    /// The configuration file.
     pub path: PathBuf,
-    /// Whether it is read again when it changes.
+    /// Whether the file is read again when it changes.
     pub automatic_reload: bool,
-    /// How often it is looked at for changes; kube-apiserver does so once a minute.
+    /// The interval at which the file is checked for changes; one minute in kube-apiserver.
     pub poll_interval: Duration,
 }
 
-/// The configuration in force.
+/// The active configuration.
 pub struct Encryption {
     options: EncryptionOptions,
     metrics: Arc<EncryptionMetrics>,
     in_force: ArcSwap<InForce>,
 }
 
-/// Rules with the tasks that watch their key services, which end with them.
+/// Rules, and the tasks that probe their KMS plugins; dropping this aborts the tasks.
 struct InForce {
     rules: Rules,
     _probing: JoinSet<()>,
 }
 
 impl Encryption {
-    /// Reads the configuration and asks its key services, once. That one of them is not well is no error: it may start
+    /// Reads the configuration and checks its KMS plugins, once. An unhealthy plugin is not an error: it may start
     /// after the server.
     ///
     /// # Errors
-    /// When the file cannot be read or is no valid configuration.
+    /// When the file cannot be read or is not a valid configuration.
     pub async fn load(
         options: EncryptionOptions,
         metrics: Arc<EncryptionMetrics>,
     ) -> Result<Arc<Encryption>, EncryptionConfigError> {
         let rules = read(&options, &metrics)?;
-        // The outcome is told by the log and by health checks.
+        // The log and the health checks report the outcome.
         let _ = check(&rules).await;
         metrics.config_in_force(&rules.hash);
         let in_force = ArcSwap::from_pointee(InForce::new(rules));
         Ok(Arc::new(Encryption { options, metrics, in_force }))
     }
 
-    /// What encrypts and decrypts the values of a resource, now and after each change of the configuration.
+    /// The transformer for the values of a resource, which follows changes of the configuration.
     pub fn transformer(self: &Arc<Self>, resource: &GroupResource) -> Arc<dyn ValueTransformer> {
         Arc::new(ResourceTransformer {
             encryption: self.clone(),
@@ -73,23 +73,23 @@ impl Encryption {
         })
     }
 
-    /// Whether there is a health check, [`Encryption::health`]: with a key service, or when there may be one later.
+    /// Whether there is a health check, [`Encryption::health`]: when there are KMS plugins, or a reload may add some.
     pub fn has_health_check(&self) -> bool {
         self.options.automatic_reload || !self.in_force.load().rules.probes.is_empty()
     }
 
-    /// How the key services were when they were last asked. Never waits.
+    /// The result of the last check of the KMS plugins. Never waits.
     ///
     /// # Errors
-    /// When one of them was not well, with the reasons.
+    /// When a plugin was unhealthy, with the reasons.
     pub fn health(&self) -> Result<(), String> {
         let in_force = self.in_force.load();
         let probes = in_force.rules.probes.iter().enumerate();
         all_well(probes.map(|(position, probe)| (position, probe.health())))
     }
 
-    /// Looks at the file again and again, if that is wanted, and puts what is new in it in force. Returns never when it
-    /// is wanted; dropping it ends it.
+    /// Polls the file and activates changed configurations, for ever while reloading is on; returns at once while it
+    /// is off. Dropping the future ends it.
     pub async fn run(self: Arc<Self>) {
         if !self.options.automatic_reload {
             return;
@@ -118,7 +118,8 @@ impl Encryption {
         }
     }
 
-    /// Puts the file's configuration in force if it is another one, valid, and its key services are well.
+    /// Activates the file's configuration if it has changed, is valid, and its KMS plugins are healthy. Returns
+    /// whether it was activated.
     async fn reload(&self) -> Result<bool, EncryptionConfigError> {
         let bytes = config::read_file(&self.options.path)?;
         let hash = content_hash(&bytes);
@@ -162,7 +163,7 @@ fn read(
     })
 }
 
-/// Asks all key services.
+/// Checks all KMS plugins.
 async fn check(rules: &Rules) -> Result<(), String> {
     let mut outcomes = Vec::with_capacity(rules.probes.len());
     for (position, probe) in rules.probes.iter().enumerate() {
@@ -171,7 +172,7 @@ async fn check(rules: &Rules) -> Result<(), String> {
     all_well(outcomes)
 }
 
-/// What is wrong with the key services, each by the name that its check has.
+/// Combines the results of the KMS plugins; each failure has the name of the plugin's check.
 fn all_well(outcomes: impl IntoIterator<Item = (usize, Result<(), String>)>) -> Result<(), String> {
     let failures = outcomes.into_iter().filter_map(|(position, outcome)| {
         outcome.err().map(|error| format!("kms-provider-{position}: {error}"))
@@ -184,7 +185,7 @@ fn all_well(outcomes: impl IntoIterator<Item = (usize, Result<(), String>)>) -> 
     }
 }
 
-/// The values of one resource.
+/// The transformer for the values of one resource.
 struct ResourceTransformer {
     encryption: Arc<Encryption>,
     names: RuleNames,
@@ -208,7 +209,7 @@ impl ValueTransformer for ResourceTransformer {
             Some(providers) => providers.seal(self.scope(), key, value).map_err(TransformError::from),
             None => Ok(value),
         };
-        // Nothing of it waits: even a key service is not asked to write.
+        // Encryption never waits: it makes no call, even with a KMS plugin.
         Box::pin(std::future::ready(sealed))
     }
 
@@ -228,7 +229,7 @@ impl ValueTransformer for ResourceTransformer {
     }
 
     fn stores_values_as_they_are(&self) -> bool {
-        // With reload, a rule may come for any resource.
+        // With reload, a changed configuration may add a rule for any resource.
         !self.encryption.options.automatic_reload && !self.has_rule()
     }
 

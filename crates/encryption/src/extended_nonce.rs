@@ -1,9 +1,9 @@
-//! AES-256-GCM with a key of its own for each value, derived from a seed. Stored are the 32 random bytes the key was
-//! derived with, then what [`crate::aes_gcm`] stores.
+//! AES-256-GCM with a separate key for each value, derived from a seed. The stored form is the 32 random bytes of the
+//! derivation, then the stored form of [`crate::aes_gcm`].
 //!
-//! The key is used once, so that a seed may be used for any number of values and across restarts
-//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-auth/3299-kms-v2-improvements>). Derived keys are
-//! not kept: deriving one costs less than looking it up among all objects would save.
+//! Each key is used once, so a seed may be used for any number of values, and across restarts
+//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-auth/3299-kms-v2-improvements>). Derived keys
+//! are not cached: a derivation costs less than a cache of all objects' keys would save.
 
 use crate::{
     aes_gcm::aes_256_gcm,
@@ -14,7 +14,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// How long a seed is that is made here, and at least has to be.
+/// The length of generated seeds, and the least length of any seed, in bytes.
 pub(crate) const SEED: usize = 32;
 const INFO: usize = 32;
 
@@ -31,7 +31,8 @@ impl ExtendedNonceGcm {
         }
     }
 
-    /// The cipher of one value: HKDF-SHA256 without its extract step, since the seed is random already.
+    /// The cipher of one value. Its key is derived by HKDF-SHA256 without the extract step, since the seed is random
+    /// already.
     fn derived(&self, info: &[u8; INFO]) -> Result<impl Cipher, Failure> {
         let failed = || Failure::new("failed to KDF expand seed with info");
         let mut key = Zeroizing::new([0; 32]);

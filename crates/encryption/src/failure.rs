@@ -1,14 +1,14 @@
-//! Why a value could not be encrypted or decrypted, with the word that metrics have for it.
+//! The failure of an encryption or decryption, with its label in metrics.
 
 use pintle_storage::TransformError;
 use std::fmt;
 use tonic::{Code, Status};
 
-/// A failed transformation. The text names no key bytes and no value.
+/// A failed transformation. The text contains no key and no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     text: String,
-    /// What a key service answered, when one was asked.
+    /// The gRPC code that a KMS plugin returned, if one was called.
     code: Option<Code>,
 }
 
@@ -17,13 +17,13 @@ impl Failure {
         Failure { text: text.into(), code: None }
     }
 
-    /// The failure of a call to a key service.
+    /// The failure of a call to a KMS plugin.
     pub(crate) fn of_call(prefix: &str, status: &Status) -> Failure {
         Failure { text: format!("{prefix}{}", rpc_error(status)), code: Some(status.code()) }
     }
 
-    /// Several failures as one, as Kubernetes' aggregates print them: a single one stands for itself, and texts that
-    /// repeat are told once. `None` when there was none.
+    /// Combines failures in the format of Kubernetes' aggregates: a single failure is unchanged, and duplicate texts
+    /// are omitted. `None` without failures.
     pub(crate) fn aggregate(failures: Vec<Failure>) -> Option<Failure> {
         let mut failures = failures;
         if failures.len() <= 1 {
@@ -60,12 +60,12 @@ impl From<Failure> for TransformError {
     }
 }
 
-/// A gRPC status as Go's library prints it.
+/// A gRPC status in the text format of Go's library.
 pub(crate) fn rpc_error(status: &Status) -> String {
     format!("rpc error: code = {} desc = {}", code_name(status.code()), status.message())
 }
 
-/// The name of a gRPC code in Go's library, which metrics use as a label.
+/// The name of a gRPC code in Go's library, which is a label in metrics.
 pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

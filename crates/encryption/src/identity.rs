@@ -1,4 +1,4 @@
-//! Values as they are: for resources that no rule names, and for the `identity` provider.
+//! Unencrypted values: for resources without a rule, and for the `identity` provider.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
-/// The transformer that encrypts nothing. It refuses to read what was encrypted, which would be taken for a damaged
-/// object otherwise.
+/// The transformer without encryption. It refuses to read encrypted values, which would otherwise be treated as
+/// damaged objects.
 pub fn identity() -> Arc<dyn ValueTransformer> {
     Arc::new(Identity)
 }
@@ -38,13 +38,13 @@ impl ValueTransformer for Identity {
     }
 }
 
-/// Whether the value is not an encrypted one. JSON begins with `{` and protobuf with `k8s` and a zero byte, so that nothing
-/// else begins like this.
+/// Whether the value is unencrypted. JSON begins with `{` and protobuf with `k8s` and a zero byte, so only encrypted
+/// values have this prefix.
 pub(crate) fn is_plain(stored: &[u8]) -> bool {
     !stored.starts_with(ENCRYPTED)
 }
 
-/// The value, unless it is an encrypted one.
+/// The value, unless it is encrypted.
 pub(crate) fn open(stored: &Bytes) -> Result<Bytes, Failure> {
     match is_plain(stored) {
         true => Ok(stored.clone()),

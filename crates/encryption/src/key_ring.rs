@@ -1,6 +1,7 @@
-//! The keys of one local provider. Stored is the key's name and a colon, then what its cipher stores.
+//! The keys of one local provider. The stored form is the key's name and a colon, then the stored form of its cipher.
 //!
-//! The first key encrypts; all decrypt what begins with their name. Names may repeat, and each that fits is tried.
+//! The first key encrypts; a value is decrypted by the keys with its name. Names may repeat, and each matching key is
+//! tried.
 
 use crate::{cipher::Cipher, failure::Failure, metrics::Scope};
 use bytes::Bytes;
@@ -18,20 +19,20 @@ struct NamedKey {
     cipher: Box<dyn Cipher>,
 }
 
-/// A value, and whether it would be stored in another way now.
+/// A decrypted value, and whether it would be stored differently now.
 pub(crate) struct Opened {
     pub(crate) value: Bytes,
     pub(crate) stale: bool,
 }
 
 impl KeyRing {
-    /// `no_match` is the failure for a value of which no key has the name.
+    /// `no_match` is the failure for a value that names none of the keys.
     pub(crate) fn new(keys: Vec<(String, Box<dyn Cipher>)>, no_match: &'static str) -> KeyRing {
         let named = |(name, cipher)| NamedKey { prefix: format!("{name}:"), cipher };
         KeyRing { keys: keys.into_iter().map(named).collect(), no_match }
     }
 
-    /// Appends the value, encrypted by the first key, to `out`.
+    /// Encrypts the value with the first key, and appends it to `out`.
     pub(crate) fn seal(
         &self,
         scope: Scope<'_>,
@@ -47,7 +48,7 @@ impl KeyRing {
         sealed
     }
 
-    /// The value that one of the keys encrypted.
+    /// Decrypts the value with the keys that match its name.
     pub(crate) fn open(
         &self,
         scope: Scope<'_>,

@@ -1,13 +1,14 @@
 //! Encryption at rest (<https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/>).
 //!
-//! [`Encryption`] is what `--encryption-provider-config` asks for: for each resource a
-//! [`ValueTransformer`](pintle_storage::ValueTransformer), the last one before the engine, by the rules of the file. What it
-//! stores is what kube-apiserver stores for the same file, so that each reads what the other wrote.
+//! [`Encryption`] implements `--encryption-provider-config`: for each resource a
+//! [`ValueTransformer`](pintle_storage::ValueTransformer), the last one before the engine, by the rules of the file.
+//! Its stored form is that of kube-apiserver for the same file, so each can read the other's values.
 //!
 //! Invariants:
-//! - no key and no value is ever in an error, a log line or a `Debug` output; keys are wiped when they go;
-//! - a value is read by any provider of its resource, whatever is in force for writing;
-//! - a configuration is put in force as a whole or not at all.
+//! - no key and no value is ever in an error, a log line or a `Debug` output; keys are overwritten when they are
+//!   dropped;
+//! - a value can be read by any provider of its resource, whichever one is active for writes;
+//! - a configuration is activated as a whole or not at all.
 
 mod aes_cbc;
 mod aes_gcm;

@@ -1,4 +1,4 @@
-//! Counters of encryption at rest, under Kubernetes' metric names
+//! The metrics of encryption at rest, under Kubernetes' names
 //! (<https://kubernetes.io/docs/reference/instrumentation/metrics/>).
 
 use crate::failure::Failure;
@@ -15,10 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How many keys of key services have series of their own. Those used least recently make room.
+/// The number of key ids with their own series. The least recently used series are removed.
 const KEY_ID_SERIES: usize = 100;
 
-/// All counters of encryption at rest, of one server.
+/// All metrics of encryption at rest of one server.
 pub struct EncryptionMetrics {
     server_hash: String,
     transformations: IntCounterVec,
@@ -38,10 +38,10 @@ pub struct EncryptionMetrics {
 }
 
 impl EncryptionMetrics {
-    /// New counters; `api_server_id` tells servers of one cluster apart.
+    /// New metrics; `api_server_id` identifies the server among those of a cluster.
     ///
     /// # Errors
-    /// Never, for names that are right; the library checks them at run time.
+    /// Never, because the names are valid; the library checks them at run time.
     pub fn new(api_server_id: &str) -> Result<EncryptionMetrics, prometheus::Error> {
         let opts = |name: &str, help: &str| Opts::new(name, help);
         let histogram = |name: &str, help: &str, start: f64, count: usize| {
@@ -160,7 +160,7 @@ impl EncryptionMetrics {
         })
     }
 
-    /// All of them, to be registered.
+    /// All collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         vec![
             Box::new(self.transformations.clone()),
@@ -197,12 +197,12 @@ impl EncryptionMetrics {
         observed.observe(duration.as_secs_f64());
     }
 
-    /// The counters of one key of a key service, for who encrypts or decrypts by it.
+    /// The counters of one key id, for its encryptions or decryptions.
     pub(crate) fn key_id(&self, direction: Direction, provider: &str, key_id: &str) -> KeyIdUse {
         let labels = [direction.label(), provider, &hash_if_not_empty(key_id), &self.server_hash];
         let mut used = self.key_ids.used.lock();
         if let Some(evicted) = touch(&mut used, labels.map(str::to_owned)) {
-            // Neither fails but for series that are gone already.
+            // Removal only fails for series that do not exist.
             let _ = self.key_ids.total.remove_label_values(&evicted.each_ref().map(String::as_str));
             let _ = self.key_ids.last.remove_label_values(&evicted.each_ref().map(String::as_str));
         }
@@ -229,7 +229,7 @@ impl EncryptionMetrics {
         self.data_key_cache_size.with_label_values(&[provider]).set(size as f64);
     }
 
-    /// Notes that the configuration was read again, and which one is in force if that went well.
+    /// Counts a reload, and records the active configuration if it succeeded.
     pub(crate) fn reloaded(&self, config_hash: Option<&str>) {
         let status = if config_hash.is_some() { "success" } else { "failure" };
         self.reloads.with_label_values(&[status, &self.server_hash]).inc();
@@ -239,14 +239,14 @@ impl EncryptionMetrics {
         }
     }
 
-    /// Notes which configuration is in force.
+    /// Records the active configuration.
     pub(crate) fn config_in_force(&self, hash: &str) {
         self.last_config.reset();
         self.last_config.with_label_values(&[&self.server_hash, hash]).set(1.0);
     }
 }
 
-/// Which way a value goes.
+/// The direction of a transformation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     FromStorage,
@@ -262,7 +262,7 @@ impl Direction {
     }
 }
 
-/// For which resource values are transformed, and where that is counted.
+/// The resource of a transformation, and its metrics.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) resource: &'a str,
@@ -270,12 +270,12 @@ pub(crate) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Counts a value on its way to the store.
+    /// Counts an encryption.
     pub(crate) fn sealed(self, prefix: &str, start: Instant, failure: Option<&Failure>) {
         self.record(Direction::ToStorage, prefix, start, failure);
     }
 
-    /// Counts a value on its way from the store.
+    /// Counts a decryption.
     pub(crate) fn opened(self, prefix: &str, start: Instant, failure: Option<&Failure>) {
         self.record(Direction::FromStorage, prefix, start, failure);
     }
@@ -291,14 +291,14 @@ impl Scope<'_> {
     }
 }
 
-/// The counters of one key of a key service.
+/// The counters of one key id.
 pub(crate) struct KeyIdUse {
     total: IntCounter,
     last: Gauge,
 }
 
 impl KeyIdUse {
-    /// Notes that a value was encrypted or decrypted by it now.
+    /// Counts an encryption or decryption with the key.
     pub(crate) fn record(&self) {
         self.total.inc();
         self.last.set(now());
@@ -316,7 +316,7 @@ struct StatusSeries {
     used: Mutex<IndexMap<[String; 3], ()>>,
 }
 
-/// Makes these labels the ones used last, and returns those that have to go for them.
+/// Makes these labels the most recently used ones, and returns the labels to remove for them.
 fn touch<const N: usize>(used: &mut IndexMap<[String; N], ()>, labels: [String; N]) -> Option<[String; N]> {
     used.shift_remove(&labels);
     used.insert(labels, ());
@@ -330,7 +330,7 @@ fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }
 
-/// `sha256:` and the hash of a text, or nothing for none: how what identifies a key is shown.
+/// `sha256:` and the hash of a text, or "" for an empty text: the form in which key ids are shown.
 pub(crate) fn hash_if_not_empty(text: &str) -> String {
     match text.is_empty() {
         true => String::new(),

@@ -1,8 +1,8 @@
-//! Providers, and the list of them that a resource has.
+//! Providers, and the list of a resource's providers.
 //!
 //! A stored value begins with its provider's prefix (`k8s:enc:aescbc:v1:`). The first provider of the list encrypts;
-//! a value is decrypted by those whose prefix it has, one after the other until one succeeds, since during a rotation
-//! two providers may share a prefix.
+//! a value is decrypted by the providers with its prefix, one after the other until one succeeds, since two providers
+//! may share a prefix during a rotation.
 
 use crate::{
     failure::Failure,
@@ -15,27 +15,27 @@ use bytes::Bytes;
 use pintle_storage::Key;
 use std::{sync::Arc, time::Instant};
 
-/// What begins a value of each local provider.
+/// The value prefixes of the local providers.
 pub(crate) const AES_CBC_PREFIX: &str = "k8s:enc:aescbc:v1:";
 pub(crate) const AES_GCM_PREFIX: &str = "k8s:enc:aesgcm:v1:";
 pub(crate) const SECRETBOX_PREFIX: &str = "k8s:enc:secretbox:v1:";
-/// What begins a value of a key service; its name and a colon follow.
+/// The value prefix of KMS plugins; the plugin's name and a colon follow.
 pub(crate) const KMS_V2_PREFIX: &str = "k8s:enc:kms:v2:";
 
 /// One provider.
 pub(crate) struct Provider {
-    /// Empty for [`ProviderKind::Identity`] alone.
+    /// Empty only for [`ProviderKind::Identity`].
     pub(crate) prefix: String,
     pub(crate) kind: ProviderKind,
 }
 
-/// What a provider does.
+/// The type of a provider.
 pub(crate) enum ProviderKind {
-    /// Stores values as they are.
+    /// Stores values unencrypted.
     Identity,
-    /// Encrypts by keys of the configuration.
+    /// Encrypts with keys of the configuration.
     Keys(KeyRing),
-    /// Encrypts by keys that a key service guards.
+    /// Encrypts with data keys that a KMS plugin encrypts.
     Kms(Arc<KmsTransformer>),
 }
 
@@ -73,17 +73,17 @@ impl Provider {
     }
 }
 
-/// The providers of a resource, the one that writes first.
+/// The providers of a resource; the first one encrypts.
 #[derive(Clone, Default)]
 pub(crate) struct Providers(Vec<Arc<Provider>>);
 
 impl Providers {
-    /// Adds the providers of another rule for the same resource, behind those that are there.
+    /// Appends the providers of another rule for the same resource.
     pub(crate) fn extend(&mut self, providers: &[Arc<Provider>]) {
         self.0.extend_from_slice(providers);
     }
 
-    /// What to store for a value.
+    /// Encrypts a value.
     pub(crate) fn seal(&self, scope: Scope<'_>, key: &Key, value: Bytes) -> Result<Bytes, Failure> {
         let Some(provider) = self.0.first() else { return Err(no_match()) };
         let start = Instant::now();
@@ -95,7 +95,7 @@ impl Providers {
         sealed
     }
 
-    /// The value that was stored.
+    /// Decrypts a stored value.
     pub(crate) async fn open(&self, scope: Scope<'_>, key: &Key, stored: Bytes) -> Result<Opened, Failure> {
         let start = Instant::now();
         let mut failures = Vec::new();
@@ -103,7 +103,8 @@ impl Providers {
             let Some(rest) = stored.strip_prefix(provider.prefix.as_bytes()) else { continue };
             let opened = provider.open(scope, key, &stored, rest).await;
             if matches!(provider.kind, ProviderKind::Identity) {
-                // Identity stands before the others when a cluster is being decrypted; what it cannot read is theirs.
+                // Identity is first while a cluster is being decrypted; the other providers read the encrypted
+                // values.
                 let Ok(opened) = opened else { continue };
                 scope.opened("identity", start, None);
                 return Ok(Opened { value: opened.value, stale: position != 0 });
@@ -125,7 +126,7 @@ impl Providers {
     }
 }
 
-/// No provider's prefix begins the value.
+/// The failure for a value without a provider's prefix.
 fn no_match() -> Failure {
     Failure::new("no matching prefix found")
 }

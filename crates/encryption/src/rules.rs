@@ -1,8 +1,8 @@
-//! Which providers a resource has.
+//! Selects the providers of a resource.
 //!
-//! A resource's own rule counts before that of its group (`*.apps`), which counts before the one for everything
-//! (`*.*`); of several rules that name the same, the providers of the earlier one come first. A rule behind a wildcard
-//! that it falls under is an error, since it would mean nothing.
+//! A resource's own rule has precedence over that of its group (`*.apps`), which has precedence over the rule for all
+//! resources (`*.*`); of several rules with the same name, the providers of the earlier one come first. A rule after
+//! a wildcard that includes it is an error, since it would have no effect.
 
 use crate::{
     aes_cbc::aes_cbc,
@@ -21,18 +21,18 @@ use crate::{
 use pintle_machinery::{GroupResource, text::quote};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-/// A configuration, ready to be used.
+/// An instantiated configuration.
 pub(crate) struct Rules {
     providers: HashMap<GroupResource, Providers>,
-    /// The key services, in the order of the configuration.
+    /// The probes of the KMS plugins, in the order of the configuration.
     pub(crate) probes: Vec<Arc<Probe>>,
-    /// How long calls of all key services may take together.
+    /// The sum of the time-outs of all KMS plugins.
     pub(crate) kms_timeouts: Duration,
-    /// Tells this configuration from others.
+    /// The hash of the configuration.
     pub(crate) hash: String,
 }
 
-/// The three names that a resource may have a rule under.
+/// The three names under which a resource may have a rule.
 #[derive(Clone)]
 pub(crate) struct RuleNames([GroupResource; 3]);
 
@@ -43,7 +43,7 @@ impl RuleNames {
 }
 
 impl Rules {
-    /// Makes providers of a configuration. Must be called on a runtime; asks key services nothing yet.
+    /// Instantiates the providers of a configuration. Must be called on a runtime; makes no call to KMS plugins yet.
     pub(crate) fn new(
         config: EncryptionConfiguration,
         metrics: &Arc<EncryptionMetrics>,
@@ -150,7 +150,7 @@ fn everything() -> GroupResource {
     GroupResource::new("*", "*")
 }
 
-/// A resource as the file names it.
+/// The name of a resource as the file writes it.
 fn yaml_name(resource: &GroupResource) -> String {
     match resource.group.is_empty() && resource.resource == "*" {
         true => "*.".to_owned(),

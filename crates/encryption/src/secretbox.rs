@@ -1,5 +1,5 @@
-//! `secretbox`: NaCl's XSalsa20 and Poly1305 (<https://nacl.cr.yp.to/secretbox.html>). Stored is the 24 byte nonce,
-//! then the 16 byte tag, then the ciphertext. The storage key is not authenticated.
+//! `secretbox`: NaCl's XSalsa20 and Poly1305 (<https://nacl.cr.yp.to/secretbox.html>). The stored form is the 24-byte
+//! nonce, then the 16-byte tag, then the ciphertext. The storage key is not authenticated.
 
 use crate::{
     cipher::{Cipher, random, too_short},
@@ -10,7 +10,7 @@ use crypto_secretbox::{AeadInPlace, KeyInit, Nonce, Tag, XSalsa20Poly1305};
 const NONCE: usize = 24;
 const TAG: usize = 16;
 
-/// The cipher with a key of 32 bytes.
+/// The cipher for a key of 32 bytes.
 pub(crate) fn secretbox(key: &[u8]) -> Result<Box<dyn Cipher>, Failure> {
     match XSalsa20Poly1305::new_from_slice(key) {
         Ok(cipher) => Ok(Box::new(Secretbox(cipher))),
@@ -46,7 +46,7 @@ impl Cipher for Secretbox {
         let (nonce, tag) = (Nonce::from_slice(nonce), Tag::from_slice(tag));
         match self.0.decrypt_in_place_detached(nonce, b"", &mut plain, tag) {
             Ok(()) => Ok(plain),
-            // The reference's words for a tag that does not fit.
+            // The reference's error text for an invalid tag.
             Err(_) => Err(Failure::new("output array was not large enough for encryption")),
         }
     }

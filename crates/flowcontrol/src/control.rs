@@ -71,7 +71,7 @@ pub struct Admission {
 pub struct Refusal {
     /// The reason.
     pub reason: RejectReason,
-    /// After how many seconds it may come again.
+    /// The number of seconds after which the request may be retried.
     pub retry_after: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From YAML or JSON to a tree, strictly.
+//! Decodes YAML or JSON to a tree, strictly.
 
 use pintle_machinery::{
     Value,
@@ -11,12 +11,12 @@ use zeroize::{Zeroize, Zeroizing};
 const KIND: ConfigKind =
     ConfigKind { kind: "EncryptionConfiguration", group: "apiserver.config.k8s.io", versions: &["v1"] };
 
-/// The tree of a configuration, or why there is none. Unknown and repeated fields are errors.
+/// The tree of a configuration, or the error. Unknown and duplicate fields are errors.
 pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
     let converted = yaml::to_json(bytes).map_err(|error| error.to_string())?;
-    // Every JSON text is YAML, so that this reads both.
+    // Every JSON text is YAML, so this reads both.
     let text = Zeroizing::new(converted.json);
-    // The reference prints the whole file when it is something else, with the secrets in it.
+    // For another kind of file, the reference prints the whole file, with the secrets in it; this does not.
     KIND.check(&text)?;
     let decoded = json::decode(&text, SCHEMA.root()).map_err(|error| error.to_string())?;
     let mut problems = converted.problems;
@@ -30,7 +30,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// Overwrites every text of a tree.
+/// Overwrites every string of a tree.
 pub(super) fn wipe(tree: &mut Value) {
     match tree {
         Value::String(text) => text.zeroize(),
@@ -40,7 +40,7 @@ pub(super) fn wipe(tree: &mut Value) {
     }
 }
 
-/// The fields of the configuration.
+/// The schema of the configuration.
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let mut types = Types(SchemaBuilder::new());
     let text = types.0.scalar(Type::String);
@@ -79,7 +79,7 @@ impl Types {
         self.0.list(item, ListType::Atomic, &[])
     }
 
-    /// A struct of these fields; those of the second list may be absent, which is not the same as zero.
+    /// A struct of these fields; those in `pointers` distinguish absent from zero.
     fn structure(
         &mut self,
         values: &[(&'static str, NodeId)],

@@ -1,8 +1,8 @@
-//! The configuration file: `EncryptionConfiguration` of `apiserver.config.k8s.io/v1`
-//! (<https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/>), from bytes to types.
+//! The configuration file: reads and validates an `EncryptionConfiguration` of `apiserver.config.k8s.io/v1`
+//! (<https://kubernetes.io/docs/reference/config-api/apiserver-config.v1/>).
 //!
-//! What [`read`] returns is valid: names are there, secrets are decoded and as long as their algorithm wants, every
-//! provider is exactly one. Errors name file and field and never what a secret holds.
+//! The result of [`read`] is valid: names are present, secrets are decoded and have a length that their algorithm
+//! supports, every provider has exactly one type. Errors name file and field, and never contain a secret.
 
 mod decode;
 #[cfg(test)]
@@ -18,21 +18,21 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// Which resources are encrypted, and how.
+/// The encryption rules of resources.
 #[derive(Debug)]
 pub(crate) struct EncryptionConfiguration {
     /// The rules, in order.
     pub(crate) resources: Vec<ResourceConfiguration>,
-    /// Tells this text of the file from others.
+    /// The hash of the file's contents.
     pub(crate) hash: String,
 }
 
 /// One rule.
 #[derive(Debug)]
 pub(crate) struct ResourceConfiguration {
-    /// The resources; `*` stands for all of a group, or with the group `*` for all.
+    /// The resources; `*` stands for all resources of a group, or with the group `*` for all resources.
     pub(crate) resources: Vec<GroupResource>,
-    /// The providers, the one that writes first.
+    /// The providers; the first one encrypts.
     pub(crate) providers: Vec<ProviderConfiguration>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum ProviderConfiguration {
     AesCbc(Vec<Key>),
     Secretbox(Vec<Key>),
     Identity,
-    /// A key service, of version 1 or 2.
+    /// A KMS plugin, of API version 1 or 2.
     Kms(KmsConfiguration),
 }
 
@@ -59,79 +59,79 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A key service.
+/// A KMS plugin.
 #[derive(Debug)]
 pub(crate) struct KmsConfiguration {
     pub(crate) api_version: KmsApiVersion,
     pub(crate) name: String,
     pub(crate) endpoint: Endpoint,
-    /// How long a call may take.
+    /// The time-out of a call.
     pub(crate) timeout: Duration,
 }
 
-/// The interface that a key service speaks.
+/// The API version of a KMS plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KmsApiVersion {
     V1,
     V2,
 }
 
-/// Why a configuration file cannot be used.
+/// The reason why a configuration file is unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncryptionConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("error reading encryption provider configuration file {path:?}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// Nothing is in it.
+    /// The file is empty.
     #[error("encryption provider configuration file {path:?} is empty")]
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// It is no configuration.
+    /// The file is not a configuration.
     #[error("error decoding encryption provider configuration file {path:?}: {reason}")]
     Decode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Fields of it are wrong.
+    /// Fields have invalid values.
     #[error("encryption provider configuration file {path:?} is invalid: {}", aggregate(.errors))]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with them.
+        /// The errors of the fields.
         errors: ErrorList,
     },
-    /// Its parts do not fit together, or cannot be served.
+    /// The parts of the configuration contradict each other, or are not supported.
     #[error("encryption provider configuration file {path:?}: error while building transformers: {reason}")]
     Build {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The key services that it names are not well, so that it is not put in force.
+    /// The KMS plugins of a changed configuration are unhealthy, so it is not activated.
     #[error(
         "encryption provider configuration file {path:?}: health check for new transformers failed: {reason}"
     )]
     Unhealthy {
         /// The file.
         path: PathBuf,
-        /// What the last check found.
+        /// The result of the last health check.
         reason: String,
     },
 }
 
-/// The bytes of the file.
+/// Reads the bytes of the file.
 pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, EncryptionConfigError> {
     let bytes = std::fs::read(path);
     let bytes = bytes.map_err(|source| EncryptionConfigError::Read { path: path.to_owned(), source })?;
@@ -141,7 +141,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, EncryptionCon
     }
 }
 
-/// The configuration in a file. `reload` says that it will be read again when it changes.
+/// Reads the configuration in a file. With `reload`, it may be read again when it changes.
 pub(crate) fn read(path: &Path, reload: bool) -> Result<EncryptionConfiguration, EncryptionConfigError> {
     let bytes = read_file(path)?;
     let decoded = decode::decode(&bytes);
@@ -155,7 +155,7 @@ pub(crate) fn read(path: &Path, reload: bool) -> Result<EncryptionConfiguration,
     }
 }
 
-/// All errors as one line, as Kubernetes prints several: in brackets, none of them twice.
+/// All errors in one line, in Kubernetes' format: in brackets, without duplicates.
 fn aggregate(errors: &ErrorList) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for error in errors {

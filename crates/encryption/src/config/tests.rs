@@ -1,7 +1,7 @@
 use super::*;
 use crate::tests::{config, keyed, rule, secret};
 
-/// What a file's text says is wrong with it, without the words before the reason.
+/// The validation error of a configuration, without the common prefix.
 fn error(text: &str, reload: bool) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("encryption.yaml");
@@ -89,7 +89,7 @@ fn what_is_no_configuration_is_refused() {
     ] {
         assert_eq!(error(&text, false), expected);
     }
-    // Errors about the place where a secret stands do not show it.
+    // Errors about the place of a secret do not contain it.
     for text in [
         config(&format!("- providers: [{{aescbc: {secret}}}]")),
         config(&format!("- providers: [{{aescbc: {{keys: [{secret}]}}}}]")),

@@ -1,4 +1,4 @@
-//! From a tree to types, with everything that is wrong in it at once.
+//! Validates a tree, and reports all its errors at once.
 
 use super::{Key, KmsApiVersion, KmsConfiguration, ProviderConfiguration, ResourceConfiguration};
 use crate::kms::{Endpoint, EndpointError};
@@ -17,11 +17,11 @@ const AES_KEY_SIZES: &[usize] = &[16, 24, 32];
 const SECRETBOX_KEY_SIZES: &[usize] = &[32];
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Base64 as Go reads it, which does not look at bits that no byte is made of.
+/// Base64 as Go decodes it, which ignores unused trailing bits.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// The rules of a configuration, if all of it is valid.
+/// The rules of a configuration, if it is valid.
 pub(super) fn validate(tree: &Value, reload: bool) -> Result<Vec<ResourceConfiguration>, ErrorList> {
     let mut validator = Validator { errors: Vec::new(), kms_names: HashSet::new(), reload };
     let rules = validator.rules(tree);
@@ -72,7 +72,7 @@ impl Validator {
         ResourceConfiguration { providers: providers.collect(), resources }
     }
 
-    /// Notes that resources of one list are the same, or stand behind a wildcard of the same list.
+    /// Reports resources of one list that are duplicates, or that a wildcard of the same list includes.
     fn overlaps(&mut self, names: &[&str], resources: &[GroupResource], path: &FieldPath) {
         let (mut has_duplicate, mut has_overlap) = (false, false);
         for (position, one) in resources.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Validator {
             ),
         };
         if let Some(why) = why {
-            // Only which ones there are is shown: inside them are secrets.
+            // Only the types are shown: the contents have secrets.
             self.errors.push(FieldError::invalid(path, Value::from(found.clone()), why));
         }
         if let Some(kms) = provider.field("kms") {
@@ -155,7 +155,7 @@ impl Validator {
             self.required(&path, "secret is a mandatory field for a key");
             return None;
         }
-        // Line ends may stand in base64.
+        // Line ends are allowed in base64.
         let lines = Zeroizing::new(secret.replace(['\r', '\n'], ""));
         let Ok(secret) = BASE64.decode(lines.as_bytes()).map(Zeroizing::new) else {
             self.errors.push(FieldError::invalid(&path, "REDACTED", "secrets must be base64 encoded"));
@@ -195,7 +195,7 @@ impl Validator {
             "v1" => KmsApiVersion::V1,
             "v2" => KmsApiVersion::V2,
             other => {
-                // The reference names the field where it means its value.
+                // The reference writes the field's name in place of its value.
                 let why = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported";
                 self.errors.push(FieldError::invalid(&path.child("apiVersion"), other, why));
                 return None;
@@ -253,7 +253,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A resource as a rule names it: `secrets`, `deployments.apps`, `*.apps`, `*.` or `*.*`.
+/// Parses the name of a resource in a rule: `secrets`, `deployments.apps`, `*.apps`, `*.` or `*.*`.
 fn group_resource(name: &str) -> GroupResource {
     let (resource, group) = name.split_once('.').unwrap_or((name, ""));
     GroupResource::new(group, resource)
@@ -263,7 +263,7 @@ fn is_everything(resource: &GroupResource) -> bool {
     resource.group == "*" && resource.resource == "*"
 }
 
-/// Why a resource cannot stand in a rule.
+/// The reason why a rule may not name a resource.
 fn wrong_resource(name: &str, resource: &GroupResource) -> Option<&'static str> {
     if name.to_lowercase() != name {
         return Some("resource name should not contain capital letters");

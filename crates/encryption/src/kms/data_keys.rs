@@ -1,4 +1,4 @@
-//! Data keys in the clear, and those that are kept.
+//! Decrypted data keys, and their cache.
 
 use super::object::{CacheKey, HKDF_SHA256_XNONCE_AES_GCM_SEED};
 use crate::{
@@ -13,19 +13,19 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
-/// How long a data key is kept that no value was encrypted by and none of whose values was read first. Keys are few: one
-/// for each start of a server and each change of the service's key.
+/// The time for which a data key is cached, from its decryption or its first write on. Keys are few: one for each
+/// start of a server and each change of the plugin's key.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A data key that values are decrypted by.
+/// A data key for decryption.
 pub(crate) struct DataKey {
     pub(crate) cipher: Box<dyn Cipher>,
-    /// Counts the values decrypted by it.
+    /// Counts the values decrypted with it.
     pub(crate) uses: KeyIdUse,
 }
 
 impl DataKey {
-    /// A key as the service decrypted it.
+    /// A key that the KMS plugin decrypted.
     pub(crate) fn decrypted(
         source_type: i32,
         key: Zeroizing<Vec<u8>>,
@@ -39,7 +39,7 @@ impl DataKey {
     }
 }
 
-/// The data keys of one provider that were decrypted before.
+/// The cache of one provider's decrypted data keys.
 pub(crate) struct DataKeyCache {
     provider: String,
     metrics: Arc<EncryptionMetrics>,
@@ -60,7 +60,7 @@ impl DataKeyCache {
         self.keys.lock().get(cache_key).map(|kept| kept.key.clone())
     }
 
-    /// Keeps a key, and forgets those whose time is over.
+    /// Adds a key, and removes expired ones.
     pub(crate) fn insert(&self, cache_key: CacheKey, key: Arc<DataKey>) {
         let now = Instant::now();
         let mut keys = self.keys.lock();

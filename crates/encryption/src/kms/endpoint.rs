@@ -1,4 +1,4 @@
-//! The URL a key service is reached at.
+//! The endpoint URL of a KMS plugin.
 
 use percent_encoding::percent_decode_str;
 use pintle_machinery::text::quote;
@@ -8,19 +8,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A Unix socket, written as `unix:///var/run/kms.sock`, or as `unix:///@name` for one without a file.
+/// A Unix socket, written as `unix:///var/run/kms.sock`, or as `unix:///@name` for an abstract socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// As sockets are named: the name of one without a file stands behind a zero byte.
+    /// The path of the socket; the name of an abstract socket follows a zero byte.
     path: PathBuf,
 }
 
-/// Why a text is no endpoint.
+/// The reason why a text is not an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum EndpointError {
-    /// No URL at all.
+    /// The text is not a URL.
     Url(String),
-    /// A URL of another scheme, which may be empty.
+    /// The URL has another scheme, which may be empty.
     Scheme(String),
 }
 
@@ -54,7 +54,7 @@ impl Endpoint {
     }
 }
 
-/// The scheme in lower case, empty for none, and what follows its colon.
+/// The scheme in lower case, empty for none, and the text after its colon.
 fn split_scheme(text: &str) -> Result<(String, &str), String> {
     let Some((scheme, rest)) = text.split_once(':') else { return Ok((String::new(), text)) };
     if scheme.is_empty() {
@@ -71,7 +71,7 @@ fn split_scheme(text: &str) -> Result<(String, &str), String> {
     }
 }
 
-/// The first percent sign, with up to two characters behind it, that no two hexadecimal digits follow.
+/// The first percent sign that is not followed by two hexadecimal digits, with up to two characters after it.
 fn wrong_escape(path: &str) -> Option<&str> {
     path.match_indices('%').find_map(|(at, _)| {
         let escape = path.get(at..)?;

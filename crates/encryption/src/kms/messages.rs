@@ -1,46 +1,45 @@
-//! The messages of `v2.KeyManagementService`
-//! (<https://github.com/kubernetes/kms/blob/master/apis/v2/api.proto>), declared by hand so that building needs no
-//! protobuf compiler. Those that carry a data key in the clear print nothing of it.
+//! The messages of `v2.KeyManagementService` (<https://github.com/kubernetes/kms/blob/master/apis/v2/api.proto>),
+//! declared by hand so that the build needs no protobuf compiler. `Debug` prints no plaintext data key.
 
 use prost::Message;
 use std::{collections::BTreeMap, fmt};
 use zeroize::Zeroize;
 
-/// Asks how the service is.
+/// Requests the plugin's status.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StatusRequest {}
 
-/// How the service is.
+/// The plugin's status.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StatusResponse {
-    /// Its version of the interface, `v2` or `v2beta1`.
+    /// The plugin's API version, `v2` or `v2beta1`.
     #[prost(string, tag = "1")]
     pub(crate) version: String,
-    /// `ok` when it is well.
+    /// `ok` when the plugin is healthy.
     #[prost(string, tag = "2")]
     pub(crate) healthz: String,
-    /// The key that it encrypts by.
+    /// The id of the plugin's present key.
     #[prost(string, tag = "3")]
     pub(crate) key_id: String,
 }
 
-/// Asks to decrypt.
+/// Requests a decryption.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DecryptRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) ciphertext: Vec<u8>,
-    /// Names the call in both sides' logs.
+    /// Identifies the call in the logs of both sides.
     #[prost(string, tag = "2")]
     pub(crate) uid: String,
-    /// The key that it was encrypted by.
+    /// The id of the key that encrypted the ciphertext.
     #[prost(string, tag = "3")]
     pub(crate) key_id: String,
-    /// What the service gave beside the ciphertext.
+    /// The annotations that the plugin returned with the ciphertext.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub(crate) annotations: BTreeMap<String, Vec<u8>>,
 }
 
-/// What was decrypted.
+/// The result of a decryption.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub(crate) struct DecryptResponse {
@@ -48,26 +47,26 @@ pub(crate) struct DecryptResponse {
     pub(crate) plaintext: Vec<u8>,
 }
 
-/// Asks to encrypt.
+/// Requests an encryption.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
 pub(crate) struct EncryptRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) plaintext: Vec<u8>,
-    /// Names the call in both sides' logs.
+    /// Identifies the call in the logs of both sides.
     #[prost(string, tag = "2")]
     pub(crate) uid: String,
 }
 
-/// What was encrypted.
+/// The result of an encryption.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct EncryptResponse {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) ciphertext: Vec<u8>,
-    /// The key that it was encrypted by.
+    /// The id of the key that encrypted the plaintext.
     #[prost(string, tag = "2")]
     pub(crate) key_id: String,
-    /// What the service wants to have back when it decrypts.
+    /// The annotations that the plugin requires for the decryption.
     #[prost(btree_map = "string, bytes", tag = "3")]
     pub(crate) annotations: BTreeMap<String, Vec<u8>>,
 }

@@ -1,10 +1,10 @@
-//! `kms` in version 2: values encrypted by data keys, which a key service outside the server guards
+//! `kms` in version 2: encrypts values with data keys, which a KMS plugin outside the server encrypts
 //! (<https://kubernetes.io/docs/tasks/administer-cluster/kms-provider/>).
 //!
-//! A random seed, from which a key for each value is derived, is made once and given to the service to encrypt; the
-//! encrypted seed is stored beside every value. So writing asks the service nothing, and reading asks it once a seed.
-//! A [`Probe`] asks once a minute which key the service encrypts by, and makes a new seed when that has changed. When
-//! the service is not well, reading what has been read before goes on, and writing does for three minutes.
+//! A random seed, from which a key for each value is derived, is generated once and encrypted by the plugin; the
+//! encrypted seed is stored beside every value. So writes make no call, and reads make one call per seed. A [`Probe`]
+//! requests the plugin's key id once a minute, and generates a new seed when the key has changed. While the plugin is
+//! unhealthy, values of cached seeds can still be read, and values can be written for three minutes.
 
 mod data_keys;
 mod endpoint;

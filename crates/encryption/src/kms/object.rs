@@ -1,4 +1,4 @@
-//! What is stored for a value: the ciphertext, and how its data key is had.
+//! The stored form of a value: the ciphertext, and its encrypted data key.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -9,24 +9,24 @@ use std::collections::BTreeMap;
 
 /// The ciphertext was made by AES-GCM with the data key itself.
 pub(crate) const AES_GCM_KEY: i32 = 0;
-/// The ciphertext was made by a key derived from the data key, see [`crate::extended_nonce`].
+/// The ciphertext was made with a key derived from the data key, see [`crate::extended_nonce`].
 pub(crate) const HKDF_SHA256_XNONCE_AES_GCM_SEED: i32 = 1;
 
 const KEY_ID_MAX: usize = 1024;
 const DATA_KEY_MAX: usize = 1024;
 const ANNOTATIONS_MAX: usize = 32 * 1024;
 
-/// A stored value.
+/// The stored form of a value.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct EncryptedObject {
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) encrypted_data: Bytes,
-    /// The service's key that encrypted the data key.
+    /// The id of the plugin's key that encrypted the data key.
     #[prost(string, tag = "2")]
     pub(crate) key_id: String,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) encrypted_dek_source: Vec<u8>,
-    /// What the service wants to have back when it decrypts.
+    /// The annotations that the plugin requires for the decryption.
     #[prost(btree_map = "string, bytes", tag = "4")]
     pub(crate) annotations: BTreeMap<String, Vec<u8>>,
     #[prost(int32, tag = "5")]
@@ -34,7 +34,7 @@ pub(crate) struct EncryptedObject {
 }
 
 impl EncryptedObject {
-    /// Reads a stored value, which has to be valid.
+    /// Decodes and validates a stored value.
     pub(crate) fn parse(stored: &[u8]) -> Result<EncryptedObject, Failure> {
         let object = EncryptedObject::decode(stored);
         let object = object.map_err(|_| Failure::new("proto: cannot parse invalid wire-format data"))?;
@@ -42,7 +42,7 @@ impl EncryptedObject {
         Ok(object)
     }
 
-    /// The value as it is stored, if it is valid.
+    /// Validates the value, and appends its stored form.
     pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.validate()?;
         out.reserve(self.encoded_len());
@@ -50,7 +50,7 @@ impl EncryptedObject {
         Ok(())
     }
 
-    /// Whether all parts are there and none is larger than allowed.
+    /// Checks that all parts are present, and within their size limits.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
         if !matches!(self.encrypted_dek_source_type, AES_GCM_KEY | HKDF_SHA256_XNONCE_AES_GCM_SEED) {
             let unknown = format!("unknown encryptedDEKSourceType: {}", self.encrypted_dek_source_type);
@@ -62,7 +62,7 @@ impl EncryptedObject {
         self.validate_data_key()
     }
 
-    /// The same without the ciphertext, which is not there yet when a data key is new.
+    /// The same without the ciphertext, which a new data key does not have yet.
     pub(crate) fn validate_data_key(&self) -> Result<(), Failure> {
         validate_encrypted_dek_source(&self.encrypted_dek_source)?;
         validate_key_id(&self.key_id)
@@ -70,7 +70,7 @@ impl EncryptedObject {
         validate_annotations(&self.annotations)
     }
 
-    /// Tells the data key from all others: a hash of everything the service needs to decrypt it.
+    /// Identifies the data key: a hash of everything that the plugin needs to decrypt it.
     pub(crate) fn cache_key(&self) -> CacheKey {
         let mut hash = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -92,14 +92,14 @@ impl EncryptedObject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey([u8; 32]);
 
-/// Why a text does not name a key.
+/// The reason why a key id is invalid.
 pub(crate) struct KeyIdError {
-    /// The `error` label of metrics.
+    /// The `error` label in metrics.
     pub(crate) code: &'static str,
     pub(crate) text: String,
 }
 
-/// Whether a text may name a key of a service.
+/// Checks the key id of a plugin.
 pub(crate) fn validate_key_id(key_id: &str) -> Result<(), KeyIdError> {
     match key_id.len() {
         0 => Err(KeyIdError { code: "empty", text: "keyID is empty".to_owned() }),

@@ -1,12 +1,12 @@
-//! Whether a key service is well, and the data key that values are written with.
+//! Checks the health of a KMS plugin, and holds the data key for writes.
 //!
-//! **The data key.** Made when the service names a key for the first time or another key than before, and kept for
-//! writing until three minutes after the service was last found well with that same key; for deciding what is stale,
-//! for ever. So within three minutes after the service changed its key, values are either written by the new key or
-//! not at all, and whoever rewrites everything then knows that the old key is out of use.
+//! **The data key** is generated when the plugin reports its first key id, or a changed one. It is used for writes
+//! until three minutes after the last healthy check with the same key id, and without a limit for deciding whether
+//! values are stale. So three minutes after the plugin changed its key, values are written with the new key or not at
+//! all: a rewrite of all values after that removes the old key from use.
 //!
-//! **Asking.** Once a minute, every ten seconds while the service is not well, and when a health check finds the last
-//! answer old; never more often than [`Probe::is_fresh`] allows. Checks never wait: they tell the last answer.
+//! **Checks** run once a minute, every ten seconds while the plugin is unhealthy, and when a health request finds the
+//! last result old; never more often than `is_fresh` allows. Health requests never wait: they return the last result.
 
 use super::messages::StatusResponse;
 use super::{
@@ -29,37 +29,37 @@ use tokio::{sync::Notify, time::Instant};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-/// How long a good and a bad answer count.
+/// The time for which a healthy and an unhealthy result count as fresh.
 const POSITIVE_TTL: Duration = Duration::from_secs(20);
 const NEGATIVE_TTL: Duration = Duration::from_secs(3);
-/// How often a service is asked that is well, and one that is not.
+/// The interval of checks of a healthy and of an unhealthy plugin.
 const POSITIVE_INTERVAL: Duration = Duration::from_secs(60);
 const NEGATIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long values are written with a data key after the service was last well.
+/// The time for which values are written with a data key after the last healthy check.
 const WRITE_TTL: Duration = Duration::from_secs(3 * 60);
 
-/// The two versions of the interface that are one and the same.
+/// The two names of the same API version.
 const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 
-/// One key service, watched.
+/// The probe of one KMS plugin.
 pub(crate) struct Probe {
     name: String,
     service: Arc<dyn KmsService>,
     metrics: Arc<EncryptionMetrics>,
     write_key: ArcSwapOption<WriteKey>,
     last: Mutex<Option<LastCheck>>,
-    /// Held while the service is asked; it guards the version that the service named first.
+    /// Held during a check; it guards the API version that the plugin reported first.
     version: tokio::sync::Mutex<Option<String>>,
     wanted: Notify,
 }
 
-/// The data key that values are written with, and until when.
+/// The data key for writes, and its expiry.
 pub(crate) struct WriteKey {
     pub(crate) key: Arc<DataKey>,
-    /// All that is stored beside a ciphertext.
+    /// The parts of a stored value besides the ciphertext.
     pub(crate) template: EncryptedObject,
     pub(crate) cache_key: CacheKey,
-    /// Counts the values encrypted by it.
+    /// Counts the values encrypted with it.
     pub(crate) uses: Arc<KeyIdUse>,
     expires: Instant,
 }
@@ -86,13 +86,13 @@ impl Probe {
         })
     }
 
-    /// The data key of the last time all was well, whether or not it may still be written with.
+    /// The data key of the last healthy check, even if it has expired for writes.
     pub(crate) fn write_key(&self) -> Result<Arc<WriteKey>, Failure> {
-        // Until the service answered for the first time there is none; the text is the reference's.
+        // Before the plugin's first healthy answer there is none; the text is the reference's.
         self.write_key.load_full().ok_or_else(|| Failure::new("got unexpected nil transformer"))
     }
 
-    /// The last answer. Has the service asked again, without waiting for it, when the answer is old.
+    /// The result of the last check. If it is old, starts a new check without waiting for it.
     pub(crate) fn health(&self) -> Result<(), String> {
         let last = self.last.lock();
         if !last.as_ref().is_some_and(LastCheck::is_fresh) {
@@ -104,7 +104,7 @@ impl Probe {
         }
     }
 
-    /// Asks the service again and again. Ends only by being dropped.
+    /// Checks the plugin periodically, until the future is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let is_well = self.last.lock().as_ref().is_some_and(|last| last.outcome.is_ok());
@@ -113,12 +113,13 @@ impl Probe {
                 () = tokio::time::sleep(interval) => {}
                 () = self.wanted.notified() => {}
             }
-            // The outcome is told by the log and by the next health check.
+            // The log and the next health request report the outcome.
             let _ = self.check().await;
         }
     }
 
-    /// Asks the service how it is, unless the last answer still counts, and makes a new data key if it names a new key.
+    /// Requests the plugin's status, unless the last result is fresh, and generates a new data key if the key id has
+    /// changed.
     pub(crate) async fn check(&self) -> Result<(), String> {
         let mut version = self.version.lock().await;
         if let Some(last) = self.last.lock().as_ref().filter(|last| last.is_fresh()) {
@@ -139,7 +140,7 @@ impl Probe {
         outcome
     }
 
-    /// What is wrong with an answer, all of it.
+    /// Checks a status, and reports all its failures.
     async fn judge(&self, version: &mut Option<String>, status: StatusResponse) -> Result<(), String> {
         let mut failures = Vec::new();
         if status.healthz != "ok" {
@@ -177,11 +178,11 @@ impl Probe {
         }
     }
 
-    /// Goes on with the data key when it belongs to the service's key, and makes a new one otherwise. When that fails,
-    /// or the service has changed its key between the two calls, the old one is kept as it is.
+    /// Extends the data key when it belongs to the plugin's key, and generates a new one otherwise. When that fails,
+    /// or the plugin's key changed between the two calls, the old one is kept unchanged.
     async fn rotate(&self, key_id: &str) -> Result<(), Failure> {
         let current = self.write_key.load_full();
-        // Counted from before the service is asked, so that the time is an upper bound.
+        // Taken before the call, so that the time is an upper bound.
         let expires = Instant::now() + WRITE_TTL;
         if let Some(current) = current.as_ref().filter(|current| current.template.key_id == key_id) {
             self.write_key.store(Some(Arc::new(current.until(expires))));
@@ -249,7 +250,7 @@ impl LastCheck {
 }
 
 impl WriteKey {
-    /// Whether values may be written with it now.
+    /// Checks that the key has not expired for writes.
     pub(crate) fn validate_encrypt_capability(&self) -> Result<(), Failure> {
         if Instant::now() <= self.expires {
             return Ok(());
@@ -272,7 +273,7 @@ impl WriteKey {
         }
     }
 
-    /// When it expires, by the clock on the wall.
+    /// The expiry as wall-clock time.
     fn expires_at(&self) -> String {
         let now = Instant::now();
         let ahead = SignedDuration::try_from(self.expires.saturating_duration_since(now));
@@ -284,7 +285,7 @@ impl WriteKey {
     }
 }
 
-/// A time to the second, in UTC.
+/// A time in UTC, to the second.
 fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

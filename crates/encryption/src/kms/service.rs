@@ -1,7 +1,7 @@
-//! Calls of a key service: gRPC over a Unix socket, each with a time limit.
+//! Calls a KMS plugin: gRPC over a Unix socket, each call with a time-out.
 //!
-//! A call waits until the service can be reached, as long as its time lasts: the service may start after the server,
-//! or start again.
+//! A call waits until the plugin is reachable, within its time-out: the plugin may start after the server, or
+//! restart.
 
 use super::{
     endpoint::Endpoint,
@@ -26,16 +26,16 @@ const STATUS: &str = "/v2.KeyManagementService/Status";
 const ENCRYPT: &str = "/v2.KeyManagementService/Encrypt";
 const DECRYPT: &str = "/v2.KeyManagementService/Decrypt";
 
-/// How long to wait before the first and before every later attempt to reach the service.
+/// The back-off between attempts to reach the plugin: the first delay and the longest.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// See [`GrpcService::call_when_reachable`].
 const TOLD_LATER: Duration = Duration::from_secs(1);
 
-/// Who encrypts and decrypts data keys.
+/// Encrypts and decrypts data keys.
 pub(crate) trait KmsService: Send + Sync + 'static {
-    /// How it is, and by which key it encrypts.
+    /// The plugin's health, API version and key id.
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Status>>;
 
     /// Encrypts a data key.
@@ -49,7 +49,7 @@ pub(crate) trait KmsService: Send + Sync + 'static {
     fn decrypt(&self, request: DecryptRequest) -> BoxFuture<'_, Result<Zeroizing<Vec<u8>>, Status>>;
 }
 
-/// A service behind a socket.
+/// A plugin behind a socket.
 pub(crate) struct GrpcService {
     channel: Channel,
     dialer: Arc<Dialer>,
@@ -59,7 +59,7 @@ pub(crate) struct GrpcService {
 }
 
 impl GrpcService {
-    /// The service at an endpoint. Nothing is connected yet. Must be called on a runtime.
+    /// The plugin at an endpoint; it does not connect yet. Must be called on a runtime.
     pub(crate) fn new(
         endpoint: Endpoint,
         timeout: Duration,
@@ -96,7 +96,7 @@ impl GrpcService {
         answer
     }
 
-    /// Asks, again and again while nobody listens.
+    /// Calls the plugin, with retries while its socket is not listening.
     async fn call_when_reachable<Q, R>(&self, method: &'static str, message: Q) -> Result<R, Status>
     where
         Q: Message + Clone + 'static,
@@ -105,7 +105,8 @@ impl GrpcService {
         let mut backoff = FIRST_BACKOFF;
         loop {
             let mut request = Request::new(message.clone());
-            // The service is told of the limit; a little later, since the library keeps it, too, and in other words.
+            // The plugin gets the time-out in the request. It is a little longer, since the library also enforces it,
+            // with another error text.
             request.set_timeout(self.timeout + TOLD_LATER);
             let failure = match self.call_once(method, request).await {
                 Ok(answer) => return Ok(answer),
@@ -154,7 +155,7 @@ impl KmsService for GrpcService {
     }
 }
 
-/// Connects, and remembers why it could not when the last attempt failed.
+/// Connects, and records the error of the last attempt.
 struct Dialer {
     endpoint: Endpoint,
     failed: Mutex<Option<String>>,

@@ -1,4 +1,4 @@
-//! A key service on a socket, and one in memory where time is to be turned.
+//! Tests of KMS plugins: one on a socket, and one in memory for tests with paused time.
 
 use super::{
     KmsService, KmsTransformer, Probe,
@@ -70,7 +70,7 @@ async fn values_come_back_and_the_service_is_asked_once() {
     };
     assert_eq!(calls(&plugin), (1, 1, 0));
 
-    // After a restart the key is had from the service, once.
+    // After a restart the plugin decrypts the data key, once.
     let restarted = Fixture::load(&rules(&socket.path, "3s")).await;
     for stored in &stored {
         let opened = restarted.open("secrets", "/k", stored).await.unwrap();
@@ -91,7 +91,7 @@ async fn values_of_other_implementations_are_read() {
     let plugin = KmsPlugin::start(&socket.path).unwrap();
     plugin.state().key_id = "key-7".to_owned();
     let fixture = Fixture::load(&rules(&socket.path, "3s")).await;
-    // The older form of a data key is read, and written anew when there is a chance.
+    // The older form of a data key is readable, and stale.
     let opened = fixture.open("secrets", KEY, &bytes(KMS_KEY)).await.unwrap();
     assert_eq!((opened.value.as_ref(), opened.stale), (PLAIN, true));
     plugin.state().annotations.insert("version.plugin.example.com".to_owned(), b"1".to_vec());
@@ -131,7 +131,7 @@ async fn a_service_that_starts_late_is_waited_for() {
     assert_eq!(fixture.encryption.health(), Ok(()));
     let stored = fixture.seal("secrets", "/k", b"value").await.unwrap();
 
-    // A service that was started again is found again.
+    // A restarted plugin is found again.
     let state = late.await.unwrap().stop().await;
     let _plugin = KmsPlugin::start_with(&socket.path, state).unwrap();
     let other = Fixture::load(&rules(&socket.path, "10s")).await;
@@ -155,7 +155,7 @@ async fn a_service_that_is_not_there_or_slow_is_unhealthy() {
     ] {
         assert_eq!(failure.unwrap_err().0, "got unexpected nil transformer");
     }
-    // What is not encrypted is read all the same.
+    // Unencrypted values are readable all the same.
     assert!(fixture.open("secrets", "/k", b"{}").await.unwrap().stale);
 
     let plugin = KmsPlugin::start(&socket.path).unwrap();
@@ -188,14 +188,14 @@ async fn the_first_version_is_refused() {
     assert!(error.to_string().ends_with(expected), "{error}");
 }
 
-/// A service without a socket.
+/// A plugin without a socket.
 #[derive(Default)]
 struct InMemory(Mutex<InMemoryState>);
 
 #[derive(Default)]
 struct InMemoryState {
     status: StatusResponse,
-    /// The key that it encrypts by, if another one than it tells.
+    /// The key id that it encrypts with, if it differs from the reported one.
     encrypts_by: Option<String>,
     failure: Option<Status>,
     encryptions: usize,
@@ -270,7 +270,7 @@ async fn a_new_key_of_the_service_makes_old_values_stale() {
     assert!(!watched.is_stale(&new).await);
     assert_eq!(EncryptedObject::parse(&new).unwrap().key_id, "key-2");
 
-    // The same key again goes on with the same data key.
+    // The same key id keeps the same data key.
     let encryptions = watched.service.0.lock().encryptions;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert!(!watched.is_stale(&new).await);
@@ -304,7 +304,7 @@ async fn writing_ends_three_minutes_after_the_service_was_last_well() {
         failure.starts_with(&format!("encryptedDEKSource with keyID hash \"{hash}\" expired at 2")),
         "{failure}"
     );
-    // Reading goes on, and so does writing as soon as the service is back.
+    // Reads continue, and writes resume when the plugin is available again.
     assert!(!watched.is_stale(&stored).await);
     watched.service.0.lock().failure = None;
     tokio::time::sleep(Duration::from_secs(11)).await;
@@ -462,7 +462,7 @@ fn data_keys_are_told_apart() {
         |object| object.encrypted_dek_source.push(0),
         |object| object.key_id.push('x'),
         |object| drop(object.annotations.insert("a.b".to_owned(), Vec::new())),
-        // The same bytes, in other places.
+        // The same bytes, in other fields.
         |object| {
             object.encrypted_dek_source = b"sourcek".to_vec();
             object.key_id = "ey".to_owned();
@@ -495,7 +495,7 @@ proptest! {
             stored[at] ^= change;
             watched.transformer.open(b"/k", &stored).await.map(|opened| (opened.value, opened.stale))
         });
-        // The name of the service's key is not authenticated; that it is another one makes the value stale.
+        // The key id is not authenticated; a different one makes the value stale.
         prop_assert!(changed.as_ref().is_err() || changed.as_ref().is_ok_and(|(value, stale)| value == "value" && *stale));
     }
 }

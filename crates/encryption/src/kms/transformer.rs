@@ -1,4 +1,4 @@
-//! Values on their way through a key service's data keys.
+//! Encrypts and decrypts values with the data keys of a KMS plugin.
 
 use super::{
     data_keys::{DataKey, DataKeyCache},
@@ -15,7 +15,7 @@ use crate::{
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Encrypts by the data key that a [`Probe`] holds, and decrypts by the one that is named beside each value.
+/// Encrypts with the data key of a [`Probe`], and decrypts with the data key stored beside each value.
 pub(crate) struct KmsTransformer {
     provider: String,
     service: Arc<dyn KmsService>,
@@ -35,11 +35,11 @@ impl KmsTransformer {
         KmsTransformer { provider: provider.to_owned(), service, probe, cache, metrics }
     }
 
-    /// Appends what is to be stored for `plain` to `out`. Asks the service nothing.
+    /// Encrypts `plain`, and appends its stored form to `out`. Makes no call.
     pub(crate) fn seal(&self, authenticated: &[u8], plain: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         let write_key = self.probe.write_key()?;
         write_key.validate_encrypt_capability()?;
-        // Values written by it are read by it after the key has changed, without asking the service.
+        // Values written with it stay readable after the key has changed, without a call.
         if self.cache.get(&write_key.cache_key).is_none() {
             self.cache.insert(write_key.cache_key, write_key.key.clone());
         }
@@ -50,10 +50,10 @@ impl KmsTransformer {
         object.append_to(out)
     }
 
-    /// The value that was stored. It is stale when it was written by another key than the service's current one.
+    /// Decrypts a stored value. It is stale when its key is not the plugin's present one.
     pub(crate) async fn open(&self, authenticated: &[u8], stored: &[u8]) -> Result<Opened, Failure> {
         let object = EncryptedObject::parse(stored)?;
-        // Values by a key that has expired for writing are read all the same.
+        // Values are readable even if the write key has expired.
         let write_key = self.probe.write_key()?;
         let key = self.data_key(&object, &write_key).await?;
         key.uses.record();

@@ -1,5 +1,5 @@
-//! Values that other implementations made: OpenSSL through Python's `cryptography`, and libsodium through `PyNaCl`. Keys
-//! count up from 1, nonces and vectors from the byte that shows in them.
+//! Values from other implementations: OpenSSL through Python's `cryptography`, and libsodium through `PyNaCl`. The
+//! bytes of keys count up from 1, those of nonces and vectors from their first visible byte.
 
 use super::Fixture;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -15,10 +15,10 @@ const GCM_192: &str = "6b38733a656e633a61657367636d3a76313a6b6579313ab0b1b2b3b4b
 const GCM_256: &str = "6b38733a656e633a61657367636d3a76313a6b6579313ab0b1b2b3b4b5b6b7b8b9babbfbe144bdf28fd0a525f9d6b355d9872c2d301d4dabd112ddec1d1acdb8f015bb8da1d94663556f1d78aa8946ed5cf0734af6471aac99d22bf67ace7c2bf407c9424ce6e4";
 const SECRETBOX: &str = "6b38733a656e633a736563726574626f783a76313a6b6579313ac0c1c2c3c4c5c6c7c8c9cacbcccdcecfd0d1d2d3d4d5d6d7b6d4875f5aa17669171f74eabb03e5350a0adc90fb24d9c8a07eb5be2566ca7a4eec2adaad9798cb2ff94053a060c44d1aaf6471c6f8548f411da80dd4fbcf2f8ecacb0b";
 
-/// The key is a seed `40 41 42 …`, for which the service knows the ciphertext `sealed:` and the seed, its key `key-7` and
+/// The data key is a seed `40 41 42 …`; its ciphertext is `sealed:` and the seed, with the plugin's key `key-7` and
 /// one annotation.
 pub(crate) const KMS_SEED: &str = "6b38733a656e633a6b6d733a76323a706c7567696e3a0a70d0d1d2d3d4d5d6d7d8d9dadbdcdddedfe0e1e2e3e4e5e6e7e8e9eaebecedeeefe0e1e2e3e4e5e6e7e8e9eaeb52cad9f430aaf790146fa96bd121b7451e9eb0bb76087a54b7fb8e654964bb668c47a6069992e3f32c373fc3258b7dad1ee0c256efd9452ff0990ef1178e03a78ebfc63812056b65792d371a277365616c65643a404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f221f0a1a76657273696f6e2e706c7567696e2e6578616d706c652e636f6d1201312801";
-/// The same without the annotation, and with the seed as the key itself.
+/// The same without the annotation, and with the seed as the data key itself.
 pub(crate) const KMS_KEY: &str = "6b38733a656e633a6b6d733a76323a706c7567696e3a0a50e0e1e2e3e4e5e6e7e8e9eaebd4faa200b46b96eab7909384b8da634aa71484feb25498c5ed3cd84d13ec9d038a24869a40f555c6f62aa21eb4f1b3bd20467dfc350faf3db3aba1e92aeabbdc9ee52fb712056b65792d371a277365616c65643a404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f";
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
@@ -49,7 +49,7 @@ async fn values_of_other_implementations_are_read() {
         let opened = fixture.open("secrets", KEY, &bytes(stored)).await.unwrap();
         assert_eq!(opened.value, PLAIN, "{kind} {size}");
         assert!(!opened.stale, "{kind} {size}");
-        // What is written is as long, begins alike, and is another one each time.
+        // Written values have the same length and prefix, and differ each time.
         let (one, two) = (
             fixture.seal("secrets", KEY, PLAIN).await.unwrap(),
             fixture.seal("secrets", KEY, PLAIN).await.unwrap(),

@@ -1,4 +1,4 @@
-//! Values through whole configurations.
+//! Tests of values with whole configurations.
 
 pub(crate) mod known_answers;
 mod properties;
@@ -13,7 +13,7 @@ use pintle_storage::{Key, TransformError, Transformed};
 use std::{sync::Arc, time::Duration};
 use tempfile::TempDir;
 
-/// A configuration in a file of its own.
+/// A configuration in its own file.
 pub(crate) struct Fixture {
     pub(crate) encryption: Arc<Encryption>,
     pub(crate) metrics: Arc<EncryptionMetrics>,
@@ -36,7 +36,7 @@ impl Fixture {
         Ok(Fixture { encryption, metrics, dir })
     }
 
-    /// Puts other rules into the file.
+    /// Replaces the rules in the file.
     pub(crate) fn rewrite(&self, text: &str) {
         let path = self.dir.path().join("encryption.yaml");
         let new = path.with_extension("new");
@@ -64,7 +64,7 @@ impl Fixture {
         transformer.from_storage(&Key::new(key), Bytes::copy_from_slice(stored)).await
     }
 
-    /// The sum of a counter's or gauge's series that have these label values among theirs.
+    /// The sum of a counter's or gauge's series with these label values.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> f64 {
         metric(&self.metrics, name, labels)
     }
@@ -88,7 +88,7 @@ pub(crate) fn config(rules: &str) -> String {
     format!("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n{rules}")
 }
 
-/// A rule with one provider of one key, whose bytes all are `byte`.
+/// A rule with one provider with one key, all bytes of which are `byte`.
 pub(crate) fn rule(resources: &str, provider: &str, key: &str, byte: u8) -> String {
     format!("- resources: [{resources}]\n  providers:\n{}", keyed(provider, &[(key, byte)]))
 }

@@ -1,4 +1,4 @@
-//! What holds for every value.
+//! Properties of all values.
 
 use super::{Fixture, keyed};
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ proptest! {
         let (kind, fixture) = &providers.all[provider];
         let mut stored = if is_known { format!("k8s:enc:{kind}:v1:one:").into_bytes() } else { Vec::new() };
         stored.extend_from_slice(&bytes);
-        // AES-CBC may take some of them for values: it authenticates nothing.
+        // AES-CBC may decrypt some of them: it has no authentication.
         let opened = providers.runtime.block_on(fixture.open("secrets", KEY, &stored));
         prop_assert!(opened.is_err() || *kind == "aescbc");
     }

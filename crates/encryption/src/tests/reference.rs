@@ -1,5 +1,5 @@
-//! Values that kube-apiserver v1.36.2 stored for the objects `a` in the namespace `default`, by the configuration beside
-//! them. Its key service was the one of the tests.
+//! Values that kube-apiserver v1.36.2 stored for the objects `a` in the namespace `default`, with the configuration
+//! beside them. Its KMS plugin was that of the tests.
 
 use super::Fixture;
 use pintle_kms_plugin::{KmsPlugin, State};

@@ -1,4 +1,4 @@
-//! Configurations that change.
+//! Tests of changes of the configuration.
 
 use super::{Fixture, config, keyed, rule, secret};
 use crate::metrics::content_hash;
@@ -24,7 +24,7 @@ async fn a_new_configuration_is_put_in_force_and_a_broken_one_is_not() {
     let running = tokio::spawn(fixture.encryption.clone().run());
     let by_one = fixture.seal("secrets", "/k", b"value").await.unwrap();
 
-    // Rotation: the new key is made known, used, and then the only one.
+    // Rotation: the new key is added, then used, then the only one.
     let rotated = config(&format!(
         "- resources: [secrets]\n  providers:\n{}",
         keyed("aesgcm", &[("two", 2), ("one", 1)])
@@ -105,7 +105,7 @@ async fn a_key_service_is_taken_in_and_let_go() {
     let stored = fixture.seal("secrets", "/k", b"value").await.unwrap();
     assert!(stored.starts_with(b"k8s:enc:kms:v2:p:"));
 
-    // The same service in another configuration: a new seed, and the old one is asked for again.
+    // The same plugin in another configuration: a new seed is generated, and the old one is decrypted again.
     fixture.rewrite(&config(&rules(&[&local, &kms])));
     until(|| fixture.metric(RELOADS, &["success"]) == 2.0).await;
     let opened = fixture.open("secrets", "/k", &stored).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_key_service_is_taken_in_and_let_go() {
     let state = plugin.state().clone();
     assert_eq!((state.encryptions, state.decryptions), (2, 1));
 
-    // Without it nobody asks how it is, and it may go.
+    // Without a provider that uses it, the plugin is not called and may be removed.
     fixture.rewrite(&config(&rules(&[&local])));
     until(|| fixture.metric(RELOADS, &["success"]) == 3.0).await;
     drop(plugin);

@@ -1,4 +1,4 @@
-//! Which providers count for a resource, and what is stale.
+//! Tests of the selection of providers, and of staleness.
 
 use super::{Fixture, keyed, rule};
 
@@ -72,7 +72,7 @@ async fn values_that_would_be_written_otherwise_are_stale() {
         (keyed("aesgcm", &[("one", 1)]), by_one.as_ref(), Ok(false)),
         (keyed("aesgcm", &[("two", 2), ("one", 1)]), &by_one, Ok(true)),
         (keyed("secretbox", &[("two", 2)]) + &keyed("aesgcm", &[("one", 1)]), &by_one, Ok(true)),
-        // Two providers of one kind, and two keys of one name.
+        // Two providers of one type, and two keys of one name.
         (keyed("aesgcm", &[("two", 2)]) + &keyed("aesgcm", &[("one", 1)]), &by_one, Ok(true)),
         (keyed("aesgcm", &[("one", 2), ("one", 1)]), &by_one, Ok(true)),
         (identity.to_owned() + &keyed("aesgcm", &[("one", 1)]), &by_one, Ok(true)),
