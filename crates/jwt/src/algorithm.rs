@@ -1,6 +1,6 @@
-//! Names of signature algorithms.
+//! The names of signature algorithms.
 
-/// How a token is signed ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1)): those with public keys.
+/// A signature algorithm with a public key ([RFC 7518](https://www.rfc-editor.org/rfc/rfc7518#section-3.1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names are the standard's own and say it")]
 pub enum Algorithm {
@@ -16,7 +16,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 9] = [
         Algorithm::Rs256,
         Algorithm::Rs384,
@@ -29,12 +29,13 @@ impl Algorithm {
         Algorithm::Es512,
     ];
 
-    /// The algorithm that a token's header names; `none`, those with a shared secret and unknown ones are no algorithm.
+    /// The algorithm with the name in a token's header; `None` for `none`, for algorithms with a shared secret and
+    /// for unknown ones.
     pub fn parse(name: &str) -> Option<Algorithm> {
         Algorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
     }
 
-    /// The standard's name.
+    /// The algorithm's name in the standard.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Rs256 => "RS256",

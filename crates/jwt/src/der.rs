@@ -1,28 +1,28 @@
-//! As much of DER as key files need: values with a tag and a definite length.
+//! The subset of DER that key files need: values with a tag and a definite length.
 
-/// Tags.
+/// The tags of DER values.
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OCTET_STRING: u8 = 0x04;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(crate) const SEQUENCE: u8 = 0x30;
-/// `[0]` and `[1]` around another value.
+/// The tags of `[0]` and `[1]`, which wrap another value.
 pub(crate) const EXPLICIT_0: u8 = 0xa0;
 pub(crate) const EXPLICIT_1: u8 = 0xa1;
 
-/// Reads one value after the other.
+/// Reads values in sequence.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next value whatever it is.
+    /// The next value, with its tag.
     fn any(&mut self) -> Option<(u8, &'a [u8])> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (length, rest) = match first {
             short if short < 0x80 => (usize::from(short), rest),
-            // Lengths of more than three bytes are no keys.
+            // Keys need no lengths of more than three bytes.
             long @ 0x81..=0x83 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(long & 0x7f))?;
                 (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         Some((tag, value))
     }
 
-    /// The next value, which has this tag; the reader stays where it is when it has not.
+    /// The next value, if it has this tag; otherwise the reader does not advance.
     pub(crate) fn value(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let (found, value) = ahead.any()?;
@@ -44,12 +44,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The values within the next one.
+    /// A reader of the values within the next one.
     pub(crate) fn nested(&mut self, tag: u8) -> Option<Reader<'a>> {
         self.value(tag).map(Reader)
     }
 
-    /// The next value, a number that is not negative, without the zero byte that says so.
+    /// The next value, a non-negative integer, without its leading zero byte.
     pub(crate) fn unsigned(&mut self) -> Option<&'a [u8]> {
         match self.value(INTEGER)? {
             [0] => Some(&[0]),
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The bytes of the next value, a string of whole bytes.
+    /// The bytes of the next value, a bit string of whole bytes.
     pub(crate) fn bit_string(&mut self) -> Option<&'a [u8]> {
         match self.value(BIT_STRING)? {
             [0, bytes @ ..] => Some(bytes),
@@ -68,13 +68,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether everything was read.
+    /// Whether all input was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// A value with its tag and length.
+/// Encodes a value with its tag and length.
 pub(crate) fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut bytes = Vec::with_capacity(length + 5);
@@ -93,7 +93,7 @@ pub(crate) fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A number that is not negative.
+/// Encodes a non-negative integer.
 pub(crate) fn unsigned(be: &[u8]) -> Vec<u8> {
     let start = be.iter().position(|byte| *byte != 0).unwrap_or(be.len());
     match be.get(start..).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Making RSA keys, which `ring` signs with but does not make.
+//! Generates RSA keys, which `ring` can use but not generate.
 
 use crate::der;
 use crypto_bigint::{NonZero, U1024, U2048};
@@ -8,10 +8,10 @@ use rand_core::{TryCryptoRng, TryRng};
 use std::convert::Infallible;
 use zeroize::Zeroizing;
 
-/// The usual public exponent.
+/// The common public exponent.
 const EXPONENT: u64 = 65_537;
 
-/// A private key of two primes of 1024 bits, as PKCS#1 has it. `ring` checks such a key once more when it reads it.
+/// A private key of two primes of 1024 bits, in PKCS#1 form. `ring` checks the key again when it reads it.
 pub(crate) fn rsa_2048() -> Zeroizing<Vec<u8>> {
     loop {
         let mut random = Random(rand::rng());
@@ -23,7 +23,7 @@ pub(crate) fn rsa_2048() -> Zeroizing<Vec<u8>> {
     }
 }
 
-/// `None` when these primes make no key of 2048 bits with the usual exponent.
+/// The key of two primes; `None` when they do not make a key of 2048 bits with the common exponent.
 fn of_primes(p: U1024, q: U1024) -> Option<Zeroizing<Vec<u8>>> {
     let modulus: U2048 = p.concatenating_mul(&q);
     if p == q || modulus.bits() != 2048 {
@@ -56,7 +56,7 @@ fn of_primes(p: U1024, q: U1024) -> Option<Zeroizing<Vec<u8>>> {
     Some(Zeroizing::new(der::value(der::SEQUENCE, &parts)))
 }
 
-/// The operating system's randomness, stretched, under the traits of the library for primes.
+/// A cryptographic generator seeded by the operating system, with the traits of the prime library.
 struct Random(rand::rngs::ThreadRng);
 
 impl TryRng for Random {

@@ -1,12 +1,12 @@
-//! JSON Web Tokens in the compact form ([RFC 7519](https://www.rfc-editor.org/rfc/rfc7519)): taking them apart, signing
-//! and verifying them, and the keys for that.
+//! JSON Web Tokens in the compact form ([RFC 7519](https://www.rfc-editor.org/rfc/rfc7519)): parses, signs and
+//! verifies them, and has the keys for that.
 //!
-//! A [`Token`] is text that was taken apart and of which nothing is believed yet; a [`PublicKey`] says whether a
-//! signature is right. Which key and which algorithm may speak for whom is the caller's to decide, and no key takes an
-//! algorithm of another family: a public RSA key is never the secret of an HMAC, and there is no `none`.
+//! A [`Token`] is parsed text that is not verified yet; a [`PublicKey`] verifies its signature. The caller decides
+//! which keys and algorithms are valid for which issuer. No key accepts an algorithm of another family: a public RSA
+//! key is never used as the secret of an HMAC, and `none` is not supported.
 //!
-//! Nothing here knows what claims mean. The cryptography is `ring`'s, except that of P-521, which `ring` does not have
-//! ([decision 9](../../../docs/decisions/0009-json-web-tokens.md)).
+//! The crate does not interpret claims. The cryptography is `ring`'s, except that of P-521, which `ring` does not
+//! have ([decision 9](../../../docs/decisions/0009-json-web-tokens.md)).
 
 mod algorithm;
 mod der;

@@ -1,4 +1,4 @@
-//! Key files.
+//! Reads and writes key files in PEM.
 
 use crate::{KeyError, PublicKey, SigningKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -7,10 +7,11 @@ use zeroize::Zeroizing;
 
 type Section = (SectionKind, Vec<u8>);
 
-/// All public keys in a file of PEM blocks: of public keys, of certificates and of private keys. Other blocks are passed
-/// over, as in Kubernetes.
+/// All public keys in a file of PEM blocks: of public keys, of certificates and of private keys. Other blocks are
+/// skipped, as in Kubernetes.
 ///
 /// # Errors
+/// When there is no key.
 /// When there is no key.
 pub fn public_keys_from_pem(pem: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
     let mut keys = Vec::new();
@@ -49,7 +50,7 @@ fn private(kind: SectionKind, der: &[u8]) -> Option<Result<SigningKey, KeyError>
     }
 }
 
-/// A file of one block.
+/// Encodes a file of one block.
 pub(crate) fn encode(label: &str, der: &[u8]) -> Zeroizing<String> {
     let body = Zeroizing::new(STANDARD.encode(der));
     let mut pem = Zeroizing::new(String::with_capacity(body.len() + body.len() / 64 + 2 * label.len() + 40));

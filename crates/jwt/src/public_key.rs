@@ -1,4 +1,4 @@
-//! Keys that verify signatures.
+//! Public keys, which verify signatures.
 
 use crate::{
     Algorithm,
@@ -15,7 +15,7 @@ pub(crate) const RSA_ENCRYPTION: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0
 /// `1.2.840.10045.2.1`.
 pub(crate) const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
-/// A curve of NIST's.
+/// A NIST curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Curve {
     P256,
@@ -54,7 +54,7 @@ impl Curve {
         }
     }
 
-    /// The bytes of a coordinate.
+    /// The size of a coordinate, in bytes.
     pub(crate) fn size(self) -> usize {
         match self {
             Curve::P256 => 32,
@@ -64,7 +64,7 @@ impl Curve {
     }
 }
 
-/// A public RSA key, or one of a curve of NIST's.
+/// A public RSA key, or one on a NIST curve.
 #[derive(Clone)]
 pub struct PublicKey {
     id: String,
@@ -76,18 +76,18 @@ enum Material {
     Rsa {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
-        /// Both of them as `ring` takes them.
+        /// Modulus and exponent in the encoding that `ring` reads.
         der: Vec<u8>,
     },
     Ec {
         curve: Curve,
-        /// Not compressed.
+        /// Uncompressed.
         point: Vec<u8>,
     },
 }
 
 impl PublicKey {
-    /// The key in the `SubjectPublicKeyInfo` of a file or a certificate; `None` when it is of another kind.
+    /// The key in the `SubjectPublicKeyInfo` of a file or a certificate; `None` for other kinds of keys.
     pub fn from_spki(spki: &[u8]) -> Option<PublicKey> {
         let mut spki = Reader(spki).nested(der::SEQUENCE)?;
         let mut algorithm = spki.nested(der::SEQUENCE)?;
@@ -99,19 +99,20 @@ impl PublicKey {
         }
     }
 
-    /// The key that a certificate is about.
+    /// The public key of a certificate.
     pub fn from_certificate(certificate: &[u8]) -> Option<PublicKey> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         PublicKey::from_spki(certificate.public_key().raw)
     }
 
-    /// An RSA key as a JSON Web Key tells it: big-endian numbers.
+    /// An RSA key with the components of a JSON Web Key: big-endian integers.
     pub fn from_rsa_components(modulus: &[u8], exponent: &[u8]) -> Option<PublicKey> {
         let der = der::value(der::SEQUENCE, &[&der::unsigned(modulus), &der::unsigned(exponent)]);
         PublicKey::from_rsa_der(&der)
     }
 
-    /// A key of a curve as a JSON Web Key tells it: the curve's name, and big-endian coordinates of full length.
+    /// A key on a curve with the components of a JSON Web Key: the curve's name, and big-endian coordinates of full
+    /// length.
     pub fn from_ec_components(curve: &str, x: &[u8], y: &[u8]) -> Option<PublicKey> {
         let curve = match curve {
             "P-256" => Curve::P256,
@@ -123,11 +124,11 @@ impl PublicKey {
         is_whole.then(|| PublicKey::from_point(curve, &[&[4], x, y].concat())).flatten()
     }
 
-    /// An RSA key as PKCS#1 has it.
+    /// An RSA key in PKCS#1 form.
     pub(crate) fn from_rsa_der(der: &[u8]) -> Option<PublicKey> {
         let mut key = Reader(der).nested(der::SEQUENCE)?;
         let (modulus, exponent) = (key.unsigned()?, key.unsigned()?);
-        // Anything else is no modulus, or one that takes long to work with.
+        // Any other size is not a modulus, or one that is too slow to use.
         if !(128..=1024).contains(&modulus.len()) || exponent.len() > 4 || !key.is_at_end() {
             return None;
         }
@@ -136,7 +137,7 @@ impl PublicKey {
         Some(PublicKey::of(material))
     }
 
-    /// A key of a curve, which is a point that is not compressed.
+    /// A key on a curve, as an uncompressed point.
     pub(crate) fn from_point(curve: Curve, point: &[u8]) -> Option<PublicKey> {
         (point.first() == Some(&4) && point.len() == 1 + 2 * curve.size())
             .then(|| PublicKey::of(Material::Ec { curve, point: point.to_vec() }))
@@ -147,13 +148,12 @@ impl PublicKey {
         PublicKey { id: URL_SAFE_NO_PAD.encode(digest), material }
     }
 
-    /// What tells it from other keys: the SHA-256 of its `SubjectPublicKeyInfo`, in base64url. Kubernetes writes it as
-    /// `kid`.
+    /// The key's id: the SHA-256 of its `SubjectPublicKeyInfo`, in base64url. Kubernetes writes it as `kid`.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The algorithm that Kubernetes signs with by such a key.
+    /// The algorithm that Kubernetes uses for such a key.
     pub fn algorithm(&self) -> Algorithm {
         match &self.material {
             Material::Rsa { .. } => Algorithm::Rs256,
@@ -161,7 +161,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether this key signed `message` so. False for every algorithm that is not for keys of its kind.
+    /// Whether `signature` is this key's signature of `message`. `false` for every algorithm of another kind of key.
     pub fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         match &self.material {
             Material::Rsa { der, .. } => {
@@ -188,8 +188,8 @@ impl PublicKey {
         }
     }
 
-    /// The key as a JSON Web Key ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517)), its members in the order in which
-    /// Kubernetes serves them.
+    /// The key as a JSON Web Key ([RFC 7517](https://www.rfc-editor.org/rfc/rfc7517)), its members in the order of
+    /// Kubernetes.
     pub fn json_web_key(&self) -> Vec<(&'static str, Value)> {
         let encoded = |bytes: &[u8]| json!(URL_SAFE_NO_PAD.encode(bytes));
         let mut members = vec![("use", json!("sig"))];

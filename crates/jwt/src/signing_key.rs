@@ -1,4 +1,4 @@
-//! Keys that sign.
+//! Private keys, which sign tokens.
 
 use crate::{
     Algorithm, PublicKey,
@@ -17,26 +17,26 @@ use ring::{
 };
 use zeroize::Zeroizing;
 
-/// Why there is no key in what was read. Says nothing of the key.
+/// The reason why a key cannot be read or used. The text contains nothing of the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// No block is a private key.
     #[error("data does not contain a valid RSA or ECDSA private key")]
     NoPrivateKey,
-    /// No block is a public key, or has one.
+    /// No block contains a public key.
     #[error("data does not contain any valid RSA or ECDSA public keys")]
     NoPublicKeys,
-    /// It is a private key that cannot sign.
+    /// The private key cannot sign.
     #[error("the private key cannot be used: {0}")]
     Unusable(String),
-    /// Signing or making a key failed.
+    /// Signing or generating a key failed.
     #[error("the source of randomness failed")]
     Random,
 }
 
-/// A private key, and how Kubernetes signs with such a key: RS256 by RSA keys, and by others the algorithm of their
-/// curve. It is in no output, and gone from memory when dropped as far as its library sees to it.
+/// A private key. Like Kubernetes, it signs with RS256 if it is an RSA key, and otherwise with the algorithm of its
+/// curve. It has no `Debug` output; its memory is overwritten on drop as far as the library does so.
 pub struct SigningKey {
     public: PublicKey,
     material: Material,
@@ -52,12 +52,13 @@ impl SigningKey {
     /// The first private key in a file of PEM blocks: `RSA PRIVATE KEY`, `EC PRIVATE KEY` or `PRIVATE KEY`.
     ///
     /// # Errors
-    /// When there is none, or it cannot be used: an RSA key of less than 2048 bits, say.
+    /// When there is none, or it cannot be used, such as an RSA key of less than 2048 bits.
     pub fn from_pem(pem: &[u8]) -> Result<SigningKey, KeyError> {
         crate::pem::signing_key_from_pem(pem)
     }
 
-    /// A new RSA key of 2048 bits, and the file for it. It takes some tenths of a second of computing.
+    /// Generates an RSA key of 2048 bits. Returns it with its PEM file. It takes some tenths of a second of
+    /// computing.
     ///
     /// # Errors
     /// When the key is not accepted, which would be a defect.
@@ -66,7 +67,7 @@ impl SigningKey {
         Ok((SigningKey::from_rsa_der(&der)?, crate::pem::encode("RSA PRIVATE KEY", &der)))
     }
 
-    /// An RSA key as PKCS#1 has it.
+    /// An RSA key in PKCS#1 form.
     pub(crate) fn from_rsa_der(der: &[u8]) -> Result<SigningKey, KeyError> {
         let unusable = |error: ring::error::KeyRejected| KeyError::Unusable(error.to_string());
         SigningKey::from_rsa(RsaKeyPair::from_der(der).map_err(unusable)?)
@@ -78,7 +79,7 @@ impl SigningKey {
         Ok(SigningKey { public, material: Material::Rsa(Box::new(pair)) })
     }
 
-    /// Any key as PKCS#8 has it.
+    /// A key in PKCS#8 form.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Result<SigningKey, KeyError> {
         let mut reader = Reader(der).nested(der::SEQUENCE).ok_or(KeyError::NoPrivateKey)?;
         let parts = (|| {
@@ -98,7 +99,7 @@ impl SigningKey {
         }
     }
 
-    /// A key of a curve as SEC 1 has it, which may leave out the curve where it is told elsewhere.
+    /// A key on a curve in SEC 1 form, which may omit the curve if `told` has it.
     pub(crate) fn from_sec1(der: &[u8], told: Option<Curve>) -> Result<SigningKey, KeyError> {
         let parts = (|| {
             let mut reader = Reader(der).nested(der::SEQUENCE)?;
@@ -110,7 +111,7 @@ impl SigningKey {
             Some((private, own.or(told)?, public))
         })();
         let (private, curve, public) = parts.ok_or(KeyError::NoPrivateKey)?;
-        // Writers may leave out zeros at the beginning.
+        // Some writers omit leading zeros.
         let mut padded = Zeroizing::new(vec![0; curve.size().saturating_sub(private.len())]);
         padded.extend_from_slice(private);
         if curve == Curve::P521 {
@@ -134,17 +135,17 @@ impl SigningKey {
         Ok(SigningKey { public, material: Material::Ec(Box::new(pair)) })
     }
 
-    /// The key that verifies what this one signs.
+    /// The public key that verifies this key's signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The algorithm that it signs with.
+    /// The algorithm of this key's signatures.
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }
 
-    /// The signature of a message.
+    /// Signs a message.
     ///
     /// # Errors
     /// When the source of randomness fails.
@@ -168,7 +169,7 @@ impl SigningKey {
         }
     }
 
-    /// A token with this payload, which is JSON.
+    /// Signs a token with this payload, which must be JSON.
     ///
     /// # Errors
     /// As [`SigningKey::sign`].

@@ -1,45 +1,44 @@
-//! Tokens, taken apart.
+//! Parses tokens.
 
 use crate::Algorithm;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, de::IgnoredAny};
 
-/// How long a token may be. Kubernetes' own are of about a thousand bytes.
+/// The largest length of a token, in bytes. Kubernetes' own tokens have about a thousand bytes.
 pub const MAX_TOKEN_LENGTH: usize = 64 * 1024;
 
-/// Text that is no token in the compact form.
+/// The error for text that is not a token in the compact form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the token is malformed")]
 pub struct MalformedToken;
 
-/// A token of which nothing was verified.
+/// A parsed token, not verified.
 #[derive(Debug)]
 pub struct Token<'a> {
-    /// How it says that it is signed; `None` is in no way that is known here, which no key accepts.
+    /// The algorithm in its header; `None` for unknown ones, which no key accepts.
     pub algorithm: Option<Algorithm>,
-    /// The key that it says it is signed with; "" for none.
+    /// The key id in its header; "" for none.
     pub key_id: String,
-    /// The claims, which are to be JSON.
+    /// The claims, which should be JSON.
     pub payload: Vec<u8>,
     message: &'a str,
     signature: Vec<u8>,
 }
 
-/// The part of a header that counts. A member that stands there twice is refused: which of them counted for others
-/// nobody knows.
+/// The relevant part of a header. Duplicate members are refused: implementations differ in which one they use.
 #[derive(Deserialize)]
 struct Header {
     alg: Option<String>,
     kid: Option<String>,
-    /// Extensions that whoever does not know them has to refuse. None are known here.
+    /// Extensions that a recipient must understand or refuse. None are supported here.
     crit: Option<IgnoredAny>,
 }
 
 impl<'a> Token<'a> {
-    /// Takes text apart.
+    /// Parses a token.
     ///
     /// # Errors
-    /// When it is too long, is not three parts of base64url, or its header is not one.
+    /// When it is too long, is not three parts of base64url, or its header is invalid.
     pub fn parse(text: &'a str) -> Result<Token<'a>, MalformedToken> {
         if text.len() > MAX_TOKEN_LENGTH {
             return Err(MalformedToken);
@@ -48,7 +47,7 @@ impl<'a> Token<'a> {
         let (header, payload) = message.split_once('.').ok_or(MalformedToken)?;
         let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| MalformedToken);
         let header = decode(header)?;
-        // A list would be read member by member.
+        // The decoder would accept a list as the header's members.
         if header.trim_ascii_start().first() != Some(&b'{') {
             return Err(MalformedToken);
         }
@@ -66,8 +65,7 @@ impl<'a> Token<'a> {
         })
     }
 
-    /// The claims of text that may be a token, before anything else of it is looked at: enough to see whether it is
-    /// meant for somebody.
+    /// The claims of text that may be a token, without any verification: enough to select an authenticator.
     pub fn peek(text: &str) -> Option<Vec<u8>> {
         if text.len() > MAX_TOKEN_LENGTH {
             return None;
@@ -81,7 +79,7 @@ impl<'a> Token<'a> {
         URL_SAFE_NO_PAD.decode(payload).ok()
     }
 
-    /// Whether the key signed it.
+    /// Whether the key signed the token.
     pub fn is_signed_by(&self, key: &crate::PublicKey) -> bool {
         self.algorithm
             .is_some_and(|algorithm| key.verify(algorithm, self.message.as_bytes(), &self.signature))

@@ -1,4 +1,4 @@
-//! Keys and tokens that another implementation made.
+//! Tests with keys and tokens from another implementation.
 
 use pintle_jwt::{Algorithm, KeyError, PublicKey, SigningKey, Token, public_keys_from_pem};
 
@@ -96,12 +96,12 @@ fn a_changed_token_and_one_that_names_another_algorithm_are_not_signed() {
     check(r#"{}"#, parts[1], parts[2]);
     check(r#"{"alg":"RS384"}"#, parts[1], parts[2]);
     check(r#"{"alg":"ES256"}"#, parts[1], parts[2]);
-    // The public key as the secret of a message authentication code, the classic confusion.
+    // The public key as the secret of an HMAC: algorithm confusion.
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256"}"#), parts[1]);
     let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key!("rsa-public.pem"));
     let tag = ring::hmac::sign(&secret, message.as_bytes());
     check(r#"{"alg":"HS256"}"#, parts[1], &URL_SAFE_NO_PAD.encode(tag));
-    // Extensions that have to be understood, and are not.
+    // Extensions that must be understood, and are not.
     let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256","crit":["b64"],"b64":true}"#);
     let message = format!("{header}.{}", parts[1]);
     let signature = URL_SAFE_NO_PAD.encode(signing.sign(message.as_bytes()).unwrap());

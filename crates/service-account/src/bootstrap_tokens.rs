@@ -1,4 +1,4 @@
-//! Tokens by which nodes join a cluster
+//! Bootstrap tokens, with which nodes join a cluster
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/>).
 
 use crate::{ObjectGetter, ObjectKind, legacy::is_equal, objects::Object};
@@ -11,26 +11,26 @@ use pintle_auth::{
 use pintle_machinery::{UserInfo, meta::parse_time, user::AUTHENTICATED};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-/// Where the secrets are.
+/// The namespace of the secrets.
 const NAMESPACE: &str = "kube-system";
 const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
 const USER_PREFIX: &str = "system:bootstrap:";
-/// The group of all who join; others are in groups whose names begin so.
+/// The group of all bootstrap users; the names of their other groups begin with it.
 const GROUP: &str = "system:bootstrappers";
 const ID_LENGTH: usize = 6;
 const SECRET_LENGTH: usize = 16;
-/// How long the name of a group may be after the prefix.
+/// The largest length of a group's name after the prefix, in bytes.
 const MAX_GROUP: usize = 256;
 
-/// Who tokens in the secrets `bootstrap-token-ID` are judged by. Secrets are taken from the cache: whoever guesses tokens
-/// costs the store nothing.
+/// Authenticates tokens in the secrets `bootstrap-token-ID`. Secrets are read from the cache: guessed tokens cause no
+/// load on the store.
 pub struct BootstrapTokens {
     objects: Arc<dyn ObjectGetter>,
     audiences: Vec<String>,
 }
 
 impl BootstrapTokens {
-    /// A judge by these secrets, for the server's own audiences.
+    /// An authenticator with these secrets and the server's own audiences.
     pub fn new(objects: Arc<dyn ObjectGetter>, audiences: Vec<String>) -> BootstrapTokens {
         BootstrapTokens { objects, audiences }
     }
@@ -66,7 +66,7 @@ impl TokenAuthenticator for BootstrapTokens {
     }
 }
 
-/// The two parts of a token.
+/// The id and the secret of a token.
 fn parse(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
@@ -74,7 +74,7 @@ fn parse(token: &str) -> Option<(&str, &str)> {
         .then_some((id, secret))
 }
 
-/// The user of a token in this secret, or what is wrong with it.
+/// The user of a token in this secret, or the reason why the token is invalid.
 fn user_of(json: &[u8], id: &str, shown: &str, now: Timestamp) -> Result<UserInfo, &'static str> {
     let secret: Object<'_> = serde_json::from_slice(json).map_err(|_| "the secret cannot be read")?;
     if secret.metadata.deleted_at().is_some() {
@@ -114,7 +114,7 @@ fn user_of(json: &[u8], id: &str, shown: &str, now: Timestamp) -> Result<UserInf
     Ok(UserInfo { name: format!("{USER_PREFIX}{id}"), groups, ..UserInfo::default() })
 }
 
-/// Whether those who join may be in a group of this name.
+/// Whether a bootstrap token may have a group of this name.
 fn is_group(group: &str) -> bool {
     let Some(name) = group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':')) else { return false };
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -1,29 +1,29 @@
-//! What tokens say.
+//! The claims of tokens.
 
 use crate::user;
 use pintle_machinery::UserInfo;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// An object by name, and by which of those that have had the name.
+/// A reference to an object, by name and uid.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reference {
     /// The name.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_default")]
     pub name: String,
-    /// The uid; "" when it is not known.
+    /// The uid; "" when it is unknown.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "or_default")]
     pub uid: String,
 }
 
-/// What a token lives no longer than, besides its account.
+/// The object that a token is bound to, besides its account: the token is valid only while the object exists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Binding {
-    /// Nothing.
+    /// No object.
     #[default]
     None,
-    /// A pod. The node that it runs on is told, and no condition.
+    /// A pod. Its node is only recorded in the token, and not checked.
     Pod(Reference, Option<Reference>),
     /// A secret.
     Secret(Reference),
@@ -31,7 +31,7 @@ pub enum Binding {
     Node(Reference),
 }
 
-/// The claims of a token. The order is that of the names, in which Kubernetes writes them.
+/// The claims of a token. Their order is alphabetical, as Kubernetes writes them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Claims {
@@ -53,7 +53,7 @@ pub(crate) struct Claims {
     pub(crate) sub: String,
 }
 
-/// What a token says of objects.
+/// The objects that a token names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Kubernetes {
@@ -71,7 +71,7 @@ pub(crate) struct Kubernetes {
     pub(crate) warnafter: Option<i64>,
 }
 
-/// The claims of a token that is kept in a secret, besides `sub`.
+/// The claims of a token in a secret, besides `sub`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LegacyClaims {
@@ -86,10 +86,10 @@ pub(crate) struct LegacyClaims {
 }
 
 impl Claims {
-    /// The JSON of the claims as Go writes it: what could be taken for markup is escaped.
+    /// The claims as JSON in Go's format: HTML characters are escaped.
     pub(crate) fn to_json(&self) -> Result<String, serde_json::Error> {
         let json = serde_json::to_string(self)?;
-        // Outside of strings JSON has none of these.
+        // JSON has these characters only in strings.
         let escape = |c: char| match c {
             '<' => "\\u003c",
             '>' => "\\u003e",
@@ -113,7 +113,7 @@ impl Claims {
 }
 
 impl Kubernetes {
-    /// The user, as its token tells of it.
+    /// The user's data from the token.
     pub(crate) fn user(&self, token_id: &str) -> UserInfo {
         let mut extra = BTreeMap::new();
         let mut tell = |key: &str, value: &str| {
@@ -137,25 +137,25 @@ impl Kubernetes {
     }
 }
 
-/// What a token is called elsewhere.
+/// The credential id of a token, in audit events and user extras.
 pub(crate) fn credential_id(token_id: &str) -> String {
     format!("JTI={token_id}")
 }
 
-/// Only who a token says it is by, before anything else of it is believed.
+/// The issuer that an unverified token claims.
 pub(crate) fn issuer_of(payload: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Issuer {
         iss: Option<String>,
     }
-    // A list would be read member by member.
+    // The decoder would accept a list as the members.
     if payload.trim_ascii_start().first() != Some(&b'{') {
         return None;
     }
     serde_json::from_slice::<Issuer>(payload).ok()?.iss
 }
 
-/// null is as good as absent.
+/// null is the same as absent.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -176,7 +176,7 @@ fn audience<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
     })
 }
 
-/// Seconds since 1970, of which parts do not count.
+/// Seconds since 1970; fractions are dropped.
 fn numeric_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.map(|seconds| seconds as i64))
 }

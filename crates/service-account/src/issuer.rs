@@ -1,4 +1,4 @@
-//! Issuing tokens (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
+//! Issues tokens (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/>).
 
 use crate::{
     Binding, Reference, TokenKeys, TokenKeysError,
@@ -10,13 +10,13 @@ use pintle_jwt::KeyError;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The lifetime that the admission of pods asks for. It is a number that nobody would choose, by which such requests are
-/// told from others: what runs in their pods may not know yet that tokens end.
+/// The lifetime, in seconds, that the admission of pods requests. Its odd value distinguishes these requests from
+/// others: programs in such pods may not refresh their tokens yet.
 const TRANSITION_SECONDS: i64 = 60 * 60 + 7;
-/// How long the tokens of such pods live in truth.
+/// The real lifetime of such tokens, in seconds.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
 
-/// Why there is no token.
+/// The reason why no token was issued.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IssueError {
@@ -26,67 +26,67 @@ pub enum IssueError {
     /// Signing failed.
     #[error(transparent)]
     Sign(#[from] KeyError),
-    /// The claims cannot be written.
+    /// The claims cannot be encoded.
     #[error("the claims cannot be written: {0}")]
     Claims(#[from] serde_json::Error),
-    /// The server shuts down.
+    /// The server is shutting down.
     #[error("the server shuts down")]
     Stopping,
 }
 
-/// Signs tokens as one issuer.
+/// Signs the tokens of one issuer.
 #[derive(Debug, Clone, Default)]
 pub struct TokenIssuer {
-    /// Who the tokens say they are by.
+    /// The issuer in the tokens.
     pub issuer: String,
     /// The keys.
     pub keys: Arc<TokenKeys>,
-    /// The audiences of the server itself, for which tokens are when nobody asks for others.
+    /// The audiences of the server itself, which are the default audiences.
     pub audiences: Vec<String>,
-    /// How long tokens live at most; `None` for as long as is asked for.
+    /// The longest lifetime of tokens, in seconds; `None` is no limit.
     pub max_expiration_seconds: Option<i64>,
-    /// Whether tokens live longer than asked for, where the admission of pods asked.
+    /// Whether tokens requested by the admission of pods get a longer lifetime.
     pub extend_expiration: bool,
 }
 
-/// How long a token lives.
+/// The lifetime of a token, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiration {
-    /// What the client is told, in seconds.
+    /// The lifetime reported to the client, in seconds.
     pub told: i64,
-    /// How long it is valid in truth.
+    /// The real lifetime, in seconds.
     pub valid: i64,
-    /// From when on its use is counted as that of a stale token.
+    /// The age, in seconds, after which uses are counted as those of a stale token.
     pub warn_after: Option<i64>,
 }
 
-/// What a token is for.
+/// The contents of a token to issue.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenSpec<'a> {
-    /// The namespace of the account.
+    /// The namespace of the service account.
     pub namespace: &'a str,
-    /// The account.
+    /// The service account.
     pub service_account: &'a Reference,
-    /// What the token is bound to.
+    /// The object that the token is bound to.
     pub binding: &'a Binding,
-    /// Whom it is for.
+    /// The audiences.
     pub audiences: &'a [String],
-    /// How long it lives.
+    /// The lifetime.
     pub expiration: Expiration,
-    /// When it begins to.
+    /// The time of issue.
     pub now: Timestamp,
 }
 
-/// A token, and what it is called elsewhere.
+/// An issued token, with its credential id.
 pub struct IssuedToken {
     /// The token itself.
     pub token: String,
-    /// Its name in audit and in the users that it makes.
+    /// Its id in audit events and in the extra fields of users.
     pub credential_id: String,
 }
 
 impl TokenIssuer {
-    /// How long a token lives that is to live for `requested` seconds.
+    /// The lifetime of a token for which `requested` seconds were requested.
     pub fn expiration(&self, requested: i64, binding: &Binding, audiences: &[String]) -> Expiration {
         let told = self.max_expiration_seconds.map_or(requested, |max| requested.min(max));
         let is_transition = self.extend_expiration
@@ -99,7 +99,7 @@ impl TokenIssuer {
         }
     }
 
-    /// Signs a token. It waits while the server makes its key, once.
+    /// Signs a token. The first call may wait while the server generates its key.
     ///
     /// # Errors
     /// When there is no key, or it cannot be used.

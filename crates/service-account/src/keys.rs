@@ -8,7 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// Why there are no keys.
+/// The reason why keys cannot be loaded or generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenKeysError {
@@ -17,29 +17,29 @@ pub enum TokenKeysError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A file has no key in it, or no key could be made.
+    /// A file contains no key, or no key could be generated.
     #[error("{path}: {source}")]
     Key {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: KeyError,
     },
 }
 
-/// The keys that sign and verify tokens. They stay what they are while the server runs.
+/// The keys that sign and verify tokens. They do not change while the server runs.
 ///
-/// A key that the server makes itself is made when it is first needed, since finding one takes longer than starting the
-/// server; from then on it is in its file.
+/// The server's own key is generated on first use, because that takes longer than a start of the server; it is stored
+/// in its file.
 #[derive(Default)]
 pub struct TokenKeys {
     loaded: OnceLock<Loaded>,
-    /// Where a key is made; held while it is.
+    /// The file of a generated key; locked during the generation.
     generated: Option<Mutex<PathBuf>>,
 }
 
@@ -49,15 +49,16 @@ struct Loaded {
 }
 
 impl TokenKeys {
-    /// These keys.
+    /// A set of given keys.
     pub fn new(verifying: Vec<PublicKey>, signing: Option<SigningKey>) -> TokenKeys {
         TokenKeys { loaded: OnceLock::from(Loaded { verifying, signing }), generated: None }
     }
 
-    /// The keys in files: all those that verify, and the one that signs, which verifies as well when no others are given.
+    /// Loads keys from files: the verifying keys and the signing key, which also verifies when no other keys are
+    /// given.
     ///
     /// # Errors
-    /// When a file cannot be read or holds no key.
+    /// When a file cannot be read or contains no key.
     pub fn from_files(
         key_files: &[PathBuf],
         signing_key_file: Option<&Path>,
@@ -81,10 +82,10 @@ impl TokenKeys {
         Ok(TokenKeys::new(verifying, signing))
     }
 
-    /// A key of the server's own in this file, which is made when it is needed and not there yet.
+    /// The server's own key in this file, which is generated on first use if the file does not exist.
     ///
     /// # Errors
-    /// When the file is there and cannot be used.
+    /// When the file exists and is unusable.
     pub fn generated(path: PathBuf) -> Result<TokenKeys, TokenKeysError> {
         let loaded = OnceLock::new();
         match fs::read(&path) {
@@ -98,8 +99,8 @@ impl TokenKeys {
         Ok(TokenKeys { loaded, generated: Some(Mutex::new(path)) })
     }
 
-    /// The keys that may have signed a token that names this one, or all when it names none. A key that is not made yet
-    /// has signed nothing.
+    /// The keys that may have signed a token with this key id, or all keys for an empty id. A key that is not
+    /// generated yet has signed nothing.
     pub fn verifying(&self, key_id: &str) -> impl Iterator<Item = &PublicKey> {
         let keys = self.loaded.get().map(|loaded| loaded.verifying.as_slice()).unwrap_or_default();
         keys.iter().filter(move |key| key_id.is_empty() || key.id() == key_id)
@@ -110,15 +111,15 @@ impl TokenKeys {
         self.generated.is_some() || self.loaded.get().is_some_and(|loaded| loaded.signing.is_some())
     }
 
-    /// The key that signs, if it is there already; `None` when it has to be waited for, or there is none.
+    /// The signing key; `None` when it is not generated yet, or there is none.
     pub(crate) fn signing(&self) -> Option<&SigningKey> {
         self.loaded.get()?.signing.as_ref()
     }
 
-    /// Makes sure that the keys are there. It blocks while the server makes its own, which it does once.
+    /// Ensures that the keys are loaded. Blocks while the server generates its own key, which it does once.
     ///
     /// # Errors
-    /// When the key cannot be kept; the next call tries again.
+    /// When the key cannot be stored; the next call tries again.
     pub fn ensure(&self) -> Result<(), TokenKeysError> {
         let Some(path) = self.generated.as_ref().filter(|_| self.loaded.get().is_none()) else {
             return Ok(());
@@ -149,7 +150,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TokenKeysError> {
     fs::read(path).map_err(|source| file_error(path, source))
 }
 
-/// Writes a file that only its owner may read, wholly or not at all.
+/// Writes a file atomically, readable by its owner only.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     if let Some(directory) = path.parent() {

@@ -1,4 +1,4 @@
-//! Tokens that are kept in secrets and never end
+//! Tokens in secrets, which do not expire
 //! (<https://kubernetes.io/docs/concepts/configuration/secret/#serviceaccount-token-secrets>).
 
 use crate::{
@@ -14,15 +14,15 @@ use jiff::{Timestamp, ToSpan, tz::TimeZone};
 use pintle_auth::authn::InvalidCredentials;
 use pintle_machinery::Status;
 
-/// Who these tokens say they are by.
+/// The issuer of these tokens.
 pub(crate) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
-/// The label of a secret that tells when its token was last used.
+/// The label of a secret with the date of its token's last use.
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
-/// The label of a secret whose token is accepted no more.
+/// The label of a secret whose token is no longer accepted.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
 impl LegacyClaims {
-    /// Whether the secret still has the token, and the account is still there.
+    /// Checks that the secret still contains the token, and that the account exists.
     pub(crate) async fn validate(
         &self,
         config: &Config,
@@ -97,7 +97,7 @@ impl LegacyClaims {
         Ok(())
     }
 
-    /// Labels the secret with the day, once a day. A label of tomorrow is that of a server whose clock is ahead.
+    /// Labels the secret with the date, once a day. A label of tomorrow is from a server whose clock is ahead.
     async fn note_use(&self, config: &Config, secret: &Object<'_>, now: Timestamp) {
         let today = now.to_zoned(TimeZone::UTC).date();
         let last_used = secret.metadata.label(LAST_USED);
@@ -109,7 +109,7 @@ impl LegacyClaims {
     }
 }
 
-/// An object from the cache; from the store when the cache has none, as it may have been made just now.
+/// An object from the cache, or else from the store, since it may be new.
 async fn find(config: &Config, kind: ObjectKind, namespace: &str, name: &str) -> Result<Bytes, Status> {
     for is_consistent in [false, true] {
         if let Some(found) = config.objects.find(kind, namespace, name, is_consistent).await? {
@@ -119,7 +119,7 @@ async fn find(config: &Config, kind: ObjectKind, namespace: &str, name: &str) ->
     Err(Status::not_found(&kind.resource(), name))
 }
 
-/// Compares secrets in a time that does not tell where they differ.
+/// Compares secrets in constant time.
 pub(crate) fn is_equal(own: &[u8], shown: &[u8]) -> bool {
     own.len() == shown.len() && own.iter().zip(shown).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

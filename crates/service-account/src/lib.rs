@@ -1,13 +1,13 @@
-//! Tokens by which service accounts, and those who join a cluster, prove who they are.
+//! Authenticates service accounts, and nodes that join a cluster, by tokens.
 //!
-//! A [`TokenIssuer`] signs tokens for service accounts, bound to their account and perhaps to a pod, a secret or a node
-//! ([`Binding`]). [`ServiceAccountTokens`] verifies them: who signed, for whom, for how long, and whether what they are
-//! bound to is still there. Nothing is believed for longer than one request without looking at the objects; what is kept
-//! of a token is that its signature is right ([`VerifiedTokens`](verified)). [`BootstrapTokens`] are secrets in
-//! `kube-system`. [`OpenIdMetadata`] tells others how to verify tokens.
+//! A [`TokenIssuer`] signs tokens for service accounts, bound to their account and optionally to a pod, a secret or a
+//! node ([`Binding`]). [`ServiceAccountTokens`] verifies them: signature, audiences, lifetime, and the existence of
+//! the bound objects. The objects are checked for every request; only the validity of a signature is cached
+//! ([`VerifiedTokens`](verified)). [`BootstrapTokens`] are secrets in `kube-system`. [`OpenIdMetadata`] publishes the
+//! documents with which others verify tokens.
 //!
-//! Objects are looked up by an [`ObjectGetter`]; nothing here knows HTTP or how objects are stored. No token and no key is
-//! in an error or in the log.
+//! An [`ObjectGetter`] looks up objects; the crate depends neither on HTTP nor on storage. No token and no key is in
+//! an error or in the log.
 
 mod bootstrap_tokens;
 mod claims;

@@ -1,8 +1,8 @@
-//! Counters, under Kubernetes' names.
+//! The metrics of tokens, under Kubernetes' names.
 
 use prometheus::{IntCounter, core::Collector};
 
-/// What is counted of tokens.
+/// The metrics of service-account tokens.
 pub struct TokenMetrics {
     pub(crate) legacy: IntCounter,
     pub(crate) stale: IntCounter,
@@ -13,7 +13,7 @@ pub struct TokenMetrics {
 }
 
 impl TokenMetrics {
-    /// Counters at zero.
+    /// New metrics.
     ///
     /// # Errors
     /// When a name is malformed, which would be a defect.
@@ -38,7 +38,7 @@ impl TokenMetrics {
         })
     }
 
-    /// All of them, for a registry.
+    /// All collectors, for registration.
     pub fn collectors(&self) -> Vec<Box<dyn Collector>> {
         let all = [
             &self.legacy,

@@ -1,4 +1,4 @@
-//! The objects that tokens are about.
+//! The objects that tokens refer to.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use pintle_machinery::{GroupResource, Status, meta::parse_time};
 use serde::Deserialize;
 use std::{borrow::Cow, collections::BTreeMap};
 
-/// The kinds that tokens are bound to.
+/// The kinds of objects that tokens are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the kinds' own and say it")]
 pub enum ObjectKind {
@@ -32,21 +32,22 @@ impl ObjectKind {
     }
 }
 
-/// An object as it was found.
+/// An object that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Another one after each change of the object.
+    /// Changes with each change of the object.
     pub revision: u64,
-    /// The object.
+    /// The object's JSON.
     pub json: Bytes,
 }
 
-/// Finds objects.
+/// Looks up objects.
 pub trait ObjectGetter: Send + Sync {
-    /// The object as the cache has it, which may be a little behind, or, when `is_consistent`, as it was when this was
-    /// called. The first costs no question to the store.
+    /// The object from the cache, which may be slightly behind, or, with `is_consistent`, its state at the time of
+    /// the call. Without it the store is not read.
     ///
     /// # Errors
+    /// When the object cannot be read.
     /// When it cannot be read.
     fn find<'a>(
         &'a self,
@@ -56,7 +57,7 @@ pub trait ObjectGetter: Send + Sync {
         is_consistent: bool,
     ) -> BoxFuture<'a, Result<Option<Found>, Status>>;
 
-    /// Sets a label of a secret, if it is still that with this uid. It may fail, and nobody hears of it.
+    /// Sets a label of a secret, if it still has this uid. Failures are ignored.
     fn label_secret<'a>(
         &'a self,
         namespace: &'a str,
@@ -66,18 +67,18 @@ pub trait ObjectGetter: Send + Sync {
     ) -> BoxFuture<'a, ()>;
 }
 
-/// As much of an object as decides on tokens.
+/// The parts of an object that decide on tokens.
 #[derive(Deserialize)]
 pub(crate) struct Object<'a> {
     #[serde(borrow, default)]
     pub(crate) metadata: Metadata<'a>,
-    /// Of a secret.
+    /// Only of a secret.
     #[serde(borrow, default, rename = "type")]
     pub(crate) secret_type: Cow<'a, str>,
-    /// Of a secret.
+    /// Only of a secret.
     #[serde(borrow)]
     pub(crate) data: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
-    /// Of a service account.
+    /// Only of a service account.
     #[serde(borrow)]
     pub(crate) secrets: Option<Vec<SecretReference<'a>>>,
 }
@@ -100,7 +101,7 @@ pub(crate) struct SecretReference<'a> {
     pub(crate) name: Cow<'a, str>,
 }
 
-/// The same of an object of any kind.
+/// The metadata of an object of any kind.
 #[derive(Deserialize)]
 pub(crate) struct AnyObject<'a> {
     #[serde(borrow, default)]
@@ -108,7 +109,7 @@ pub(crate) struct AnyObject<'a> {
 }
 
 impl Metadata<'_> {
-    /// Since when it is being deleted. A time that cannot be read is long ago.
+    /// The deletion timestamp; a malformed one counts as long past.
     pub(crate) fn deleted_at(&self) -> Option<Timestamp> {
         let text = self.deletion_timestamp.as_deref()?;
         Some(parse_time(text).unwrap_or(Timestamp::UNIX_EPOCH))
@@ -119,7 +120,7 @@ impl Metadata<'_> {
     }
 }
 
-/// A cached object that cannot be read, which would be a defect.
+/// The error for an undecodable cached object, which would be a defect.
 pub(crate) fn unreadable(error: &serde_json::Error) -> Status {
     Status::internal_error(format!("a cached object cannot be read: {error}"))
 }

@@ -1,26 +1,26 @@
-//! How others may verify tokens
+//! OpenID discovery: the documents with which others verify tokens
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery>).
 
 use crate::{TokenKeys, TokenKeysError};
 use serde_json::json;
 use std::{collections::BTreeSet, sync::Arc};
 
-/// Where the configuration is served.
+/// The path of the configuration.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Where the keys are served.
+/// The path of the keys.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
 
-/// Why nothing is served of tokens. It is no error of the server: issuers need not be URLs.
+/// The reason why no documents are served. It is not an error of the server: issuers need not be URLs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenIdError {
     /// The issuer is no URL by which others would find the documents.
     #[error("issuer URL must use https scheme, got: {0}")]
     Scheme(String),
-    /// The issuer has more than a path.
+    /// The issuer's URL has a query or a fragment.
     #[error("issuer URL may not include a {1}, got: {0}")]
     Part(String, &'static str),
-    /// The place of the keys is no URL.
+    /// The URI of the keys is not an https URL.
     #[error("jwksURI requires https scheme, parsed as: {0}")]
     KeysScheme(String),
 }
@@ -33,13 +33,13 @@ pub struct OpenIdMetadata {
 }
 
 impl OpenIdMetadata {
-    /// How long the documents may be cached.
+    /// The time for which the documents may be cached, in seconds.
     pub const MAX_AGE_SECONDS: u32 = 3600;
 
     /// The documents of an issuer whose keys are at `keys_uri`, or at this server's address when none is given.
     ///
     /// # Errors
-    /// When the issuer is not one that can be discovered.
+    /// When the issuer or the URI of the keys is invalid for discovery.
     pub fn new(
         issuer: &str,
         keys_uri: Option<&str>,
@@ -64,7 +64,7 @@ impl OpenIdMetadata {
         Ok(OpenIdMetadata { issuer: issuer.to_owned(), keys_uri, keys })
     }
 
-    /// The configuration. It blocks while the server makes its key, once.
+    /// The configuration document. The first call may block while the server generates its key.
     ///
     /// # Errors
     /// When there are no keys.
@@ -80,7 +80,7 @@ impl OpenIdMetadata {
         ]))
     }
 
-    /// The keys. It blocks while the server makes its key, once.
+    /// The key set document. The first call may block while the server generates its key.
     ///
     /// # Errors
     /// When there are no keys.
@@ -91,7 +91,7 @@ impl OpenIdMetadata {
     }
 }
 
-/// An object with its members in this order.
+/// A JSON object with its members in this order.
 fn object(members: impl IntoIterator<Item = (&'static str, serde_json::Value)>) -> String {
     let members: Vec<_> = members.into_iter().map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
     format!("{{{}}}", members.join(","))

@@ -1,4 +1,4 @@
-//! Verifying tokens of service accounts
+//! Verifies the tokens of service accounts
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#bound-service-account-tokens>).
 
 use crate::{
@@ -24,33 +24,33 @@ use std::{
     },
 };
 
-/// By how much clocks may differ.
+/// The tolerated difference between clocks.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
-/// Who service-account tokens are judged by.
+/// Authenticates service-account tokens.
 pub struct ServiceAccountTokens {
     config: Config,
     verified: VerifiedTokens,
 }
 
-/// What [`ServiceAccountTokens`] judges by.
+/// The configuration of [`ServiceAccountTokens`].
 pub struct Config {
-    /// Whose tokens are believed.
+    /// The accepted issuers.
     pub issuers: Vec<String>,
-    /// The keys that may have signed them.
+    /// The verifying keys.
     pub keys: Arc<TokenKeys>,
     /// The server's own audiences.
     pub audiences: Vec<String>,
-    /// Whether the secret of a token that is kept in one is looked up.
+    /// Whether the secret of a legacy token is looked up.
     pub lookup: bool,
-    /// Where objects are.
+    /// Looks up the objects of tokens.
     pub objects: Arc<dyn ObjectGetter>,
-    /// Counters.
+    /// The metrics.
     pub metrics: Arc<TokenMetrics>,
 }
 
 impl ServiceAccountTokens {
-    /// A judge who has seen no token yet.
+    /// An authenticator that has not verified any token yet.
     pub fn new(config: Config) -> ServiceAccountTokens {
         ServiceAccountTokens { config, verified: VerifiedTokens::default() }
     }
@@ -85,7 +85,7 @@ impl ServiceAccountTokens {
         Ok(Some(Authenticated { user: verified.user.clone(), audiences }))
     }
 
-    /// Whether the token is ours at all, and signed.
+    /// Verifies issuer and signature; `None` for a token of another issuer.
     fn verify(&self, text: &str) -> Result<Option<Verified>, InvalidCredentials> {
         let Some(issuer) = Token::peek(text).and_then(|payload| issuer_of(&payload)) else { return Ok(None) };
         let is_configured = self.config.issuers.contains(&issuer);
@@ -98,7 +98,7 @@ impl ServiceAccountTokens {
             return Err(invalid("invalid signature, no keys found"));
         }
         if !keys.any(|key| token.is_signed_by(key)) {
-            // In the words that clients of the reference know from its library.
+            // The error text that clients know from the reference's library.
             return Err(invalid("go-jose/go-jose: error in cryptographic primitive"));
         }
         let unreadable = |_| invalid("the claims of the token cannot be read");
@@ -119,7 +119,7 @@ impl ServiceAccountTokens {
         Ok(Some(Verified { claims, kind, user: Arc::new(user) }))
     }
 
-    /// Those of the token's audiences that it is shown to.
+    /// The token's audiences among those that it is presented to.
     fn check_audiences(
         &self,
         claims: &Claims,
@@ -146,7 +146,7 @@ impl ServiceAccountTokens {
         Ok(common)
     }
 
-    /// Whether the account, and what else the token is bound to, is there and the same.
+    /// Checks that the account, and the other bound object, exist unchanged.
     async fn check_bound(
         &self,
         kubernetes: &Kubernetes,
@@ -174,10 +174,10 @@ impl ServiceAccountTokens {
         let bound = [
             (ObjectKind::Secret, "secret", &kubernetes.secret),
             (ObjectKind::Pod, "pod", &kubernetes.pod),
-            // The node of a pod is only told: pods do not move.
+            // The node of a pod is not checked: pods do not move.
             (ObjectKind::Node, "node", if kubernetes.pod.is_some() { &None } else { &kubernetes.node }),
         ];
-        // No token of ours is bound to several; of such a one nothing is remembered.
+        // This server binds a token to one object at most; for a token with several, no revision is remembered.
         let is_single = bound.iter().filter(|(_, _, reference)| reference.is_some()).count() == 1;
         for (kind, name, reference) in bound {
             let Some(reference) = reference else { continue };
@@ -200,7 +200,8 @@ impl ServiceAccountTokens {
         Ok(())
     }
 
-    /// How it is with an object. Who is not in the cache, or another one there, may have been made just now.
+    /// The condition of an object. If it is missing or different in the cache, it is looked up in the store, since it
+    /// may be new.
     async fn look(
         &self,
         kind: ObjectKind,
@@ -240,7 +241,7 @@ impl ServiceAccountTokens {
         match object.metadata.deleted_at() {
             None => seen.store(found.revision, Ordering::Relaxed),
             Some(deleted_at) if is_over(deleted_at, now) => return Ok(Condition::Deleted),
-            // It is going to be over without a change of the object.
+            // The object expires later without a change of its revision.
             Some(_) => {}
         }
         Ok(Condition::Fine)
@@ -266,17 +267,17 @@ impl TokenAuthenticator for ServiceAccountTokens {
     }
 }
 
-/// How it is with an object that a token is bound to.
+/// The condition of an object that a token is bound to.
 enum Condition {
     Fine,
     Gone,
-    /// Another object has the name.
+    /// Another object has the name; its uid.
     Another(String),
-    /// It is being deleted, for longer than clocks differ.
+    /// It has been under deletion for longer than the tolerated clock difference.
     Deleted,
 }
 
-/// Whether an object that is to be gone at a time counts as gone.
+/// Whether an object with this deletion timestamp counts as deleted.
 fn is_over(deleted_at: Timestamp, now: Timestamp) -> bool {
     now.saturating_sub(LEEWAY).is_ok_and(|limit| deleted_at < limit)
 }
@@ -286,7 +287,7 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), InvalidCredentials
     if claims.nbf.is_some_and(|not_before| now.saturating_add(leeway) < not_before) {
         return Err(invalid("service account token is not valid yet"));
     }
-    // Parts of a second count: the last second of the leeway is over when it begins.
+    // Fractions of a second count: the last second of the leeway ends at its start.
     if claims.exp.is_some_and(|expiry| now.saturating_sub(leeway) >= expiry) {
         return Err(invalid("service account token has expired"));
     }
@@ -296,7 +297,7 @@ fn check_times(claims: &Claims, now: Timestamp) -> Result<(), InvalidCredentials
     Ok(())
 }
 
-/// A list as Go prints it with `%q`.
+/// A list in the format of Go's `%q`.
 fn quoted(texts: &[String]) -> String {
     let quoted: Vec<_> = texts.iter().map(|text| quote(text)).collect();
     format!("[{}]", quoted.join(" "))

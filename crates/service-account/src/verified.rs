@@ -1,8 +1,9 @@
-//! Tokens whose signature was found to be right.
+//! Caches tokens with a valid signature.
 //!
-//! Verifying a signature costs more than all else that is looked at, and is true for ever: the keys stay while the server
-//! runs. So it is remembered, by the token's digest, in a bounded map of two generations: what is used goes into the
-//! young one, and when that is full the old one is dropped. Whether a token is valid *now* is never remembered.
+//! Verifying a signature costs more than all other checks, and its result does not change: the keys stay the same
+//! while the server runs. So it is cached by the token's digest, in a bounded map of two generations: used entries
+//! move into the young one, and when that is full the old one is dropped. Whether a token is valid *now* is never
+//! cached.
 
 use crate::claims::{Claims, LegacyClaims};
 use parking_lot::Mutex;
@@ -14,20 +15,19 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-/// How many tokens a generation has. A cluster of thousands of pods uses as many.
+/// The number of tokens in a generation. A cluster of thousands of pods uses as many.
 const GENERATION: usize = 8192;
 
-/// A token that a key of ours signed.
+/// A token that one of the keys signed.
 pub(crate) struct Verified {
     pub(crate) claims: Claims,
     pub(crate) kind: Kind,
-    /// Whose it is, if all else is right.
+    /// The user of the token, if all other checks succeed.
     pub(crate) user: Arc<UserInfo>,
 }
 
 pub(crate) enum Kind {
-    /// Of the account, and of what else the token is bound to, the revision in which nothing was wrong with it; 0 when
-    /// there was none yet.
+    /// The revisions of the account and of the other bound object at which their checks last succeeded; 0 for none.
     Bound { account: AtomicU64, other: AtomicU64 },
     /// From a secret.
     Legacy(LegacyClaims),

@@ -1,4 +1,4 @@
-//! Tokens that are bound to objects.
+//! Tests of tokens that are bound to objects.
 
 use crate::objects::{ISSUER, Judge, OTHER_KEY};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -19,7 +19,7 @@ fn object(uid: &str) -> Value {
     json!({"metadata": {"uid": uid}})
 }
 
-/// A judge with an account `bot`, a pod, a secret and a node.
+/// An authenticator with an account `bot`, a pod, a secret and a node.
 fn judge() -> Judge {
     let judge = Judge::new(true);
     for (kind, namespace, name) in [
@@ -33,7 +33,7 @@ fn judge() -> Judge {
     judge
 }
 
-/// Claims of a good token, changed.
+/// The claims of a valid token, with changes.
 fn claims(changes: Value) -> Value {
     let now = Timestamp::now().as_second();
     let mut claims = json!({
@@ -120,7 +120,7 @@ async fn claims_are_judged_in_the_reference_s_words() {
     let check = async |changes: Value, expected: Result<&str, &str>| {
         let shown = changes.to_string();
         let token = judge.sign(&claims(changes));
-        // The second time the signature is known.
+        // The second time the signature is cached.
         for _ in 0..2 {
             let found = judge.judge(&token).await;
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{shown}");
@@ -171,7 +171,7 @@ async fn claims_are_judged_in_the_reference_s_words() {
     check(bound("pod", "p", "other"), Err(&mismatch("pod", "p"))).await;
     check(bound("secret", "s", "other"), Err(&mismatch("secret", "s"))).await;
     check(bound("node", "n", "other"), Err(&mismatch("node", "n"))).await;
-    // All of them are looked at, and that of a pod's node is not.
+    // All bound objects are checked, except the node of a pod.
     let mut both = bound("pod", "p", "p-1");
     merge(&mut both, bound("secret", "t", "s-1"));
     check(both, Err("service account token has been invalidated")).await;
@@ -199,7 +199,7 @@ async fn what_no_key_of_ours_signed_is_refused() {
     check(r#"{}"#, parts[1], parts[2], wrong).await;
     check(&format!(r#"{{"alg":"ES256","kid":"{kid}"}}"#), &payload, parts[2], wrong).await;
     check(r#"{"alg":"ES256","kid":"x"}"#, parts[1], parts[2], Err("invalid signature, no keys found")).await;
-    // What cannot be taken apart is somebody else's.
+    // A malformed token is left to other authenticators.
     check("[]", parts[1], parts[2], Ok("")).await;
     check(r#"{"alg":"ES256","alg":"ES256"}"#, parts[1], parts[2], Ok("")).await;
     check(r#"{"alg":"ES256"}"#, "", parts[2], Ok("")).await;

@@ -1,4 +1,4 @@
-//! Where keys come from.
+//! Tests of the sources of keys.
 
 use pintle_service_account::{OpenIdMetadata, TokenKeys};
 use serde_json::Value;

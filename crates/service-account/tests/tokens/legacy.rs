@@ -1,4 +1,4 @@
-//! Tokens that are kept in secrets.
+//! Tests of tokens in secrets.
 
 use crate::objects::Judge;
 use base64::{Engine, engine::general_purpose::STANDARD};

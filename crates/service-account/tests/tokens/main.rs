@@ -1,4 +1,4 @@
-//! Tokens against objects that a test makes up.
+//! Tests of tokens with objects in memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Objects in memory, and who judges tokens by them.
+//! Objects in memory, and an authenticator that uses them.
 
 use bytes::Bytes;
 use pintle_auth::{BoxFuture, authn::TokenAuthenticator};
@@ -13,14 +13,14 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// The key that signs in these tests.
+/// The signing key of these tests.
 pub(crate) const KEY: &[u8] = include_bytes!("../../../jwt/tests/keys/p256-sec1.pem");
-/// A key that verifies as well.
+/// A second verifying key.
 pub(crate) const OTHER_KEY: &[u8] = include_bytes!("../../../jwt/tests/keys/rsa-pkcs8.pem");
 
 type Key = (String, String, String);
 
-/// Objects, of which the cache may not know all yet.
+/// Objects, some of which the cache may not have yet.
 #[derive(Default)]
 pub(crate) struct Objects {
     state: Mutex<State>,
@@ -49,7 +49,7 @@ impl Objects {
         self.state.lock().unwrap().objects.remove(&key(kind, namespace, name));
     }
 
-    /// What only a consistent read finds.
+    /// Hides an object from reads that are not consistent.
     pub(crate) fn hide_from_cache(&self, kind: ObjectKind, namespace: &str, name: &str) {
         self.state.lock().unwrap().not_cached.push(key(kind, namespace, name));
     }
@@ -96,7 +96,7 @@ impl ObjectGetter for Objects {
     }
 }
 
-/// A judge, its objects and its counters.
+/// An authenticator, its objects and its metrics.
 pub(crate) struct Judge {
     pub(crate) tokens: ServiceAccountTokens,
     pub(crate) objects: Arc<Objects>,
@@ -104,7 +104,7 @@ pub(crate) struct Judge {
     pub(crate) key: SigningKey,
 }
 
-/// Whose tokens are believed.
+/// The accepted issuer.
 pub(crate) const ISSUER: &str = "https://me";
 
 impl Judge {
@@ -124,7 +124,7 @@ impl Judge {
         Judge { tokens, objects, metrics, key: SigningKey::from_pem(KEY).unwrap() }
     }
 
-    /// The user's name, or what is wrong; "" when it is none of ours.
+    /// The user's name, or the error; "" for a token of another issuer.
     pub(crate) async fn judge(&self, token: &str) -> Result<String, String> {
         let found = self.tokens.authenticate_token(token, &[]).await;
         found
@@ -136,7 +136,7 @@ impl Judge {
         self.key.sign_token(claims.to_string().as_bytes()).unwrap()
     }
 
-    /// What a counter counted.
+    /// The value of a counter.
     pub(crate) fn counted(&self, name: &str) -> u64 {
         let collectors = self.metrics.collectors();
         let families = collectors.iter().flat_map(|collector| collector.collect());

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of tokens on mutations of tokens and claims, the same ones every time.
+//! Runs the fuzz targets of tokens on fixed mutations of tokens and claims.
 
 #[path = "../../../../fuzz/src/random.rs"]
 mod random;
