@@ -24,7 +24,7 @@ impl<'a> Batch<'a> {
         Batch { items, before, limit, bytes: 0, is_full: false }
     }
 
-    /// How many items were appended.
+    /// The number of items that were appended.
     pub(crate) fn len(&self) -> usize {
         self.items.len() - self.before
     }

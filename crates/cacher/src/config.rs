@@ -15,7 +15,7 @@ pub enum ReadSource {
     Storage,
 }
 
-/// How to cache one resource.
+/// The configuration of the cache of one resource.
 #[derive(Clone)]
 pub struct CacherConfig {
     /// The resource's name in log messages and metrics, such as `pods` or `deployments.apps`.

@@ -14,7 +14,7 @@ pub const KEYS_PATH: &str = "/openid/v1/jwks";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenIdError {
-    /// The issuer is no URL by which others would find the documents.
+    /// The issuer is not an https URL.
     #[error("issuer URL must use https scheme, got: {0}")]
     Scheme(String),
     /// The issuer's URL has a query or a fragment.

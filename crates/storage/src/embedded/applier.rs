@@ -71,7 +71,7 @@ impl Applier {
         }
     }
 
-    /// Runs until it is told to close; then the database has all writes, unless an error is returned.
+    /// Runs until an order to close; then the database has all writes, unless an error is returned.
     pub(super) fn run(mut self) -> Result<(), StorageError> {
         let ending = Ending(Arc::clone(&self.shared));
         give_way();

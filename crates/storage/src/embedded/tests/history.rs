@@ -77,8 +77,8 @@ impl History {
         less
     }
 
-    /// Checks that a store holds this history up to some write not before `acknowledged`, whole, as far as it is not
-    /// compacted, and that it goes on from there. Returns how far it goes.
+    /// Checks that a store has this history up to some write not before `acknowledged`, complete, as far as it is not
+    /// compacted, and that its revisions continue from there. Returns the revision up to which it has the history.
     pub(super) async fn check(
         &self,
         storage: &EmbeddedStorage,
