@@ -1,28 +1,28 @@
-//! The server's other objects, for code that needs them while it serves a request.
+//! Defines [`Registry`], through which code that serves a request reads and writes the server's other objects.
 
 use crate::BoxFuture;
 use pintle_machinery::{GroupResource, Status, UserInfo, Value};
 
 pub use pintle_machinery::options::{DeleteOptions, PropagationPolicy};
 
-/// How a write through [`Registry`] is done.
+/// The options of a write through [`Registry`].
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Nothing is kept.
+    /// Runs all checks and stores nothing.
     pub dry_run: bool,
-    /// Who writes; `None` is the server itself.
+    /// The user that the write is done for; `None` is the server itself.
     pub user: Option<UserInfo>,
     /// The manager for `metadata.managedFields`.
     pub field_manager: String,
-    /// The subresource written through, or "": through a part the part's rules hold, through a create (`binding`) only
-    /// those of metadata.
+    /// The subresource that is written, or "". An update applies the rules of that subresource; a create (`binding`)
+    /// applies only the rules for metadata.
     pub subresource: &'static str,
 }
 
 /// Reads and writes other objects of this server, through the same stores and strategies as requests (without
 /// authorization). Objects are trees in their storage version. Reads are consistent.
 pub trait Registry: Send + Sync {
-    /// One object; a 404 `Status` when there is none.
+    /// Returns one object; a 404 `Status` when there is none.
     fn get<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -30,7 +30,7 @@ pub trait Registry: Send + Sync {
         name: &'a str,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// As [`Registry::get`], but as the cache has it, which may be a little behind: no question to the store.
+    /// As [`Registry::get`], from the watch cache without a call to the store: the object may be slightly stale.
     fn get_cached<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -40,7 +40,7 @@ pub trait Registry: Send + Sync {
         self.get(resource, namespace, name)
     }
 
-    /// All objects of a namespace ("" for all namespaces or a cluster-scoped resource).
+    /// Lists the objects of a namespace ("" for all namespaces or a cluster-scoped resource).
     fn list<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -56,8 +56,8 @@ pub trait Registry: Send + Sync {
         options: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// Changes an object: `change` gets the stored object and returns what it should be; it is called again when
-    /// another writer came first. Returning an error ends the update with it. An unchanged object is not written.
+    /// Updates an object: `change` receives the stored object and returns its new state. `change` is called again when
+    /// another write came in between; its error ends the update. An unchanged object is not written.
     fn update<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -67,7 +67,7 @@ pub trait Registry: Send + Sync {
         options: WriteOptions,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// Deletes an object; the answer is the object as it was last (still there when it ends gracefully).
+    /// Deletes an object and returns its last state, which still exists when the deletion is graceful.
     fn delete<'a>(
         &'a self,
         resource: &'a GroupResource,

@@ -1,4 +1,4 @@
-//! What the code of a kind may know of the request it serves.
+//! Defines [`RequestContext`], the view that strategies, subresources and admission have of a request.
 
 use crate::Registry;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use pintle_machinery::{GroupVersion, UserInfo};
 
 /// One request, as strategies, subresources and admission see it.
 pub struct RequestContext<'a> {
-    /// Who asks.
+    /// The authenticated user.
     pub user: &'a UserInfo,
     /// The namespace of the request; "" for cluster-scoped resources.
     pub namespace: &'a str,
@@ -17,12 +17,12 @@ pub struct RequestContext<'a> {
     pub subresource: &'a str,
     /// The group and version the client speaks.
     pub group_version: &'a GroupVersion,
-    /// The time of the request, the same for everything the request does.
+    /// The time of the request. All timestamps that the request writes are taken from it.
     pub now: Timestamp,
-    /// Whether nothing may be kept.
+    /// Runs all checks and stores nothing.
     pub dry_run: bool,
     /// The other objects of this server.
     pub registry: &'a dyn Registry,
-    /// Who says what else the user may do.
+    /// Authorizes further actions of the user, such as the use of a referenced object.
     pub authorizer: &'a dyn Authorizer,
 }

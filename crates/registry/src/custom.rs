@@ -1,28 +1,28 @@
-//! What only custom resources have: a schema made at run time, and versions that may be far apart.
+//! Parts of a declaration that only custom resources have: a schema built at run time, and conversion between versions.
 
 use crate::BoxFuture;
 use pintle_machinery::{GroupVersion, Status, Value};
 use pintle_schema::Schema;
 use std::sync::{Arc, LazyLock};
 
-/// A schema that is made when it is first needed. Most definitions of a cluster are idle, and a schema is large.
+/// A schema that is built on first use. Most definitions of a cluster are idle, and a schema is large.
 pub type LazySchema = LazyLock<Arc<Schema>, Box<dyn FnOnce() -> Arc<Schema> + Send>>;
 
-/// Brings objects of a custom resource into another of its versions
+/// Converts objects of a custom resource to another of its versions
 /// (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/>).
 ///
-/// The objects may be of any mixture of versions. The answer has as many, in the same order, all of version `to`; whoever
-/// implements this has checked that an answer from outside is that. What the schema of the version does not know is
-/// pruned by the caller.
+/// The objects may be of any mixture of versions. The result has the same number of objects in the same order, all of
+/// version `to`; an implementation that calls a webhook checks this. The caller prunes fields that the schema of the
+/// version does not have.
 pub trait Converter: Send + Sync {
-    /// Converts.
+    /// Converts all objects to `to`.
     ///
     /// # Errors
-    /// The `Status` for the client, when not all of them can be converted.
+    /// The `Status` for the client, when at least one object cannot be converted.
     fn convert(&self, objects: Vec<Value>, to: &GroupVersion) -> BoxFuture<'_, Result<Vec<Value>, Status>>;
 }
 
-/// The conversion strategy `None`: versions differ in nothing but their name.
+/// The conversion strategy `None`: only `apiVersion` changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SameContent;
 

@@ -1,9 +1,9 @@
-//! What a resource is, apart from how it is served.
+//! Declares resources, independently of how they are served or stored.
 //!
 //! A [`Resource`] is a declaration: names, scope, schema, [`Strategy`], columns, subresources, selectable fields.
-//! Routing, discovery, OpenAPI, storage keys and tables follow from it in the generic server; the built-in kinds
-//! declare theirs in the `api` crate, custom resources make theirs at run time. There is no HTTP here, no disk,
-//! and no kind.
+//! Routing, discovery, OpenAPI, storage keys and tables follow from it in the generic server. The `api` crate declares
+//! the built-in kinds; custom resources are declared at run time. This crate knows no HTTP, no disk, and no kind by
+//! name.
 
 mod access;
 mod context;

@@ -1,4 +1,4 @@
-//! The declaration of a resource.
+//! The declaration of one resource in one version.
 
 use crate::{
     Converter, DefaultStrategy, DefaultTable, LazySchema, NamedCreater, SelectableField, Strategy,
@@ -7,16 +7,16 @@ use crate::{
 use pintle_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Value};
 use std::sync::Arc;
 
-/// Whether objects live in namespaces.
+/// Whether a resource is namespaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Objects live in a namespace.
+    /// Each object belongs to a namespace.
     Namespaced,
     /// Objects belong to the whole cluster.
     Cluster,
 }
 
-/// What can be done with a resource.
+/// The verbs of a resource, as discovery and authorization use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names are the API's own and say it")]
 pub enum Verb {
@@ -58,46 +58,47 @@ impl Verb {
     }
 }
 
-/// Where and as what objects are stored.
+/// The storage path of a resource and the form of the stored bytes.
 #[derive(Debug, Clone)]
 pub struct StorageLocation {
     /// The path below the storage prefix, as kube-apiserver lays it out: `pods`, `services/specs`, `minions`.
     pub path: String,
-    /// The kind that stored bytes are in. Differs from the resource's own for versions that are not stored and for
-    /// cohabiting resources (`events.k8s.io` events are stored as core events); and for a resource whose newest version is
-    /// too new to be stored, since the server before this one must be able to read it. That one is then read by one of
-    /// [`Resource::stored_versions`].
+    /// The kind of the stored bytes. It differs from the resource's own kind for versions that are not stored, for
+    /// cohabiting resources (`events.k8s.io` events are stored as core events), and for a resource whose newest version
+    /// is not stored yet because the previous release must be able to read it. Objects found in such a newer version
+    /// are read by [`Resource::stored_versions`].
     pub kind: GroupVersionKind,
-    /// How the stored bytes are made.
+    /// The encoding of the stored bytes.
     pub encoding: StorageEncoding,
 }
 
-/// How stored bytes are made of an object.
+/// The encoding of stored bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum StorageEncoding {
-    /// In the media type that is configured, by the schema of the storage kind.
+    /// The media type that is configured for storage, with the schema of the storage kind.
     #[default]
     Configured,
-    /// As JSON, whatever is configured.
+    /// Always JSON.
     Json,
-    /// As JSON that this function makes, whatever is configured.
+    /// Always JSON, written by this function.
     JsonBy(fn(&Value) -> Vec<u8>),
 }
 
-/// What answers for the objects of a resource.
+/// The implementation behind a resource.
 #[derive(Clone, Default)]
 pub enum Backing {
     /// The objects are stored.
     #[default]
     Stored,
-    /// Nothing is stored: a POST is a question, and its answer the object filled in (access reviews). The body may name
-    /// the object of the question (`bindings`).
+    /// Nothing is stored: a POST is answered with the object filled in (access reviews). The body may name the object
+    /// that the request is about (`bindings`).
     Creater(Arc<dyn NamedCreater>),
     /// Declared so that discovery lists it; requests are not served yet.
     Unserved,
 }
 
-/// The way between a served version and the storage kind. Both take whole objects and set `kind` and `apiVersion`.
+/// The conversion between a served version and the storage kind. Both functions take whole objects and set `kind` and
+/// `apiVersion`.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversion {
     /// From this version to the storage kind.
@@ -106,15 +107,15 @@ pub struct Conversion {
     pub from_storage: fn(Value) -> Value,
 }
 
-/// Another version of the storage kind in which objects may be stored: by an older server, or by one that was configured
-/// otherwise.
+/// Another version of the storage kind that objects may be stored in, by an older server or by a server that was
+/// configured otherwise.
 #[derive(Debug, Clone)]
 pub struct StoredVersion {
-    /// What such an object says it is.
+    /// The kind and version that the stored object carries.
     pub kind: GroupVersionKind,
-    /// The type in the schema that it is read by. Empty when the schema has none: then it is read from JSON as it is.
+    /// The schema type that decodes the object. Empty when the schema has none: the JSON is then read without a schema.
     pub type_name: String,
-    /// From this version to the resource's own; `kind` and `apiVersion` are set afterwards.
+    /// Converts this version to the resource's own; `kind` and `apiVersion` are set afterwards.
     pub to_storage: fn(Value) -> Value,
 }
 
@@ -127,53 +128,54 @@ pub struct Resource {
     pub kind: String,
     /// The kind of lists.
     pub list_kind: String,
-    /// The name in the singular.
+    /// The singular name.
     pub singular: String,
-    /// Other names that clients offer their users.
+    /// Short names, such as `po`, for clients such as `kubectl`.
     pub short_names: Vec<String>,
-    /// Groups of resources that clients offer, such as `all`.
+    /// Categories, such as `all`.
     pub categories: Vec<String>,
     /// Namespaced or not.
     pub scope: Scope,
     /// The type in the built-in schema, such as `k8s.io/api/core/v1.Pod`; empty for custom resources.
     pub type_name: String,
-    /// The schema of a custom resource, made when it is first needed.
+    /// The schema of a custom resource, built on first use.
     pub custom_schema: Option<Arc<LazySchema>>,
-    /// What can be done with it.
+    /// The verbs that the resource supports.
     pub verbs: Vec<Verb>,
-    /// Whether its objects are stored, and what answers when they are not.
+    /// Whether objects are stored, or the implementation that answers instead.
     pub backing: Backing,
-    /// Where it is stored, if it is.
+    /// The storage path and encoding; unused when nothing is stored.
     pub storage: StorageLocation,
-    /// How objects get from this version to the storage kind and back; `None` when they are the same.
+    /// Conversion between this version and the storage kind; `None` when they are the same.
     pub conversion: Option<Conversion>,
-    /// How objects of a custom resource get from one version to another; `None` when there is only one version. The
-    /// rules of a version ([`Resource::strategy`]) are then about objects of that very version.
+    /// Conversion between the versions of a custom resource; `None` when there is only one version. With a converter,
+    /// [`Resource::strategy`] sees objects of this resource's own version.
     pub converter: Option<Arc<dyn Converter>>,
-    /// In which other versions its objects may be found in the store. Of the declaration in the storage version.
+    /// Other versions in which stored objects may be found. Set on the declaration of the storage version.
     pub stored_versions: Vec<StoredVersion>,
     /// The rules of the kind, on objects of the storage kind.
     pub strategy: Arc<dyn Strategy>,
-    /// How it prints.
+    /// Converts objects to table rows.
     pub table: Arc<dyn TableConvertor>,
     /// Its subresources.
     pub subresources: Vec<Subresource>,
-    /// What lists and watches can select by, besides name and namespace.
+    /// The fields that `fieldSelector` supports besides name and namespace.
     pub selectable_fields: Vec<SelectableField>,
-    /// How a selector that names another field is refused, when the kind has words of its own for it.
+    /// Makes the message for an unsupported field selector, when the kind has its own text.
     pub unsupported_field: Option<fn(&str) -> String>,
-    /// What every request to a resource is warned of that will not be there for ever.
+    /// The warning for every request to a deprecated resource.
     pub deprecation: Option<String>,
-    /// Dotted paths of integers that are pointers in this version and plain numbers inside the reference: there, an object
-    /// of which nothing is known, that of a bookmark, has zero.
+    /// Dotted paths of integers that are pointers in this version and plain numbers in the reference's internal
+    /// version. In an object with no other content, such as that of a bookmark, they are zero.
     pub plain_integers: &'static [&'static str],
-    /// Annotations in which this version keeps integers that are fields inside the reference; zero in such an object.
+    /// Annotations in which this version keeps integers that are fields of the reference's internal version; zero in
+    /// such an object.
     pub integer_annotations: &'static [&'static str],
 }
 
 impl Resource {
-    /// A stored resource with all verbs, no rules and the default table. `type_name` is the type in the schema; group
-    /// path and kind come from the parts.
+    /// A stored resource with all verbs, no rules and the default table. `type_name` is the type in the schema; the
+    /// storage path and the kind follow from the names.
     pub fn new(
         group: &str,
         version: &str,
@@ -214,7 +216,7 @@ impl Resource {
         }
     }
 
-    /// The resource without its version.
+    /// The group and the plural name.
     pub fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
     }
@@ -224,12 +226,12 @@ impl Resource {
         self.resource.group_version().with_kind(self.kind.clone())
     }
 
-    /// Whether objects live in namespaces.
+    /// Whether the resource is namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
     }
 
-    /// Whether objects are stored; others have no storage, and only their own verbs.
+    /// Whether objects are stored. A resource without storage serves only the verbs it declares.
     pub fn is_stored(&self) -> bool {
         matches!(self.backing, Backing::Stored)
     }

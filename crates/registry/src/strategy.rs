@@ -1,4 +1,4 @@
-//! What is particular to a kind when its objects are written.
+//! Defines [`Strategy`], the rules of one kind for writes.
 
 use crate::{BoxFuture, DeleteOptions, Registry, RequestContext};
 use pintle_machinery::{
@@ -7,12 +7,12 @@ use pintle_machinery::{
 };
 use std::time::Duration;
 
-/// How a write that had side effects ends: called once with whether the object was stored, and the server's other
-/// objects to keep or take back what was done to them.
+/// Completes or reverts the side effects of a write. Called once, with whether the object was stored and with the
+/// registry of the server's other objects.
 pub type FinishFn = Box<dyn for<'a> FnOnce(bool, &'a dyn Registry) -> BoxFuture<'a, ()> + Send>;
 
 /// The rules of one kind (or of one subresource of it), called by the registry store in the order of the methods
-/// here. Defaults do nothing, which is right for a kind without rules of its own.
+/// in this trait. The default implementations do nothing, which is right for a kind without rules of its own.
 ///
 /// Objects are trees in the storage version, with absent fields absent: after decoding, a field that Go would leave out
 /// as empty is not there; `null` counts as absent.
@@ -20,27 +20,29 @@ pub type FinishFn = Box<dyn for<'a> FnOnce(bool, &'a dyn Registry) -> BoxFuture<
 /// The rules come from <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>
 /// and the reference's observed behaviour.
 pub trait Strategy: Send + Sync {
-    /// Fills in what a client left out, on everything that is decoded: requests, and objects read from storage that an
-    /// older server wrote. The schema's own defaults have been applied before. Must be idempotent.
+    /// Defaults fields of every decoded object: of requests, and of stored objects that an older server wrote. The
+    /// schema's own defaults have been applied before. Must be idempotent.
     fn set_defaults(&self, _object: &mut Value) {}
 
-    /// Brings an object into the shape that its schema wants, beyond what decoding by the schema does: only schemas made
-    /// at run time have more to say. Called before [`Strategy::set_defaults`] on what a client sent (then with
-    /// `is_request`) and on what was stored or converted. Returns the paths of fields that it did not know and took out.
+    /// Brings an object into the shape that its schema requires, beyond decoding by the schema; only schemas built at
+    /// run time need this. Called before [`Strategy::set_defaults`] on request bodies (with `is_request`) and on stored
+    /// or converted objects. Returns the paths of unknown fields, which it has removed.
     ///
     /// # Errors
-    /// The `Status` for a client that sent what cannot be; what was stored is made to fit instead.
+    /// The `Status` for a client whose object cannot be brought into the shape. For stored objects the faulty parts are
+    /// removed instead.
     fn coerce(&self, _object: &mut Value, _is_request: bool) -> Result<Vec<String>, Status> {
         Ok(Vec::new())
     }
 
-    /// Brings a stored object that another server or an older one wrote to the form in which it is shown. Called after
-    /// [`Strategy::set_defaults`], and not on requests, which may say what is never shown. Must be idempotent.
+    /// Brings a stored object that another or an older server wrote into the form that clients read. Called after
+    /// [`Strategy::set_defaults`] on stored objects only: request bodies may contain fields that are never returned.
+    /// Must be idempotent.
     fn default_on_read(&self, _object: &mut Value) {}
 
-    /// What a user needs to write this very object, besides the verb: called first of all on create, without the name that
-    /// is generated for it, and on update with the new object; `old` is what is there, also nothing on an update that
-    /// creates. `None` is nothing.
+    /// Authorizes the user for this particular object, beyond the verb. Called first: on create before a name is
+    /// generated, and on update with the new object. `old` is the stored object, `None` on create and on an update that
+    /// creates. `None` as result means that nothing more is required.
     ///
     /// The future's error is the `Status` that the client gets.
     fn authorize_write<'a>(
@@ -62,24 +64,22 @@ pub trait Strategy: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Brings a new object into the shape every new object has: status cleared, generation 1, dropped fields of
-    /// disabled features.
+    /// Prepares a new object: clears the status, sets generation 1, drops fields of disabled features.
     fn prepare_for_create(&self, _context: &RequestContext<'_>, _object: &mut Value) {}
 
-    /// The dotted paths of the fields that a write under this strategy leaves as they are, and whose writer so does not
-    /// own them: with most kinds that have one, the status of the object itself, and the spec of its status.
+    /// The dotted paths of the fields that a write under this strategy does not change and whose ownership it does not
+    /// record: for most kinds with a status, the status on writes to the object, and the spec on writes to its status.
     fn reset_fields(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// What is wrong with a new object, its metadata first, then the fields in the order they are declared. A kind
-    /// without rules of its own has the rules of metadata.
+    /// Validates a new object: metadata first, then the fields in declared order. The default validates metadata only.
     fn validate(&self, context: &RequestContext<'_>, object: &Value) -> ErrorList {
         let name = |name: &str, prefix| self.validate_name(name, prefix);
         validate_object_meta(object, !context.namespace.is_empty(), name, &FieldPath::new("metadata"))
     }
 
-    /// What the client should know of a new object that is accepted all the same.
+    /// Warnings for a new object that is accepted.
     fn warnings_on_create(&self, _context: &RequestContext<'_>, _object: &Value) -> Vec<String> {
         Vec::new()
     }
@@ -94,16 +94,17 @@ pub trait Strategy: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Takes back what this write may not change, and sets what follows from what it changed (generation).
+    /// Reverts the fields that this write may not change, and sets fields that depend on the changes (generation).
     fn prepare_for_update(&self, _context: &RequestContext<'_>, _object: &mut Value, _old: &Value) {}
 
-    /// What is wrong with the new state of an object, its metadata first (the store checks it too, and clients see both).
+    /// Validates the new state of an object, metadata first (the store checks metadata too, and clients see both
+    /// errors).
     fn validate_update(&self, _context: &RequestContext<'_>, object: &Value, old: &Value) -> ErrorList {
         validate_object_meta_update(object, old, &FieldPath::new("metadata"))
     }
 
-    /// As [`Strategy::validate_update`], which it calls unless a kind's validation has something to say also of what it
-    /// lets pass: the client is told, whether the update is accepted or not.
+    /// Validates an update and may add warnings, which the client receives whether the update is accepted or not. The
+    /// default calls [`Strategy::validate_update`].
     fn check_update(
         &self,
         context: &RequestContext<'_>,
@@ -114,7 +115,7 @@ pub trait Strategy: Send + Sync {
         self.validate_update(context, object, old)
     }
 
-    /// What the client should know of an update that is accepted all the same.
+    /// Warnings for an update that is accepted.
     fn warnings_on_update(
         &self,
         _context: &RequestContext<'_>,
@@ -124,22 +125,21 @@ pub trait Strategy: Send + Sync {
         Vec::new()
     }
 
-    /// The last touch after validation, before the object is stored; must not change its meaning.
+    /// Normalizes the object after validation, before it is stored; must not change its meaning.
     fn canonicalize(&self, _object: &mut Value) {}
 
-    /// Whether a PUT of a name that does not exist creates it.
+    /// Create-on-update: whether a PUT of a name that does not exist creates the object.
     fn allow_create_on_update(&self) -> bool {
         false
     }
 
-    /// Whether a PUT may leave out the resourceVersion.
+    /// Whether a PUT without resourceVersion is accepted.
     fn allow_unconditional_update(&self) -> bool {
         true
     }
 
-    /// Whether the kind ends in two steps. Called when a delete was asked for; `requested` is the client's grace
-    /// period. Returns the grace period to use, or `None` for a kind that is deleted at once. A pod without a node, say,
-    /// answers `Some(0)`.
+    /// Returns the grace period in seconds for a delete, or `None` for a kind that is deleted at once. `requested` is
+    /// the client's grace period. For example, a pod without a node returns `Some(0)`.
     fn graceful_deletion(
         &self,
         _context: &RequestContext<'_>,
@@ -149,11 +149,10 @@ pub trait Strategy: Send + Sync {
         None
     }
 
-    /// The last touch to an object that begins to end and is stored once more because something still holds it, such
-    /// as a namespace's phase.
+    /// Changes an object that becomes terminating and is stored once more, such as a namespace's phase.
     fn prepare_for_deletion(&self, _object: &mut Value) {}
 
-    /// How long the object is kept after this write; `None` is for ever.
+    /// How long the object is kept after this write; `None` keeps it without limit.
     fn ttl(&self, _object: &Value) -> Option<Duration> {
         None
     }
@@ -163,13 +162,13 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// What the client should know of a delete, also of many at once, that is done as asked.
+    /// Warnings for a delete or delete collection that is accepted.
     fn warnings_on_delete(&self, _options: &DeleteOptions) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether an object of this kind is freed with its finalizers in the spec (namespaces): `false` keeps the object
-    /// terminating when the last metadata finalizer goes.
+    /// Whether the object may be removed when its last metadata finalizer is gone. `false` keeps it terminating, as for
+    /// namespaces with finalizers in the spec.
     fn may_be_removed(&self, _object: &Value) -> bool {
         true
     }
@@ -184,8 +183,8 @@ pub trait Strategy: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// What is wrong with a name of this kind (`prefix` when it will get a generated suffix). A DNS subdomain unless
-    /// the kind says otherwise.
+    /// Returns the reasons why a name of this kind is invalid (`prefix` when a generated suffix will follow). The
+    /// default requires a DNS subdomain.
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         pintle_machinery::validation::name_is_dns_subdomain(name, prefix)
     }

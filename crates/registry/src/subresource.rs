@@ -1,4 +1,4 @@
-//! Parts of an object that have a path of their own.
+//! Declares subresources: parts and actions of an object that have a path of their own.
 
 use crate::{BoxFuture, RequestContext, Strategy, TableConvertor};
 use pintle_machinery::{ErrorList, GroupVersionKind, Status, Value};
@@ -9,19 +9,19 @@ use std::sync::Arc;
 pub struct Subresource {
     /// The last part of the path, such as `status`.
     pub name: String,
-    /// What it does.
+    /// The form of the subresource and its implementation.
     pub kind: SubresourceKind,
 }
 
-/// What a subresource does.
+/// The forms of subresources.
 #[derive(Clone)]
 pub enum SubresourceKind {
-    /// Reads and writes the whole object by get, update and patch, under another strategy that keeps all but its part:
-    /// `status`, `ephemeralcontainers`, `resize`, `approval`, `finalize`.
+    /// Reads and writes the whole object by get, update and patch, under a strategy that reverts changes outside the
+    /// subresource: `status`, `ephemeralcontainers`, `resize`, `approval`, `finalize`.
     Part {
-        /// The rules of the part.
+        /// The rules for writes to this subresource.
         strategy: Arc<dyn Strategy>,
-        /// Verbs other than get, update and patch are not served; some parts lack get or patch.
+        /// The verbs served, out of get, update and patch.
         verbs: Vec<crate::Verb>,
     },
     /// `autoscaling/v1` `Scale` by get, update and patch.
@@ -30,19 +30,19 @@ pub enum SubresourceKind {
     Create {
         /// The kind of the body.
         kind: GroupVersionKind,
-        /// Other versions of the kind that a body may be in; their fields are the same.
+        /// Other versions of the kind that are accepted in a body; their fields are the same.
         other_versions: Vec<String>,
-        /// What it does.
+        /// The implementation of the create.
         creater: Arc<dyn NamedCreater>,
     },
-    /// Streams and proxied requests to a node, a pod or a service, which the server does not serve yet: declared so
-    /// that discovery lists it.
+    /// Streams and proxied requests to a node, a pod or a service. Not served yet; declared so that discovery lists
+    /// them.
     Connect {
         /// The kind that discovery lists.
         kind: GroupVersionKind,
         /// The options in the query of a request.
         options: ConnectOptions,
-        /// The verbs it has.
+        /// The verbs that discovery lists.
         verbs: Vec<crate::Verb>,
     },
 }
@@ -50,30 +50,30 @@ pub enum SubresourceKind {
 /// The options of a stream or a proxied request.
 #[derive(Clone)]
 pub struct ConnectOptions {
-    /// Their kind, whose fields are the parameters of the query.
+    /// The kind of the options. Its fields are the query parameters.
     pub kind: GroupVersionKind,
-    /// Validates the options before the object is looked up.
+    /// Validates the options; called before the object is read.
     pub validate: fn(&Value) -> ErrorList,
 }
 
-/// Where a kind keeps what `Scale` shows.
+/// The paths of the fields that `Scale` shows.
 #[derive(Clone)]
 pub struct ScalePaths {
-    /// The path of the wanted number.
+    /// The path of the desired number of replicas.
     pub spec_replicas: String,
-    /// The path of the actual number.
+    /// The path of the observed number of replicas.
     pub status_replicas: String,
-    /// The path of the selector: a label selector object, a plain map, or (custom resources) its text.
+    /// The path of the selector: a label selector object, a plain map, or (custom resources) a text.
     pub selector: Option<String>,
-    /// Set for custom resources, of whose values nothing is certain: what is at the paths may be missing or of another
-    /// type, and the scale has columns of its own.
+    /// Set for custom resources: the values at the paths may be missing or of another type, and the scale has columns
+    /// of its own.
     pub custom: Option<Arc<dyn TableConvertor>>,
 }
 
-/// A create below an existing object.
+/// Serves a create on a subresource of an existing object, or on a resource without storage.
 pub trait NamedCreater: Send + Sync {
-    /// Serves a POST of `body` (decoded, with schema defaults) to the subresource of `context.name`; the answer is the
-    /// body of the response, a `Status` object or another kind.
+    /// Serves a POST of `body` (decoded, with schema defaults) to the subresource of `context.name`. Returns the body
+    /// of the response, a `Status` object or another kind.
     ///
     /// # Errors
     /// The `Status` that the client gets.
@@ -83,15 +83,15 @@ pub trait NamedCreater: Send + Sync {
         body: Value,
     ) -> BoxFuture<'a, Result<Value, Status>>;
 
-    /// Fills in what the client left out, besides what the schema says of it.
+    /// Defaults fields of the body beyond the schema's own defaults.
     fn set_defaults(&self, _body: &mut Value) {}
 
-    /// What the client is to be told besides, if the create succeeds.
+    /// Warnings for the client, when the create succeeds.
     fn warnings(&self, _context: &RequestContext<'_>, _body: &Value) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the body's uid and times come from the client: they are conditions then. Others are taken out.
+    /// Whether the body keeps the client's uid and timestamps, as preconditions. Otherwise they are cleared.
     fn keeps_system_metadata(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! How objects print as tables
+//! Defines the conversion of objects to table rows
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables>).
 
 use jiff::Timestamp;
@@ -15,11 +15,11 @@ pub struct Column {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
     pub column_type: String,
-    /// `name` for the name column, mostly "".
+    /// `name` for the name column, otherwise mostly "".
     pub format: String,
-    /// What the column tells.
+    /// The description that clients can show.
     pub description: String,
-    /// 0 is always printed, more only in the wide form.
+    /// 0 is always shown; columns with higher numbers are shown only in wide output.
     pub priority: i32,
 }
 
@@ -45,7 +45,7 @@ impl Column {
         Column::string("Age", 0, AGE_DESCRIPTION)
     }
 
-    /// Another type than string.
+    /// Sets a type other than string.
     #[must_use]
     pub fn of_type(mut self, column_type: &str) -> Column {
         self.column_type = column_type.to_owned();
@@ -57,12 +57,12 @@ const NAME_DESCRIPTION: &str =
     "The name of the object, unique among the objects of its kind in its namespace.";
 const AGE_DESCRIPTION: &str = "How long ago the server made the object.";
 
-/// Turns objects of one kind into rows.
+/// Converts objects of one kind to rows.
 pub trait TableConvertor: Send + Sync {
     /// The columns.
     fn columns(&self) -> Vec<Column>;
 
-    /// The cells of one object, one a column. `now` is what ages are counted to.
+    /// The cells of one object, one for each column. Ages are relative to `now`.
     fn cells(&self, object: &Value, now: Timestamp) -> Vec<Cell>;
 
     /// `conditions` of the object's row, such as `Completed` for pods that have ended.

@@ -12,7 +12,7 @@ use std::{
 
 type ObjectKey = (GroupResource, String, String);
 
-/// Objects by resource, namespace and name. Writes number the objects and give them a uid.
+/// Objects by resource, namespace and name. Each write assigns a resourceVersion; a create assigns a uid.
 #[derive(Debug, Default)]
 pub struct MemoryRegistry {
     objects: Mutex<Objects>,
@@ -25,12 +25,12 @@ struct Objects {
 }
 
 impl MemoryRegistry {
-    /// The object as it is stored, if it is there.
+    /// The stored object, if it exists.
     pub fn stored(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Value> {
         self.lock().by_key.get(&object_key(resource, namespace, name)).cloned()
     }
 
-    /// How many writes there were.
+    /// The number of writes so far.
     pub fn revision(&self) -> u64 {
         self.lock().revision
     }
@@ -148,7 +148,7 @@ impl Registry for MemoryRegistry {
     }
 }
 
-/// Runs `test` with the context of a request to a namespace, made at the epoch by nobody in particular.
+/// Runs `test` with the context of a request to a namespace, at the epoch, by a user without groups.
 pub fn with_context<T>(
     registry: &dyn Registry,
     namespace: &str,
@@ -168,10 +168,10 @@ pub fn with_context<T>(
     })
 }
 
-/// The result of a future that never waits, as those of a [`MemoryRegistry`].
+/// The result of a future that is ready at once, such as those of a [`MemoryRegistry`].
 ///
 /// # Panics
-/// When the future does wait.
+/// When the future is pending.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
