@@ -1,4 +1,4 @@
-//! Building a schema: nodes are reserved, then filled in, so that types may refer to each other.
+//! Builds schemas: nodes are reserved, then filled in, so that types may refer to each other.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -41,11 +41,11 @@ pub struct FieldSpec<'a> {
     pub required: bool,
     /// Marked optional.
     pub optional: bool,
-    /// Says how server-side apply sees it, if only that it is as it would be anyway.
+    /// Whether the field declares its list or map type for server-side apply, even if it declares the default.
     pub topology_marked: bool,
-    /// The value to put in when absent.
+    /// The default of an absent field.
     pub default: Option<Value>,
-    /// What a strategic merge patch does with it.
+    /// How a strategic merge patch treats the field.
     pub patch_strategy: PatchStrategy,
     /// The field that identifies list items in a strategic merge patch; empty for none.
     pub patch_merge_key: &'a str,
@@ -56,10 +56,10 @@ pub struct FieldSpec<'a> {
 pub struct StructSpec<'a> {
     /// Fields with their types, in the order of declaration.
     pub fields: Vec<(FieldSpec<'a>, NodeId)>,
-    /// Embedded structs: position in `fields` before which their fields come, protobuf number (zero for
-    /// none), and the struct, which must have been filled in before.
+    /// Embedded structs. Each has a position in `fields` before which its fields come, a protobuf number (zero for
+    /// none), and the struct, which must already be filled in.
     pub embedded: Vec<(usize, u32, NodeId)>,
-    /// Declared in Go, see [`SchemaRef::is_declared`].
+    /// Whether the struct is declared in Go, see [`SchemaRef::is_declared`].
     pub declared: bool,
 }
 
@@ -69,7 +69,7 @@ impl SchemaBuilder {
         Self::default()
     }
 
-    /// A builder whose names are pieces of a text that lives for ever, so that none is copied.
+    /// A builder whose names are slices of a static text, so that none is copied.
     pub(crate) fn over(text: &'static str) -> Self {
         Self { text: Cow::Borrowed(text), ..Self::default() }
     }
@@ -129,7 +129,7 @@ impl SchemaBuilder {
         self.push(Shape::Reserved)
     }
 
-    /// A named type, to be filled in later.
+    /// Reserves a named type, to be filled in later.
     pub(crate) fn reserve_named(&mut self, package: u16, name: &str) -> NodeId {
         let name = self.intern(name);
         let id = self.push(Shape::Reserved);
@@ -145,7 +145,7 @@ impl SchemaBuilder {
         self.kinds.push(id);
     }
 
-    /// A type that is neither struct, list, map nor union; those read as [`Type::Any`].
+    /// Adds a type that is neither struct, list, map nor union; those read as [`Type::Any`].
     pub fn scalar(&mut self, ty: Type) -> NodeId {
         let id = self.reserve();
         self.set_scalar(id, ty);
@@ -160,7 +160,7 @@ impl SchemaBuilder {
         self.set(id, Shape::Scalar(ty));
     }
 
-    /// A list.
+    /// Adds a list.
     pub fn list(&mut self, item: NodeId, list_type: ListType, keys: &[&str]) -> NodeId {
         let id = self.reserve();
         self.set_list(id, item, list_type, keys, false);
@@ -179,7 +179,7 @@ impl SchemaBuilder {
         self.set(id, Shape::List { item, list_type, keys, wrapped });
     }
 
-    /// Overrides how server-side apply sees a list that is defined already.
+    /// Overrides how server-side apply merges a list that is already filled in.
     pub(crate) fn set_list_type(&mut self, id: NodeId, list_type: ListType, keys: &[&str]) {
         let keys = self.names(keys.iter().copied());
         if let Some(Node { shape: Shape::List { list_type: old, keys: old_keys, .. }, .. }) =
@@ -189,7 +189,7 @@ impl SchemaBuilder {
         }
     }
 
-    /// A map from strings.
+    /// Adds a map with string keys.
     pub fn map(&mut self, value: NodeId, map_type: MapType) -> NodeId {
         let key = self.scalar(Type::String);
         let id = self.reserve();
@@ -206,21 +206,21 @@ impl SchemaBuilder {
         self.set(id, Shape::Union { union, schema, other });
     }
 
-    /// How server-side apply sees a map or struct node.
+    /// Sets how server-side apply merges a map or struct node.
     pub fn set_map_type(&mut self, id: NodeId, map_type: MapType) {
         if let Some(node) = self.node_mut(id) {
             node.map_type = map_type;
         }
     }
 
-    /// What only custom resources say about a node.
+    /// Sets the facts that only structural schemas have.
     pub fn set_structural(&mut self, id: NodeId, structural: Structural) {
         if let Some(node) = self.node_mut(id) {
             node.structural = Some(Box::new(structural));
         }
     }
 
-    /// The values of an enum.
+    /// Sets the values of an enum.
     pub fn set_enum<'s>(&mut self, id: NodeId, values: impl Iterator<Item = &'s str>) {
         let values = self.names(values);
         if let Some(node) = self.node_mut(id) {
@@ -228,12 +228,12 @@ impl SchemaBuilder {
         }
     }
 
-    /// A reference to a node of the built-in schema, such as `ObjectMeta` in a custom resource.
+    /// Adds a reference to a node of the built-in schema, such as `ObjectMeta` in a custom resource.
     pub fn builtin(&mut self, target: SchemaRef<'static>) -> NodeId {
         self.push(Shape::Builtin(target.id()))
     }
 
-    /// Makes a node mean the same as another one that has been filled in, keeping its own name.
+    /// Makes a node an alias of a node that has been filled in, with its own name.
     pub(crate) fn set_alias(&mut self, id: NodeId, target: NodeId) {
         let Some(target) = self.nodes.get(target.0 as usize).cloned() else { return };
         if let Some(node) = self.node_mut(id) {
@@ -245,7 +245,7 @@ impl SchemaBuilder {
         }
     }
 
-    /// Makes a node a copy of another one, for what a single field overrides.
+    /// Makes a node a copy of another one, which a single field then overrides.
     pub(crate) fn set_copy(&mut self, id: NodeId, target: NodeId) {
         let Some(target) = self.nodes.get(target.0 as usize).cloned() else { return };
         if let Some(node) = self.node_mut(id) {
@@ -335,12 +335,12 @@ impl SchemaBuilder {
         }
     }
 
-    /// A custom resource's schema, starting at `root`.
+    /// Builds a custom resource's schema with this root.
     pub fn finish(self, root: NodeId) -> Schema {
         self.build(root, true)
     }
 
-    /// The schema of Go types.
+    /// Builds the schema of Go types.
     pub(crate) fn finish_declared(self, root: NodeId) -> Schema {
         self.build(root, false)
     }
@@ -379,7 +379,7 @@ fn append<T>(table: &mut Vec<T>, entries: Vec<T>) -> Run {
     run
 }
 
-/// Lists the fields that are written even if absent. Copies of a struct share its list.
+/// Collects the fields that are written even if absent. Copies of a struct share its list.
 fn mark_always(schema: &mut Schema) {
     let mut lists = HashMap::new();
     let mut offsets = Vec::new();
@@ -403,7 +403,7 @@ fn mark_always(schema: &mut Schema) {
     schema.always = offsets.into_boxed_slice();
 }
 
-/// Spreads "has a default" from the fields that have one to every node above them.
+/// Propagates `has_defaults` from the fields with a default to every node above them.
 fn mark_defaults(schema: &mut Schema) {
     loop {
         let found: Vec<usize> = schema
@@ -439,7 +439,7 @@ fn has_defaults(schema: &Schema, node: &Node) -> bool {
         }
         Shape::List { item, .. } => marked(item),
         Shape::Map { value, .. } => marked(value),
-        // The kinds of a definition's schema have no defaults of their own.
+        // The types of a definition's own schema have no defaults.
         Shape::Union { .. } | Shape::Scalar(_) | Shape::Builtin(_) | Shape::Reserved => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a schema: a cursor on a node, and a cursor on a field.
+//! Reads a schema with two cursors: one on a node, one on a field.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::field::{Field, Omit, PatchStrategy, ProtoMember, name_prefix};
 use crate::node::{ListType, MapType, Node, NodeId, Run, Shape, Structural, Type, Union};
 use crate::schema::Schema;
 
-/// A node of a schema. Copy it freely; walking never allocates.
+/// A cursor on a node of a schema. It is `Copy`; walking never allocates.
 #[derive(Clone, Copy)]
 pub struct SchemaRef<'a> {
     schema: &'a Schema,
@@ -28,7 +28,7 @@ impl PartialEq for SchemaRef<'_> {
 impl Eq for SchemaRef<'_> {}
 
 impl<'a> SchemaRef<'a> {
-    /// References to built-in nodes are followed here, once, so that no reader meets them.
+    /// References to built-in nodes are resolved here, so that no reader meets them.
     pub(crate) fn new(schema: &'a Schema, id: NodeId) -> Self {
         match schema.get(id).shape {
             Shape::Builtin(id) => Self { schema: Schema::builtin(), id },
@@ -44,7 +44,7 @@ impl<'a> SchemaRef<'a> {
         SchemaRef::new(self.schema, id)
     }
 
-    /// The schema this node is in; for a reference to a built-in type, the built-in one.
+    /// The schema that holds this node; for a reference to a built-in type, the built-in schema.
     pub fn schema(self) -> &'a Schema {
         self.schema
     }
@@ -54,7 +54,7 @@ impl<'a> SchemaRef<'a> {
         self.id
     }
 
-    /// What a value looks like.
+    /// The JSON type of a value.
     pub fn ty(self) -> Type {
         match self.node().shape {
             Shape::Scalar(ty) => ty,
@@ -77,7 +77,7 @@ impl<'a> SchemaRef<'a> {
         package.map_or("", |package| self.schema.str(package.path))
     }
 
-    /// API group and version of the package; empty for types that are no part of a served group.
+    /// API group and version of the package; empty for types outside served groups.
     pub fn group_version(self) -> (&'a str, &'a str) {
         let package = self.schema.packages.get(usize::from(self.node().package));
         package.map_or(("", ""), |package| (self.schema.str(package.group), self.schema.str(package.version)))
@@ -122,25 +122,25 @@ impl<'a> SchemaRef<'a> {
         }
     }
 
-    /// A struct declared in Go: written in declaration order, with absent fields materialized.
-    /// False for custom resources, which are written sorted by key, as they are.
+    /// Whether the struct is declared in Go: it is written in declaration order, with absent fields materialized.
+    /// Custom resources are written sorted by key and without additions.
     pub fn is_declared(self) -> bool {
         matches!(self.node().shape, Shape::Struct { declared: true, .. })
     }
 
-    /// Whether the node is in a custom resource's schema: Go has its values as maps, and a value of a
-    /// wrong type is a matter of validation.
+    /// Whether the node is in a custom resource's schema. Go holds such values as maps, and validation reports values
+    /// of a wrong type.
     pub fn is_structural(self) -> bool {
         self.schema.structural
     }
 
-    /// Whether this is a struct with `kind` and `apiVersion` of its own.
+    /// Whether this is a struct with an embedded `TypeMeta`.
     pub fn is_object(self) -> bool {
         self.field("kind").is_some() && self.field("apiVersion").is_some() && self.has_type_meta()
     }
 
-    /// `ObjectReference` and the like have kind and apiVersion as ordinary fields; the two of an
-    /// embedded `TypeMeta` come first and have no protobuf number.
+    /// `ObjectReference` and similar types have kind and apiVersion as ordinary fields. Those of an embedded `TypeMeta`
+    /// come first and have no protobuf number.
     fn has_type_meta(self) -> bool {
         let mut fields = self.fields();
         let first = fields.next().is_some_and(|field| field.name() == "kind" && field.number() == 0);
@@ -156,7 +156,7 @@ impl<'a> SchemaRef<'a> {
         Fields { schema: self.schema, fields: fields.iter() }
     }
 
-    /// A field of a struct by JSON name. Case matters, as it does to the reference decoder.
+    /// A field of a struct by JSON name. Names are case-sensitive, as in the reference's decoder.
     pub fn field(self, name: &str) -> Option<FieldRef<'a>> {
         self.field_index(name).and_then(|index| self.field_at(index))
     }
@@ -167,7 +167,7 @@ impl<'a> SchemaRef<'a> {
         let by_name = by_name.of(&self.schema.by_name);
         let prefix = name_prefix(name);
         let mut at = by_name.partition_point(|entry| entry.prefix < prefix);
-        // Only long names share their first letters, and few of them do.
+        // Only long names share their first bytes, and few of them do.
         while let Some(entry) = by_name.get(at).filter(|entry| entry.prefix == prefix) {
             let offset = usize::from(entry.offset);
             let field = fields.of(&self.schema.fields).get(offset)?;
@@ -195,7 +195,7 @@ impl<'a> SchemaRef<'a> {
         always.of(&self.schema.always).iter().map(|&offset| usize::from(offset))
     }
 
-    /// The parts of a struct's protobuf message, by number.
+    /// The members of a struct's protobuf message, by number.
     pub fn members(self) -> impl DoubleEndedIterator<Item = (u32, Member<'a>)> {
         let (fields, members) = match self.node().shape {
             Shape::Struct { fields, members, .. } => (fields, members.of(&self.schema.members)),
@@ -204,7 +204,7 @@ impl<'a> SchemaRef<'a> {
         members.iter().filter_map(move |member| Some((member.number(), self.member(fields, *member)?)))
     }
 
-    /// The part of a struct's protobuf message with this number.
+    /// The member of a struct's protobuf message with this number.
     pub fn member_by_number(self, number: u32) -> Option<Member<'a>> {
         let Shape::Struct { fields, members, .. } = self.node().shape else { return None };
         let members = members.of(&self.schema.members);
@@ -246,7 +246,7 @@ impl<'a> SchemaRef<'a> {
         }
     }
 
-    /// How server-side apply sees a list.
+    /// How server-side apply merges a list.
     pub fn list_type(self) -> ListType {
         match self.node().shape {
             Shape::List { list_type, .. } => list_type,
@@ -269,18 +269,18 @@ impl<'a> SchemaRef<'a> {
         matches!(self.node().shape, Shape::List { wrapped: true, .. })
     }
 
-    /// How server-side apply sees a map or a struct.
+    /// How server-side apply merges a map or a struct.
     pub fn map_type(self) -> MapType {
         self.node().map_type
     }
 
-    /// The values of an enum; none where any text will do.
+    /// The values of an enum; none where any text is allowed.
     pub fn enum_values(self) -> impl ExactSizeIterator<Item = &'a str> + Clone {
         let schema = self.schema;
         self.node().values.of(&schema.names).iter().map(move |&name| schema.str(name))
     }
 
-    /// What only custom resources say.
+    /// The facts that only structural schemas have.
     pub fn structural(self) -> Option<&'a Structural> {
         self.node().structural.as_deref()
     }
@@ -356,18 +356,18 @@ impl<'a> FieldRef<'a> {
         self.field.optional
     }
 
-    /// Whether the field's list or map type is declared, if only as what it would be anyway.
+    /// Whether the field declares its list or map type, even if it declares the default.
     pub fn is_topology_marked(self) -> bool {
         self.field.topology_marked
     }
 
-    /// The value to put in when the field is absent.
+    /// The default of the field when it is absent.
     pub fn default(self) -> Option<&'a Value> {
         let index = (self.field.default as usize).checked_sub(1)?;
         self.schema.defaults.get(index)
     }
 
-    /// What a strategic merge patch does with the field.
+    /// How a strategic merge patch treats the field.
     pub fn patch_strategy(self) -> PatchStrategy {
         self.field.patch_strategy
     }
@@ -399,7 +399,7 @@ impl<'a> Iterator for Fields<'a> {
 
 impl ExactSizeIterator for Fields<'_> {}
 
-/// A part of a struct's protobuf message.
+/// A member of a struct's protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub enum Member<'a> {
     /// A field of the struct.

@@ -1,16 +1,15 @@
-//! Putting in the defaults that a schema declares.
+//! Applies the defaults that a schema declares.
 
 use serde_json::{Map, Value};
 
 use crate::cursor::{FieldRef, SchemaRef};
 use crate::node::Type;
 
-/// Puts the schema's defaults into a tree, wherever a field is absent.
+/// Applies the schema's defaults to the absent fields of a tree.
 ///
-/// As Go's generated defaulting functions do: below an absent pointer nothing is put in, below an absent
-/// struct that is no pointer the defaults of its fields are. A value that is there is never
-/// changed, a field that is no pointer counts as absent when it is zero (a canonical tree has no
-/// such zeros).
+/// The rules are those of Go's generated defaulting functions. Nothing is added below an absent pointer; an absent
+/// struct that is not a pointer gets the defaults of its fields. Present values never change. A zero value in a field
+/// that is not a pointer counts as absent (a canonical tree has no such zeros).
 pub fn default_by_schema(value: &mut Value, schema: SchemaRef<'_>) {
     if !schema.has_defaults() {
         return;
@@ -48,7 +47,7 @@ fn default_struct(object: &mut Map<String, Value>, schema: SchemaRef<'_>) {
     }
 }
 
-/// What a custom resource has as `null` where null is not allowed counts as absent.
+/// Replaces `null` by the default where a custom resource does not allow null.
 fn default_nullable(value: &mut Value, schema: SchemaRef<'_>) {
     if let (Value::Null, Some(structural)) = (&*value, schema.structural())
         && !structural.nullable

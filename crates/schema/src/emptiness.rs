@@ -1,17 +1,17 @@
-//! Where an encoder tells an empty list or map from none.
+//! Finds the types in which Go's encoder distinguishes an empty list or map from an absent one.
 
 use crate::cursor::{FieldRef, SchemaRef};
 use crate::node::{Shape, Type};
 use crate::schema::Schema;
 use std::sync::LazyLock;
 
-/// By node of the built-in schema: whether there is such a field somewhere in a value of it. Found out once, since few
-/// types have one.
+/// For each node of the built-in schema: whether a value of it contains such a field. Computed once, since few types
+/// have one.
 static HOLDERS: LazyLock<Box<[bool]>> = LazyLock::new(|| holders(Schema::builtin()));
 
 impl SchemaRef<'_> {
-    /// Whether somewhere in a value of a built-in type an empty list or map can be told from none. `false` for other
-    /// types: what is said of them says nothing of Go.
+    /// Whether a value of this built-in type can contain a list or map field where empty and absent differ. Always
+    /// `false` for types that are not built in.
     pub fn tells_empty_from_none(self) -> bool {
         std::ptr::eq(self.schema(), Schema::builtin())
             && HOLDERS.get(self.id().0 as usize).copied().unwrap_or_default()
@@ -19,7 +19,7 @@ impl SchemaRef<'_> {
 }
 
 impl FieldRef<'_> {
-    /// Whether an empty list or map in this field can be told from none: Go writes `[]` for one and `null` for the other.
+    /// Whether empty and absent differ for this list or map field: Go writes `[]` for empty and `null` for absent.
     pub fn tells_empty_from_none(self) -> bool {
         matches!(self.ty().ty(), Type::List | Type::Map) && !self.is_pointer() && self.is_always_written()
     }
@@ -27,7 +27,7 @@ impl FieldRef<'_> {
 
 fn holders(schema: &Schema) -> Box<[bool]> {
     let mut holders = vec![false; schema.nodes.len()].into_boxed_slice();
-    // Types refer to themselves, so this goes round until nothing is found any more.
+    // Types refer to themselves, so this repeats until a pass finds no further node.
     loop {
         let mut has_grown = false;
         for (at, node) in schema.nodes.iter().enumerate() {

@@ -14,14 +14,14 @@ pub enum Omit {
     Zero,
 }
 
-/// What a strategic merge patch does with a field.
+/// How a strategic merge patch treats a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PatchStrategy {
     /// Lists are merged by the merge key, or as sets.
     pub merge: bool,
-    /// Keys that the patch does not list are dropped.
+    /// Keys that are not in the patch are dropped.
     pub retain_keys: bool,
-    /// Replaced as a whole, said explicitly.
+    /// The value is replaced as a whole, declared explicitly.
     pub replace: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct PatchStrategy {
 pub(crate) struct Field {
     pub(crate) name: Name,
     pub(crate) node: NodeId,
-    /// Zero for fields without a protobuf number and those that came from an embedded struct.
+    /// Zero for fields without a protobuf number and for fields of an embedded struct.
     pub(crate) number: u32,
     /// The embedded struct that a flattened field came from.
     pub(crate) embedded_in: Option<NodeId>,
@@ -44,7 +44,7 @@ pub(crate) struct Field {
     pub(crate) topology_marked: bool,
 }
 
-/// A struct's part in its protobuf message.
+/// A member of a struct's protobuf message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProtoMember {
     /// Offset of the field from the start of the struct's fields.
@@ -64,13 +64,13 @@ impl ProtoMember {
 /// A field in the order of names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByName {
-    /// The first bytes of the name, which nearly always tell it from others without looking at it.
+    /// The first bytes of the name, which nearly always suffice to distinguish it from other names.
     pub(crate) prefix: u64,
     /// From the start of the struct's fields.
     pub(crate) offset: u16,
 }
 
-/// The first eight bytes of a name, ordered as names are.
+/// The first eight bytes of a name, in an integer that orders as names do.
 pub(crate) fn name_prefix(name: &str) -> u64 {
     match name.as_bytes().first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),

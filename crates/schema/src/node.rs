@@ -1,4 +1,4 @@
-//! Nodes of the arena: one a type, or a list or map of types.
+//! Nodes of the arena: one for each type, and for each list or map of types.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
-/// What a value of a node looks like.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// `true` or `false`.
@@ -45,12 +45,12 @@ pub enum Type {
     List,
     /// A map from strings to one value type.
     Map,
-    /// One of two shapes, told apart by the JSON value itself.
+    /// One of two shapes, distinguished by the JSON value itself.
     Union(Union),
 }
 
 impl Type {
-    /// Whether the type is a struct in Go, which its encoder never counts as empty.
+    /// Whether the type is a struct in Go, which Go's encoder never counts as empty.
     pub fn is_go_struct(self) -> bool {
         match self {
             Self::Bool
@@ -87,40 +87,40 @@ pub enum Union {
     SchemaOrStringArray,
 }
 
-/// How server-side apply sees a list.
+/// How server-side apply merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ListType {
     /// Replaced as a whole.
     #[default]
     Atomic,
-    /// Scalars without duplicates, each owned for itself.
+    /// Scalars without duplicates, each with its own owners.
     Set,
     /// Objects identified by their key fields.
     Map,
 }
 
-/// How server-side apply sees a map or a struct.
+/// How server-side apply merges a map or a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum MapType {
-    /// Each key is owned for itself.
+    /// Each key has its own owners.
     #[default]
     Granular,
     /// Replaced as a whole.
     Atomic,
 }
 
-/// What only structural schemas of custom resources say about a node.
+/// Facts of a node that only structural schemas of custom resources have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Structural {
-    /// `null` is a value of its own here.
+    /// `null` is an allowed value.
     pub nullable: bool,
     /// `x-kubernetes-preserve-unknown-fields`.
     pub preserve_unknown_fields: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded_resource: bool,
-    /// Text with a `format` other than `byte`: to server-side apply, any scalar.
+    /// A string with a `format` other than `byte`; server-side apply treats it as any scalar.
     pub formatted: bool,
-    /// The value to put in where a list item or map value is missing or not allowed to be null.
+    /// The default for a missing list item or map value, or for a null that is not allowed.
     pub default: Option<Value>,
 }
 
@@ -153,9 +153,9 @@ pub(crate) struct Node {
     /// Index into the schema's packages; meaningless for unnamed types.
     pub(crate) package: u16,
     pub(crate) map_type: MapType,
-    /// Something at or below this node has a default.
+    /// Whether something at or below this node has a default.
     pub(crate) has_defaults: bool,
-    /// Values of an enum, for strings.
+    /// The values of an enum of strings.
     pub(crate) values: Run,
     pub(crate) structural: Option<Box<Structural>>,
 }
@@ -164,23 +164,23 @@ pub(crate) struct Node {
 pub(crate) enum Shape {
     Scalar(Type),
     Struct {
-        /// Into `fields`, in declaration order.
+        /// Range in `fields`, in declaration order.
         fields: Run,
-        /// Into `by_name`, sorted by name.
+        /// Range in `by_name`, sorted by name.
         by_name: Run,
-        /// Into `always`: offsets of the fields that are written even if absent, in order.
+        /// Range in `always`: offsets of the fields that are written even if absent, in order.
         always: Run,
-        /// Into `members`, sorted by protobuf number.
+        /// Range in `members`, sorted by protobuf number.
         members: Run,
-        /// Made from a Go struct, and so encoded in declaration order.
+        /// Built from a Go struct, and therefore encoded in declaration order.
         declared: bool,
     },
     List {
         item: NodeId,
         list_type: ListType,
-        /// Into `names`.
+        /// Range in `names`.
         keys: Run,
-        /// The list type has a protobuf message of its own.
+        /// Whether the list type has a protobuf message of its own.
         wrapped: bool,
     },
     Map {
@@ -192,7 +192,7 @@ pub(crate) enum Shape {
         schema: NodeId,
         other: NodeId,
     },
-    /// A node of the built-in schema, seen from another schema.
+    /// A node of the built-in schema, referenced from another schema.
     Builtin(NodeId),
     /// Reserved by a builder and not filled in yet.
     Reserved,

@@ -1,4 +1,4 @@
-//! The arena itself, and the lookups into it.
+//! The arena of nodes, and the lookups into it.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,19 +16,19 @@ const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
 /// Field facts of a set of types. Immutable once built; see [`SchemaRef`] for reading it.
 #[derive(Debug)]
 pub struct Schema {
-    /// All names, as pieces of one text.
+    /// All names, as slices of one text.
     pub(crate) text: Cow<'static, str>,
     pub(crate) nodes: Box<[Node]>,
     pub(crate) fields: Box<[Field]>,
     pub(crate) by_name: Box<[ByName]>,
-    /// Offsets of fields that are always written.
+    /// Offsets of fields that are written even if absent.
     pub(crate) always: Box<[u16]>,
     pub(crate) members: Box<[ProtoMember]>,
     pub(crate) names: Box<[Name]>,
     pub(crate) packages: Box<[Package]>,
     pub(crate) defaults: Box<[Value]>,
     pub(crate) root: NodeId,
-    /// Not made from Go types.
+    /// Whether the schema is structural: not built from Go types.
     pub(crate) structural: bool,
     /// Named types, sorted by package path and name.
     pub(crate) types: Box<[NodeId]>,
@@ -36,7 +36,7 @@ pub struct Schema {
     pub(crate) kinds: Box<[NodeId]>,
 }
 
-/// Where a type comes from, and the API group and version it is served under.
+/// The path of a package, and the API group and version it is served under.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Package {
     pub(crate) path: Name,
@@ -58,13 +58,13 @@ pub struct Kind<'a> {
 }
 
 impl Schema {
-    /// The v1.36 types. Parsed from the table in this crate when first asked for, then shared.
+    /// The v1.36 types. Parsed from the table in this crate on first use, then shared.
     pub fn builtin() -> &'static Schema {
         static BUILTIN: LazyLock<Schema> = LazyLock::new(builtin::load);
         &BUILTIN
     }
 
-    /// The node a custom resource's schema starts at. For the built-in schema: no type in particular.
+    /// The root node of a custom resource's schema. For the built-in schema it is no particular type.
     pub fn root(&self) -> SchemaRef<'_> {
         self.node(self.root)
     }
@@ -87,8 +87,8 @@ impl Schema {
         self.types.get(at).map(|&id| self.node(id))
     }
 
-    /// A top-level kind. The kinds of the meta package (`DeleteOptions`, `Status`, `WatchEvent`, …)
-    /// are found under every group and version, unless the group has a kind of that name itself.
+    /// A top-level kind. The kinds of the meta package (`DeleteOptions`, `Status`, `WatchEvent`, …) are found under
+    /// every group and version, unless the group has a kind of the same name.
     pub fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<SchemaRef<'_>> {
         let found = self.kinds.binary_search_by(|&id| {
             let node = self.node(id);

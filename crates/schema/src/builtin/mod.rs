@@ -1,6 +1,6 @@
-//! The built-in v1.36 schema, from a committed table of facts.
+//! Loads the built-in v1.36 schema from a committed table of facts.
 //!
-//! The table has a line a fact, words separated by single spaces:
+//! The table has one fact per line, as words separated by single spaces:
 //!
 //! ```text
 //! p <package path> <group> <version>      package; `-` for no group (or the core group), no version
@@ -14,8 +14,8 @@
 //! Types are words (`int32`, `quantity`, …), `[]item`, `[key]value`, `.Name` in the same package, or
 //! `core/v1.Name` with the last two parts of the package path.
 //!
-//! The table is committed and checked by a test, so the loader reads a word it does not know as
-//! nothing rather than failing at run time.
+//! The table is committed and a test checks it. The loader therefore ignores unknown words instead of failing at run
+//! time.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ struct Loader {
     /// By short package and name.
     names: HashMap<(&'static str, &'static str), usize>,
     types: Vec<NamedType>,
-    /// What a field says about a named type, filled in when all types are.
+    /// List and map types that single fields override, applied when all types are filled in.
     overrides: Vec<Override>,
     scalars: HashMap<&'static str, NodeId>,
 }
@@ -45,7 +45,7 @@ struct NamedType {
     package: &'static str,
     id: NodeId,
     declaration: &'static str,
-    /// The lines of a struct's fields.
+    /// The table lines of a struct's fields.
     body: Vec<&'static str>,
     filled: bool,
 }
@@ -96,7 +96,7 @@ impl Loader {
         loader
     }
 
-    /// First pass: a node for every name.
+    /// First pass: reserves a node for every name.
     fn declare(&mut self, table: &'static str) {
         let mut package = 0;
         let mut short = "";
@@ -153,7 +153,7 @@ impl Loader {
         self.builder.finish_declared(root)
     }
 
-    /// Second pass. Embedded structs and the targets of aliases are filled first; they form no cycles.
+    /// Second pass: fills in one type. Embedded structs and alias targets are filled in first; they form no cycles.
     fn fill(&mut self, index: usize) {
         let Some(named) = self.types.get_mut(index) else { return };
         if std::mem::replace(&mut named.filled, true) {

@@ -26,14 +26,14 @@ fn absent_fields_of_what_is_there_get_their_defaults() {
              {"rbd": {"pool": "p", "user": "admin", "keyring": "/etc/ceph/keyring"}},
              {"azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared", "readOnly": true}}]}}),
         ),
-        // A pointer's default may be empty, a default that is the zero value of something else is not put in.
+        // A pointer's default may be empty; a default that is another type's zero value is not applied.
         (
             "",
             "Pod",
             json!({"spec": {"containers": [{"livenessProbe": {"grpc": {"port": 1}}}], "imagePullSecrets": [{}]}}),
             json!({"spec": {"containers": [{"livenessProbe": {"grpc": {"port": 1, "service": ""}}}], "imagePullSecrets": [{}]}}),
         ),
-        // Below an absent struct that is no pointer too, but not below an absent pointer.
+        // An absent struct that is not a pointer gets defaults; an absent pointer gets none.
         ("", "ReplicationController", json!({}), json!({"spec": {"replicas": 1}})),
         ("", "ReplicationController", json!({"spec": {"replicas": 0}}), json!({"spec": {"replicas": 0}})),
         ("", "ConfigMap", json!({"data": {}}), json!({"data": {}})),
