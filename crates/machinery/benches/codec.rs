@@ -1,4 +1,4 @@
-//! Decoding and encoding a pod of 3 KB: what every write pays at least once.
+//! Measures decoding and encoding of a pod of 3 KB, which every write does at least once.
 
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 

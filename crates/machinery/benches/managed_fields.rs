@@ -1,4 +1,4 @@
-//! The bookkeeping of fields for a pod of 3 KB: what every write pays, and an apply.
+//! Measures the field manager on a pod of 3 KB: the bookkeeping that every write does, and an apply.
 
 mod support;
 

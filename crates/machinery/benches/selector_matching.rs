@@ -1,4 +1,4 @@
-//! Selectors on the labels of 5,000 objects, as a list by label matches them.
+//! Measures selectors on the labels of 5,000 objects, as a list by label evaluates them.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pintle_machinery::{FieldSelector, LabelSelector};

@@ -1,4 +1,4 @@
-//! A strategic merge of a status patch onto a pod of 3 KB, as a kubelet sends it many times a second.
+//! Measures a strategic merge of a status patch onto a pod of 3 KB, the frequent write of a kubelet.
 
 mod support;
 

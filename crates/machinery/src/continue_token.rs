@@ -1,9 +1,9 @@
-//! Continue tokens: where the next page of a list begins
+//! Encodes and decodes continue tokens: the position where the next page of a list begins
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks>).
 //!
-//! A token is JSON in base64: `{"v":"meta.k8s.io/v1","rv":7,"start":"default/a\u0000"}`. The start is the first key
-//! that may come, without the prefix of the listed resource; a server puts its own prefix before it, so that a forged
-//! token reads nothing that the list itself could not.
+//! A token is JSON in base64: `{"v":"meta.k8s.io/v1","rv":7,"start":"default/a\u0000"}`. The start is the first key of
+//! the next page, without the key prefix of the listed resource. The server adds its own prefix, so that a forged token
+//! reads nothing outside the list.
 
 use crate::{Status, codec::json};
 use base64::Engine;
@@ -12,28 +12,29 @@ use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// Where the next page of a list begins.
+/// The position where the next page of a list begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContinueToken {
-    /// The version that all pages show; `None` when that is gone and the rest is to be taken from the newest state.
+    /// The resourceVersion of all pages; `None` when it is compacted and the remaining pages come from the latest
+    /// state.
     pub resource_version: Option<u64>,
-    /// The first key that may come.
+    /// The first key of the next page.
     pub start_key: String,
 }
 
-/// Why a text is no token.
+/// The reasons why a token is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContinueTokenError {
-    /// It has no version.
+    /// The resourceVersion is missing.
     #[error("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")]
     InvalidResourceVersion,
-    /// It has no start.
+    /// The start key is missing.
     #[error("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")]
     EmptyStartKey,
-    /// It is malformed.
+    /// The token is malformed.
     #[error("continue key is not valid: {0}")]
     Invalid(String),
-    /// It is of another format.
+    /// The token has another format version.
     #[error("continue key is not valid: server does not recognize this encoded version {0}")]
     UnrecognizedVersion(String),
 }
@@ -55,7 +56,8 @@ struct Encoded<'a> {
 }
 
 impl ContinueToken {
-    /// The token as clients carry it. The prefix is that of the listed objects' keys, which the start key has.
+    /// Encodes the token for a client. `key_prefix` is the key prefix of the listed resource, which the start key
+    /// contains.
     pub fn encode(&self, key_prefix: &str) -> String {
         let start = self.start_key.strip_prefix(key_prefix).unwrap_or(&self.start_key);
         let resource_version = match self.resource_version {
@@ -63,16 +65,16 @@ impl ContinueToken {
             None => -1,
         };
         let encoded = Encoded { version: VERSION.into(), resource_version, start: start.into() };
-        // Texts and a number always have a JSON form.
+        // Strings and a number always have a JSON form.
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&encoded).unwrap_or_default())
     }
 
-    /// Reads a token for a list of the keys with this prefix.
+    /// Decodes a token for a list of the keys with this prefix.
     ///
     /// # Errors
-    /// What is wrong with the token.
+    /// [`ContinueTokenError`], when the token is invalid.
     pub fn decode(token: &str, key_prefix: &str) -> Result<ContinueToken, ContinueTokenError> {
-        // Line breaks are no part of base64's text.
+        // Base64 decoders in Go skip line breaks.
         let compact: String = token.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
         let bytes = URL_SAFE_NO_PAD.decode(&compact).map_err(|error| {
             let position = match error {
@@ -83,7 +85,7 @@ impl ContinueToken {
             };
             ContinueTokenError::Invalid(format!("illegal base64 data at input byte {position}"))
         })?;
-        // What is no JSON is told in Go's words.
+        // Syntax errors are reported with Go's messages.
         json::decode_any(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
         let encoded: Encoded<'_> =
             serde_json::from_slice(&bytes).map_err(|error| ContinueTokenError::Invalid(error.to_string()))?;
@@ -107,7 +109,7 @@ impl ContinueToken {
     }
 }
 
-/// Whether a relative path has no parts that lead elsewhere or nowhere.
+/// Whether a relative path has no empty, `.` or `..` segments.
 fn is_clean(path: &str) -> bool {
     path.is_empty() || path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

@@ -1,9 +1,9 @@
-//! Ages as people read them in tables.
+//! Formats ages for tables.
 
 use jiff::Timestamp;
 
-/// A duration in two or three significant figures: `45s`, `3m20s`, `5h`, `2d3h`, `4y30d`. A clock two seconds ahead is
-/// forgiven.
+/// Formats a duration with two or three significant figures: `45s`, `3m20s`, `5h`, `2d3h`, `4y30d`. Tolerates a clock
+/// that is two seconds ahead.
 pub fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -28,7 +28,7 @@ pub fn human_duration(seconds: i64) -> String {
     }
 }
 
-/// A duration in its largest unit alone: `45s`, `3m`, `5h`, `2d`, `4y`.
+/// Formats a duration in its largest unit only: `45s`, `3m`, `5h`, `2d`, `4y`.
 pub fn short_human_duration(seconds: i64) -> String {
     match seconds {
         ..-1 => "<invalid>".to_owned(),
@@ -41,7 +41,7 @@ pub fn short_human_duration(seconds: i64) -> String {
     }
 }
 
-/// The time since an RFC 3339 timestamp; `<unknown>` when there is none.
+/// Formats the time since an RFC 3339 timestamp; `<unknown>` when the timestamp is missing or malformed.
 pub fn translate_timestamp_since(timestamp: &str, now: Timestamp) -> String {
     match timestamp.parse::<Timestamp>() {
         Ok(time) => human_duration(now.duration_since(time).as_secs()),
@@ -49,7 +49,7 @@ pub fn translate_timestamp_since(timestamp: &str, now: Timestamp) -> String {
     }
 }
 
-/// The time until an RFC 3339 timestamp; `<unknown>` when there is none.
+/// Formats the time until an RFC 3339 timestamp; `<unknown>` when the timestamp is missing or malformed.
 pub fn translate_timestamp_until(timestamp: &str, now: Timestamp) -> String {
     match timestamp.parse::<Timestamp>() {
         Ok(time) => human_duration(time.duration_since(now).as_secs()),

@@ -1,4 +1,4 @@
-//! Field validation errors, with the exact texts clients see.
+//! Field validation errors, with the exact messages that clients see.
 //!
 //! Kinds of error and their texts follow the `field` package of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/util/validation/field>.
@@ -10,29 +10,29 @@ use std::fmt;
 
 pub use crate::text::quote;
 
-/// More than are ever shown.
+/// The number of errors after which validation may stop; more than are ever shown.
 const ENOUGH_ERRORS: usize = 10_000;
 
-/// How long a list of names in a message gets, in bytes.
+/// The maximum length of a list of names in a message, in bytes.
 const MAX_NAMES_LENGTH: usize = 1024;
 
-/// All that is wrong with an object, in the order it was found.
+/// All validation errors of an object, in the order they were found.
 pub type ErrorList = Vec<FieldError>;
 
-/// What is wrong with a field.
+/// The type of a field error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorType {
-    /// A thing it refers to is not there.
+    /// A referenced value does not exist.
     NotFound,
-    /// Nothing was given.
+    /// A required value is missing.
     Required,
-    /// The same value was given before.
+    /// The same value occurs more than once.
     Duplicate,
-    /// Malformed or out of bounds.
+    /// The value is malformed or out of bounds.
     Invalid,
-    /// Not one of the allowed values.
+    /// The value is not one of the allowed values.
     NotSupported,
-    /// Valid elsewhere, not allowed here.
+    /// The value is valid in itself but not allowed here.
     Forbidden,
     /// Too many bytes.
     TooLong,
@@ -42,14 +42,14 @@ pub enum ErrorType {
     TooMany,
     /// Too few items.
     TooFew,
-    /// The server's own failure.
+    /// The server failed to check the field.
     Internal,
-    /// Another type than the schema's.
+    /// The value is of another type than the schema's.
     TypeInvalid,
 }
 
 impl ErrorType {
-    /// The reason as it stands in a [`StatusCause`].
+    /// The reason in a [`StatusCause`].
     pub fn reason(self) -> &'static str {
         match self {
             ErrorType::NotFound => "FieldValueNotFound",
@@ -83,7 +83,7 @@ impl ErrorType {
         }
     }
 
-    /// Whether the message names the value.
+    /// Whether the message contains the value.
     fn shows_value(self) -> bool {
         !matches!(
             self,
@@ -96,18 +96,18 @@ impl ErrorType {
     }
 }
 
-/// One thing wrong with one field.
+/// One error of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
-    /// What kind of wrong.
+    /// The type of the error.
     pub error_type: ErrorType,
-    /// Where.
+    /// The path of the field.
     pub field: FieldPath,
-    /// The offending value as it is to be printed; `None` prints none.
+    /// The offending value to print; `None` prints none.
     pub bad_value: Option<Value>,
-    /// How the value is printed when that is not as sorted JSON: a struct's members in their declared order.
+    /// The printed form of the value, if it is not sorted JSON: a struct's members in their declared order.
     pub shown_as: Option<String>,
-    /// What would be right.
+    /// An explanation of the allowed values.
     pub detail: String,
 }
 
@@ -146,7 +146,7 @@ impl FieldError {
         Self::build(ErrorType::TypeInvalid, field, Some(value.into()), detail.into())
     }
 
-    /// A value is none of the supported ones, which are listed in the order given.
+    /// A value is none of the supported ones; the message lists these in the given order.
     pub fn not_supported(field: &FieldPath, value: impl Into<Value>, supported: &[&str]) -> FieldError {
         let detail = match supported {
             [] => String::new(),
@@ -194,7 +194,8 @@ impl FieldError {
         Self::build(ErrorType::Internal, field, None, detail.into())
     }
 
-    /// Prints the value so, since a tree's members are sorted and a message shows them as the API declares them.
+    /// Sets the printed form of the value. A tree's members are sorted, whereas some messages show them in declared
+    /// order.
     #[must_use]
     pub fn shown_as(mut self, text: impl Into<String>) -> FieldError {
         self.shown_as = Some(text.into());
@@ -236,12 +237,12 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Whether so many errors were found that nobody will be shown more: the rest of a long list need not be looked at.
+/// Whether more errors have been found than a client will be shown; validation of a long list may then stop.
 pub fn is_enough(errors: &ErrorList) -> bool {
     errors.len() >= ENOUGH_ERRORS
 }
 
-/// Names that a message lists, of which there may be as many as a client wants, in each of as many messages.
+/// Joins names for a message, up to a maximum length: a client chooses the number of names and of messages.
 pub fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::new();
     for name in names {

@@ -1,13 +1,13 @@
-//! Where in an object a validation error is.
+//! Paths of fields in validation errors.
 
 use std::fmt;
 
-/// How long a path may get by its keys, in bytes.
+/// The maximum length of a path with keys, in bytes.
 const MAX_LENGTH: usize = 2048;
-/// So much of a key is shown in any case, in bytes.
+/// The part of a key that is always shown, in bytes.
 const MIN_SHOWN_KEY: usize = 16;
 
-/// The path of a field as validation messages print it: `spec.containers[0].env[KEY].name`.
+/// The path of a field in validation messages: `spec.containers[0].env[KEY].name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldPath(String);
 
@@ -35,7 +35,7 @@ impl FieldPath {
         }
     }
 
-    /// A value of this map. Of a long path's key the end is left out.
+    /// The value of this map under a key. In a long path the key is truncated.
     #[must_use]
     pub fn key(&self, key: &str) -> FieldPath {
         match shown(self.0.len(), key) {
@@ -44,7 +44,7 @@ impl FieldPath {
         }
     }
 
-    /// Paths are made for every field that is looked at, and few of them are ever shown.
+    /// Paths are built for every validated field, but few are ever shown.
     fn with(&self, parts: [&str; 3]) -> FieldPath {
         let length = self.0.len() + parts.iter().map(|part| part.len()).sum::<usize>();
         let mut path = String::with_capacity(length);
@@ -59,8 +59,8 @@ impl FieldPath {
     }
 }
 
-/// Puts a name behind a path. A client chooses the keys of maps, and each field below has them in its path: of a long
-/// path's key the end is left out.
+/// Appends a name to a path. A client chooses the keys of maps, and each field below has them in its path, so in a long
+/// path the name is truncated.
 pub fn push_name(path: &mut String, name: &str) {
     match shown(path.len(), name) {
         None => path.push_str(name),
@@ -71,7 +71,7 @@ pub fn push_name(path: &mut String, name: &str) {
     }
 }
 
-/// The part of a key that is shown behind a path of this length; `None` shows all of it.
+/// The part of a key that is shown after a path of this length; `None` shows all of it.
 fn shown(length: usize, key: &str) -> Option<&str> {
     let shown = MAX_LENGTH.saturating_sub(length).max(MIN_SHOWN_KEY);
     if key.len() <= shown {

@@ -1,14 +1,14 @@
-//! Names that the server makes up
+//! Generates object names
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#generated-values>).
 
 use rand::Rng;
 
 const SUFFIX_LENGTH: usize = 5;
 const MAX_BASE_LENGTH: usize = 63 - SUFFIX_LENGTH;
-/// Letters and digits that make no words and are not mistaken for one another.
+/// Letters and digits without vowels and without characters that look alike.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A name from `metadata.generateName`: the base, shortened to leave room, and five random characters.
+/// Generates a name from `metadata.generateName`: the base, truncated to leave room, and five random characters.
 pub fn generate_name(base: &str) -> String {
     let mut end = base.len().min(MAX_BASE_LENGTH);
     while !base.is_char_boundary(end) {

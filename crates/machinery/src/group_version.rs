@@ -9,7 +9,7 @@ macro_rules! names {
         pub struct $name { $($(#[$field_doc])* pub $field: String),+ }
 
         impl $name {
-            /// From its parts; the core group is "".
+            /// Creates it from its parts; the core group is "".
             pub fn new($($field: impl Into<String>),+) -> $name {
                 $name { $($field: $field.into()),+ }
             }
@@ -27,7 +27,7 @@ names! {
     }
 }
 names! {
-    /// A kind, whatever its version.
+    /// A kind, without a version.
     GroupKind {
         /// The group; "" is the core group.
         group,
@@ -36,7 +36,7 @@ names! {
     }
 }
 names! {
-    /// A resource, whatever its version.
+    /// A resource, without a version.
     GroupResource {
         /// The group; "" is the core group.
         group,
@@ -68,7 +68,7 @@ names! {
 }
 
 impl GroupVersion {
-    /// Reads an `apiVersion`: `v1` or `apps/v1`. `None` when there is more than one slash.
+    /// Parses an `apiVersion`: `v1` or `apps/v1`. `None` when there is more than one slash.
     pub fn parse(api_version: &str) -> Option<GroupVersion> {
         match api_version.split_once('/') {
             None => Some(GroupVersion::new("", api_version)),
@@ -77,7 +77,7 @@ impl GroupVersion {
         }
     }
 
-    /// This version's kind of that name.
+    /// The kind of this name in this group and version.
     pub fn with_kind(&self, kind: impl Into<String>) -> GroupVersionKind {
         GroupVersionKind::new(self.group.clone(), self.version.clone(), kind)
     }

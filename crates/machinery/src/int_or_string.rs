@@ -3,12 +3,12 @@
 use crate::Value;
 use crate::error_list::quote;
 
-/// Why a value is neither a number nor a percentage.
+/// The message for a value that is neither a number nor a percentage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IntOrStringError(String);
 
-/// The number, or the percentage of `total`, rounded up or down.
+/// Returns the number, or the percentage of `total`, rounded up or down.
 pub fn scaled_value_from_int_or_percent(
     value: &Value,
     total: i64,
@@ -27,7 +27,7 @@ pub fn scaled_value_from_int_or_percent(
     Ok(i64::try_from(rounded).unwrap_or(if rounded < 0 { i64::MIN } else { i64::MAX }))
 }
 
-/// The number of a percentage, when the value is one.
+/// Returns the number of a percentage, if the value is one.
 pub fn percent_value(value: &Value) -> Option<i64> {
     percent(value.as_str()?).ok()
 }
@@ -49,7 +49,7 @@ fn percent(text: &str) -> Result<i64, IntOrStringError> {
     })
 }
 
-/// As it is printed: the number or the text.
+/// The printed form: the number or the text.
 pub fn int_or_string_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,8 +1,7 @@
-//! Objects, metadata, selectors, quantities, Status, codecs and patches: everything about API objects that needs
-//! neither a socket nor a disk, and that no kind has for itself alone.
+//! Objects, metadata, selectors, quantities, Status, codecs and patches: operations on API objects of any kind that
+//! need neither a socket nor a disk.
 //!
-//! An object is a [`tree::Value`]; what its fields mean comes from a `pintle_schema` schema. Nothing here knows a
-//! kind by name.
+//! An object is a [`tree::Value`]; a `pintle_schema` schema describes its fields. This crate knows no kind by name.
 
 pub mod codec;
 pub mod continue_token;

@@ -1,4 +1,4 @@
-//! Object metadata on the tree
+//! Reads and changes object metadata on the tree
 //! (<https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#metadata>).
 
 use crate::{Value, ValueExt};
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 pub use crate::duration::{human_duration, translate_timestamp_since};
 
-/// Reading and changing `metadata` of an object.
+/// Accessors for `metadata` of an object.
 pub trait ObjectMeta {
     /// `metadata.name`.
     fn name(&self) -> &str;
@@ -72,12 +72,12 @@ impl ObjectMeta for Value {
     }
 }
 
-/// A time as `metav1.Time` prints it: RFC 3339, UTC, whole seconds.
+/// Formats a time as `metav1.Time`: RFC 3339, UTC, whole seconds.
 pub fn format_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Reads an RFC 3339 time.
+/// Parses an RFC 3339 time.
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }

@@ -1,21 +1,20 @@
-//! Values somewhere inside an object of which nothing is certain, read as Go's `unstructured` helpers do, in whose words
-//! it is said what is in the way.
+//! Reads values inside untyped objects, with the behaviour and the error messages of Go's `unstructured` helpers.
 
 use crate::{Value, text::go_format};
 
-/// The whole number at a path such as `spec.replicas`; `None` when there is nothing.
+/// The whole number at a path such as `spec.replicas`; `None` when the path is absent.
 ///
 /// # Errors
-/// What is in the way, or there instead.
+/// When a value on the path is not an object, or the value at the path is of another type.
 pub fn nested_int64(object: &Value, path: &str) -> Result<Option<i64>, String> {
     let Some(value) = nested(object, path)? else { return Ok(None) };
     value.as_i64().map(Some).ok_or_else(|| accessor_error(path, value, "int64"))
 }
 
-/// The text at a path; `None` when there is nothing.
+/// The text at a path; `None` when the path is absent.
 ///
 /// # Errors
-/// What is in the way, or there instead.
+/// When a value on the path is not an object, or the value at the path is of another type.
 pub fn nested_string<'a>(object: &'a Value, path: &str) -> Result<Option<&'a str>, String> {
     let Some(value) = nested(object, path)? else { return Ok(None) };
     value.as_str().map(Some).ok_or_else(|| accessor_error(path, value, "string"))

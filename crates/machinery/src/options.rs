@@ -1,8 +1,8 @@
-//! The options that requests carry in their query strings, and deletes in their bodies
+//! Decodes the options in the query strings of requests and in the bodies of deletes
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/>).
 //!
-//! Each kind is decoded and checked in one step, so that what comes out is right. A parameter given more than once
-//! counts the first time; one that the kind does not know is ignored; a boolean is true unless it is `0` or `false`.
+//! Each kind is decoded and validated in one step, so that a decoded value is valid. Of a parameter given more than
+//! once the first value counts; unknown parameters are ignored; a boolean is true unless it is `0` or `false`.
 
 mod checks;
 mod connect;
@@ -32,7 +32,7 @@ pub use write::WriteOptions;
 
 use crate::{ErrorList, GroupKind, Status};
 
-/// 422 for options of this kind, unless all is well.
+/// A 422 for options of this kind, if there are errors.
 fn check(kind: &str, errors: ErrorList) -> Result<(), Status> {
     match errors.is_empty() {
         true => Ok(()),

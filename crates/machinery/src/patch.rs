@@ -1,8 +1,8 @@
-//! Patches: JSON patch, JSON merge patch and strategic merge patch
+//! Applies patches: JSON patch, JSON merge patch and strategic merge patch
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
 //!
-//! A patch takes a tree and makes another; that the result is an object of the right kind is checked when it is decoded
-//! by its schema. Nothing here recurses deeper than the trees do, which the decoders bound.
+//! A patch transforms a tree; decoding by the schema then checks that the result is an object of the right kind.
+//! Recursion is bounded by the depth of the trees, which the decoders bound.
 
 pub mod json_patch;
 pub mod merge_patch;
@@ -13,19 +13,19 @@ pub use scope::Scope;
 
 use crate::{Status, StatusDetails, StatusReason};
 
-/// Why a patch does not apply.
+/// The reasons why a patch does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// The patch itself is malformed: 400.
     #[error("{0}")]
     BadRequest(String),
-    /// The patch does not fit the object: 422, without a word of why.
+    /// The patch does not fit the object: 422, without a reason in the message.
     #[error("{0}")]
     Unprocessable(String),
-    /// More operations than are allowed: 413.
+    /// The patch has too many operations: 413.
     #[error("{0}")]
     TooLarge(String),
-    /// Mistakes for which Kubernetes has no status of its own: 500 with the bare text.
+    /// Errors for which Kubernetes has no status of its own: 500 with the bare message.
     #[error("{0}")]
     Unknown(String),
 }

@@ -1,10 +1,9 @@
 //! Quantities: exact decimal numbers with a suffix
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>).
 //!
-//! A quantity is `mantissa * 10^scale`. The mantissa is an `i64` for nearly all there are; larger ones fall back to a
-//! big integer, never to a float. Two rules are the API's own and surprising: what was written canonically (by a
-//! generous rule: `+1` and `1.500` are) is printed as it was written, and everything finer than a nano is rounded away
-//! from zero.
+//! A quantity is `mantissa * 10^scale`. The mantissa is an `i64` for nearly all quantities; larger ones use a big
+//! integer, never a float. Two rules of the API are surprising: a text in canonical form (a generous notion: `+1` and
+//! `1.500` have it) is printed unchanged, and digits below a nano are rounded away from zero.
 
 mod amount;
 mod parse;
@@ -18,7 +17,7 @@ use std::fmt;
 
 pub use parse::QuantityError;
 
-/// Which suffixes a quantity is printed with.
+/// The suffixes that a quantity is printed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// `12e6`
@@ -30,32 +29,38 @@ pub enum Format {
     DecimalSi,
 }
 
-/// An exact number with a preferred way to print it. Comparison is by number alone: `1` equals `1000m`.
+/// An exact number with a preferred printed form. Comparison uses the number alone: `1` equals `1000m`.
 #[derive(Debug, Clone, Default)]
 pub struct Quantity {
     amount: Amount,
     format: Format,
-    /// As it was written, when that is canonical.
+    /// The original text, when it is in canonical form.
     text: Option<Box<str>>,
 }
 
 impl Quantity {
-    /// A whole number.
+    /// Creates a whole number.
     pub fn new(value: i64, format: Format) -> Quantity {
         Quantity { amount: Amount::small(value, 0), format, text: None }
     }
 
-    /// A number of thousandths.
+    /// Creates a number of thousandths.
     pub fn from_milli(value: i64, format: Format) -> Quantity {
         Quantity { amount: Amount::small(value, -3), format, text: None }
     }
 
-    /// Reads a quantity.
+    /// Parses a quantity.
+    ///
+    /// # Errors
+    /// [`QuantityError`], when the text is not a quantity.
     pub fn parse(text: &str) -> Result<Quantity, QuantityError> {
         parse::parse(text)
     }
 
-    /// Reads a member of an object: a string or a number.
+    /// Parses a member of an object: a string or a number.
+    ///
+    /// # Errors
+    /// [`QuantityError`], when the value is not a quantity.
     pub fn from_tree(value: &Value) -> Result<Quantity, QuantityError> {
         match value {
             Value::String(text) => Quantity::parse(text.trim()),
@@ -64,7 +69,7 @@ impl Quantity {
         }
     }
 
-    /// How it is printed.
+    /// The suffixes it is printed with.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -79,13 +84,13 @@ impl Quantity {
         self.amount.sign()
     }
 
-    /// The number, rounded up when it is not whole. What no `i64` can hold is 0 or the nearest `i64`; compare
-    /// quantities, not values, where that matters.
+    /// The number, rounded up to a whole one. A number outside the range of `i64` becomes 0 or the nearest `i64`;
+    /// callers for which this matters compare quantities instead.
     pub fn value(&self) -> i64 {
         self.amount.scaled_i64(0)
     }
 
-    /// The number of thousandths, with the same caveat as [`Quantity::value`].
+    /// The number in thousandths, with the same caveat as [`Quantity::value`].
     pub fn milli_value(&self) -> i64 {
         self.amount.scaled_i64(-3)
     }
@@ -95,17 +100,17 @@ impl Quantity {
         self.amount.scaled_i64(scale)
     }
 
-    /// The number when it is whole and an `i64`.
+    /// The number, if it is whole and within `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         self.amount.as_i64()
     }
 
-    /// The number as a float, near enough for ratios.
+    /// The number as a float, approximate.
     pub fn as_approximate_f64(&self) -> f64 {
         self.amount.as_f64()
     }
 
-    /// Rounds away from zero to a multiple of `10^scale`; whether nothing was lost.
+    /// Rounds away from zero to a multiple of `10^scale`; returns whether the number was unchanged.
     pub fn round_up(&mut self, scale: i32) -> bool {
         let exact = self.amount.round_up(scale.into());
         if !exact {
@@ -114,7 +119,7 @@ impl Quantity {
         exact
     }
 
-    /// Adds; zero takes over the other's format.
+    /// Adds the other quantity; zero takes the other's format.
     pub fn add(&mut self, other: &Quantity) {
         if self.is_zero() {
             self.format = other.format;
@@ -123,7 +128,7 @@ impl Quantity {
         self.amount = self.amount.plus(&other.amount);
     }
 
-    /// Subtracts; zero takes over the other's format.
+    /// Subtracts the other quantity; zero takes the other's format.
     pub fn sub(&mut self, other: &Quantity) {
         if self.is_zero() {
             self.format = other.format;
@@ -132,7 +137,7 @@ impl Quantity {
         self.amount = self.amount.plus(&other.amount.negated());
     }
 
-    /// Multiplies.
+    /// Multiplies by a whole factor.
     pub fn mul(&mut self, factor: i64) {
         self.text = None;
         self.amount = self.amount.times(factor);
@@ -144,8 +149,7 @@ impl Quantity {
         self.amount = self.amount.negated();
     }
 
-    /// Number and suffix in canonical form: no digit more than needed before the largest suffix that keeps the number
-    /// whole.
+    /// Number and suffix in canonical form: the largest suffix that keeps the number whole, and no superfluous digits.
     fn canonical(&self) -> String {
         if self.is_zero() {
             return "0".to_owned();
@@ -156,7 +160,7 @@ impl Quantity {
                 && self.amount.compare(&bound.negated()) == Ordering::Greater
         };
         let format = match self.format {
-            // Binary suffixes would round these.
+            // Binary suffixes would round small and fractional numbers.
             Format::BinarySi if is_small() || !self.amount.is_whole() => Format::DecimalSi,
             format => format,
         };
@@ -177,7 +181,7 @@ impl Quantity {
     }
 }
 
-/// Beyond the known suffixes nothing is printed, as Kubernetes does it.
+/// Beyond the known suffixes the suffix is empty, as in the reference.
 fn decimal_suffix(exponent: i64) -> &'static str {
     match exponent {
         -9 => "n",

@@ -1,7 +1,7 @@
-//! Selectors: what a client asks of labels and fields.
+//! Parses and evaluates label and field selectors.
 //!
-//! Both kinds are parsed once and then matched against many objects, so matching allocates nothing and asks for labels
-//! and fields through a function instead of a map.
+//! A selector is parsed once and then evaluated on many objects. Evaluation allocates nothing and reads labels and
+//! fields through a function instead of a map.
 
 mod compiled;
 mod field_selector;
@@ -11,7 +11,7 @@ mod lexer;
 pub use field_selector::{FieldOperator, FieldSelector, FieldTerm};
 pub use label_selector::{LabelOperator, LabelRequirement, LabelSelector, format_label_selector};
 
-/// Why a text or an object is no selector, in the words clients see.
+/// The message for a malformed selector, as clients see it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);

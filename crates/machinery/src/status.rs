@@ -1,6 +1,6 @@
-//! `Status`: the only thing a client ever sees of a failure.
+//! `Status`: the only form in which a client sees a failure.
 //!
-//! Reasons, codes and texts are those of
+//! Reasons, codes and messages are those of
 //! <https://pkg.go.dev/k8s.io/apimachinery/pkg/api/errors>; clients match on them.
 
 use crate::{ErrorList, GroupKind, GroupResource, Value, ValueExt, error_list::quote};
@@ -8,12 +8,12 @@ use indexmap::IndexSet;
 use serde_json::json;
 use std::fmt;
 
-/// How many errors of one object are shown at most.
+/// The maximum number of errors of one object that are shown.
 const MAX_SHOWN_ERRORS: usize = 1000;
-/// After so many bytes of errors no more of them are shown.
+/// The maximum size of the shown errors, in bytes.
 const MAX_SHOWN_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Why a request failed, for programs.
+/// The reason of a failure, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the API's own and say it")]
 pub enum StatusReason {
@@ -40,7 +40,7 @@ pub enum StatusReason {
 }
 
 impl StatusReason {
-    /// The reason as it is sent.
+    /// The reason in its serialized form.
     pub fn as_str(self) -> &'static str {
         match self {
             StatusReason::Unknown => "",
@@ -70,15 +70,15 @@ impl StatusReason {
 /// One cause of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusCause {
-    /// What kind of cause, for programs.
+    /// The type of the cause, for programs.
     pub reason: String,
-    /// For people.
+    /// The message for people.
     pub message: String,
-    /// The field it is about.
+    /// The path of the field.
     pub field: String,
 }
 
-/// What the failure is about.
+/// Details of a failure: the object, and the causes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusDetails {
     /// The object's name.
@@ -89,24 +89,24 @@ pub struct StatusDetails {
     pub kind: String,
     /// The object's uid.
     pub uid: String,
-    /// Each single thing that is wrong.
+    /// The single causes, such as field errors.
     pub causes: Vec<StatusCause>,
-    /// When the client may try again; 0 says nothing of it.
+    /// Seconds after which the client may retry; 0 means unspecified.
     pub retry_after_seconds: u32,
 }
 
-/// A failure as the client sees it. Success is a `Status` too, see [`Status::success`].
+/// A failure in the form that clients see. A success is a `Status` too, see [`Status::success`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: StatusReason,
-    /// Why, for people.
+    /// The message, for people.
     pub message: String,
-    /// What it is about.
+    /// The object and the causes.
     pub details: Option<StatusDetails>,
-    /// A token with which an expired list can go on (`metadata.continue`).
+    /// A continue token with which the client can resume an expired list (`metadata.continue`).
     pub continue_token: Option<String>,
 }
 
@@ -116,7 +116,7 @@ impl Status {
         Status { code, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// Success, with what it was done to.
+    /// A success, with the details of the object.
     pub fn success(details: Option<StatusDetails>) -> Status {
         Status {
             code: 200,
@@ -171,12 +171,12 @@ impl Status {
         Self::failure(409, StatusReason::AlreadyExists, message).about(resource, name).retry_after(1)
     }
 
-    /// 401.
+    /// 401: the request is not authenticated.
     pub fn unauthorized() -> Status {
         Self::failure(401, StatusReason::Unauthorized, "Unauthorized")
     }
 
-    /// 403.
+    /// 403: the request is authenticated but not allowed.
     pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Status {
         let message = match (resource.resource.is_empty(), name.is_empty()) {
             (true, _) => format!("forbidden: {why}"),
@@ -186,18 +186,18 @@ impl Status {
         Self::failure(403, StatusReason::Forbidden, message).about(resource, name)
     }
 
-    /// 409: the object is not as the client thinks.
+    /// 409: the object differs from the state that the client expects.
     pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Status {
         let message = format!("Operation cannot be fulfilled on {resource} {}: {why}", quote(name));
         Self::failure(409, StatusReason::Conflict, message).about(resource, name)
     }
 
-    /// 410: history is gone.
+    /// 410: the requested resourceVersion is compacted.
     pub fn expired(message: impl Into<String>) -> Status {
         Self::failure(410, StatusReason::Expired, message)
     }
 
-    /// 422: the object does not pass validation. Of very many errors, or very long ones, the first are shown.
+    /// 422: the object does not pass validation. Of very many or very long errors only the first are shown.
     pub fn invalid(kind: &GroupKind, name: &str, errors: &ErrorList) -> Status {
         let mut message = format!("{kind} {} is invalid", quote(name));
         let (mut texts, mut causes) = (Vec::new(), Vec::new());
@@ -230,12 +230,12 @@ impl Status {
         status
     }
 
-    /// 400.
+    /// 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Self::failure(400, StatusReason::BadRequest, message)
     }
 
-    /// 405.
+    /// 405: the resource does not support the verb.
     pub fn method_not_supported(resource: &GroupResource, action: &str) -> Status {
         let message =
             format!("{action} is not supported on resources of kind {}", quote(&resource.to_string()));
@@ -248,12 +248,12 @@ impl Status {
         status
     }
 
-    /// 406: none of the media types the client accepts.
+    /// 406: the server supports none of the media types that the client accepts.
     pub fn not_acceptable(message: impl Into<String>) -> Status {
         Self::failure(406, StatusReason::NotAcceptable, message)
     }
 
-    /// 413.
+    /// 413: the body is too large.
     pub fn request_entity_too_large(message: &str) -> Status {
         Self::failure(
             413,
@@ -262,17 +262,17 @@ impl Status {
         )
     }
 
-    /// 415: a body in a media type the server does not read.
+    /// 415: the server does not support the media type of the body.
     pub fn unsupported_media_type(message: impl Into<String>) -> Status {
         Self::failure(415, StatusReason::UnsupportedMediaType, message)
     }
 
-    /// 429.
+    /// 429: the server is overloaded; the client may retry later.
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Self::failure(429, StatusReason::TooManyRequests, message).retry_after(retry_after_seconds)
     }
 
-    /// 500.
+    /// 500: the server failed.
     pub fn internal_error(why: impl fmt::Display) -> Status {
         let why = why.to_string();
         let mut status =
@@ -284,23 +284,23 @@ impl Status {
         status
     }
 
-    /// 500 for an error that has no status of its own: code 500, the bare text, no reason.
+    /// 500 for an error without a status of its own: code 500, the bare message, no reason.
     pub fn unknown(message: impl Into<String>) -> Status {
         Self::failure(500, StatusReason::Unknown, message)
     }
 
-    /// 503.
+    /// 503: the server or the resource is temporarily unavailable.
     pub fn service_unavailable(message: impl Into<String>) -> Status {
         Self::failure(503, StatusReason::ServiceUnavailable, message)
     }
 
-    /// 504: the server gave up; the client may try again.
+    /// 504: the time limit of the request has passed; the client may retry.
     pub fn timeout(message: &str, retry_after_seconds: u32) -> Status {
         Self::failure(504, StatusReason::Timeout, format!("Timeout: {message}"))
             .retry_after(retry_after_seconds)
     }
 
-    /// 500: the server cannot say now; the client may try again.
+    /// 500: the server cannot answer in time; the client may retry.
     pub fn server_timeout(resource: &GroupResource, operation: &str, retry_after_seconds: u32) -> Status {
         let message = format!(
             "The {operation} operation against {resource} could not be completed at this time, please try again."
@@ -321,7 +321,7 @@ impl Status {
         self
     }
 
-    /// The object to send (`v1`, kind `Status`).
+    /// Converts the status to an object (`v1`, kind `Status`).
     pub fn to_value(&self) -> Value {
         let mut object = json!({
             "kind": "Status",
@@ -393,9 +393,9 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// Several messages as one: a single one as it is, more in brackets; each text once.
+/// Joins messages without duplicates: a single one unchanged, several in brackets.
 pub fn aggregate(messages: impl Iterator<Item = String>) -> String {
-    // A client's object can be wrong in very many places.
+    // A client's object can have very many errors.
     let seen: IndexSet<String> = messages.collect();
     match seen.into_iter().collect::<Vec<_>>().as_slice() {
         [one] => one.clone(),

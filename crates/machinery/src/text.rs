@@ -1,10 +1,10 @@
-//! Texts as Go prints them, since clients see them in messages.
+//! Formats texts as Go does, for messages that clients see.
 
 use crate::{Value, codec::number::format_g};
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// Whether Go takes the character for printable (`unicode.IsPrint`): letters, marks, numbers, punctuation, symbols and
+/// Whether Go considers the character printable (`unicode.IsPrint`): letters, marks, numbers, punctuation, symbols and
 /// the ASCII space.
 pub fn is_print(c: char) -> bool {
     static PRINTABLE: LazyLock<Option<Regex>> =
@@ -16,7 +16,7 @@ pub fn is_print(c: char) -> bool {
     }
 }
 
-/// A character as Go's `%#U` prints it: its code point and, when printable, itself.
+/// Formats a character as Go's `%#U`: its code point and, when printable, itself.
 pub fn unicode_name(c: char) -> String {
     match is_print(c) {
         true => format!("U+{:04X} '{c}'", u32::from(c)),
@@ -24,7 +24,7 @@ pub fn unicode_name(c: char) -> String {
     }
 }
 
-/// A string in Go's quotes (`%q`).
+/// Quotes a string as Go's `%q`.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -51,7 +51,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// JSON as Go's encoder writes it: characters that HTML gives a meaning are escaped.
+/// Escapes JSON as Go's encoder does: characters with a meaning in HTML are escaped.
 pub fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -63,7 +63,7 @@ pub fn escape_html(json: &str) -> String {
     out
 }
 
-/// A value as Go's `%v` prints it: `map[a:1 b:[x y]]`.
+/// Formats a value as Go's `%v`: `map[a:1 b:[x y]]`.
 pub fn go_format(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -82,7 +82,7 @@ pub fn go_format(value: &Value) -> String {
     }
 }
 
-/// A value as Go's `%s` prints it, which for anything but a string is a complaint.
+/// Formats a value as Go's `%s`, which marks any value but a string as a wrong type.
 pub fn go_string_format(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -92,7 +92,7 @@ pub fn go_string_format(value: &Value) -> String {
     }
 }
 
-/// The Go type that JSON of this shape is decoded into.
+/// The Go type into which JSON of this shape is decoded.
 pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -105,7 +105,7 @@ pub fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// What Go's JSON decoder calls a value in its messages.
+/// The name of a value's type in messages of Go's JSON decoder.
 pub fn go_json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -117,7 +117,7 @@ pub fn go_json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Floats are printed in the shortest form that reads back, with an exponent when they are large or tiny: `1.5e+06`.
+/// Formats floats in the shortest form that parses back, with an exponent when large or tiny: `1.5e+06`.
 fn go_number(number: &serde_json::Number) -> String {
     match number.as_f64().filter(|_| number.is_f64()) {
         Some(float) => format_g(float),

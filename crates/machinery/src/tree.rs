@@ -1,4 +1,4 @@
-//! The object tree and how to read and change it.
+//! The object tree, and functions that read and change it.
 //!
 //! A tree is a `serde_json::Value`, whose maps are sorted by key. Paths are dotted field names (`spec.nodeName`);
 //! names that hold dots themselves (label keys) are looked up with [`ValueExt::field`] instead. A member that is
@@ -9,9 +9,9 @@ pub use serde_json::Value;
 /// The members of an object, sorted by name.
 pub type Map = serde_json::Map<String, Value>;
 
-/// Reading and changing trees without indexing panics.
+/// Accessors for trees, without indexing panics.
 pub trait ValueExt {
-    /// A member of an object; `None` when absent or null, or when this is no object.
+    /// A member of an object; `None` when it is absent or null, or when `self` is not an object.
     fn field(&self, name: &str) -> Option<&Value>;
     /// The value at a dotted path.
     fn at(&self, path: &str) -> Option<&Value>;
@@ -25,15 +25,15 @@ pub trait ValueExt {
     fn items_at(&self, path: &str) -> &[Value];
     /// The members of the object at a dotted path, or none.
     fn map_at(&self, path: &str) -> &Map;
-    /// The value at a dotted path, to change.
+    /// The value at a dotted path, mutable.
     fn at_mut(&mut self, path: &str) -> Option<&mut Value>;
-    /// The items of the list at a dotted path, to change.
+    /// The items of the list at a dotted path, mutable.
     fn items_at_mut(&mut self, path: &str) -> &mut [Value];
-    /// The object at a dotted path, made (with its parents) when it is absent. A value of another type is replaced.
+    /// The object at a dotted path, created (with its parents) when it is absent. A value of another type is replaced.
     fn object_at_mut(&mut self, path: &str) -> &mut Map;
-    /// Sets the value at a dotted path, making the objects on the way.
+    /// Sets the value at a dotted path and creates missing parents.
     fn set(&mut self, path: &str, value: impl Into<Value>);
-    /// Sets the value at a dotted path when nothing (or null) is there.
+    /// Sets the value at a dotted path when it is absent or null.
     fn set_default(&mut self, path: &str, value: impl Into<Value>);
     /// Removes and returns the value at a dotted path.
     fn remove_at(&mut self, path: &str) -> Option<Value>;
@@ -114,21 +114,21 @@ impl ValueExt for Value {
     }
 }
 
-/// How many objects and lists are inside each other; 0 for a scalar. Needs no stack, so that it may be asked of any tree.
+/// The nesting depth of objects and lists; 0 for a scalar. Does not recurse, so that it is safe for any tree.
 pub fn depth(value: &Value) -> usize {
     let mut deepest = 0;
     walk(value, |depth| deepest = deepest.max(depth));
     deepest
 }
 
-/// How many values a tree has, itself among them.
+/// The number of values in a tree, including the root.
 pub fn size(value: &Value) -> usize {
     let mut values = 0;
     walk(value, |_| values += 1);
     values
 }
 
-/// Calls a function for each value of a tree with how many objects and lists it is in, or for these how many it is of.
+/// Calls a function for each value of a tree with its nesting depth, which for objects and lists includes themselves.
 fn walk(value: &Value, mut visit: impl FnMut(usize)) {
     enum Rest<'a> {
         Items(std::slice::Iter<'a, Value>),
@@ -156,7 +156,7 @@ fn walk(value: &Value, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// The names in a dotted path. They are short, and looked at byte by byte faster than by what searches long texts.
+/// The names in a dotted path. They are short, so a search byte by byte is faster than one optimized for long texts.
 struct Names<'a>(Option<&'a str>);
 
 impl<'a> Iterator for Names<'a> {

@@ -1,8 +1,8 @@
-//! Who makes a request.
+//! The user of a request.
 
 use std::collections::BTreeMap;
 
-/// A user as authentication found it
+/// An authenticated user
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authentication-strategies>).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserInfo {
@@ -12,22 +12,22 @@ pub struct UserInfo {
     pub uid: String,
     /// The groups the user is in.
     pub groups: Vec<String>,
-    /// More that an authenticator knows.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The group whose members may do everything.
+/// The group whose members are allowed everything.
 pub const SYSTEM_MASTERS: &str = "system:masters";
-/// The group of all who were authenticated.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all others.
+/// The group of unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The user that a request without credentials is made by.
+/// The user of requests without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
-/// The user that the server's own parts are.
+/// The user of the server's own requests.
 pub const APISERVER_USER: &str = "system:apiserver";
 
-/// What an authenticator tells about the credential that was shown, under this name in [`UserInfo::extra`].
+/// The key in [`UserInfo::extra`] under which an authenticator stores the identity of the credential.
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 impl UserInfo {

@@ -1,4 +1,4 @@
-//! Rules for names, labels and metadata that every kind shares, in the words clients see.
+//! Validation rules for names, labels and metadata that all kinds share, with the messages that clients see.
 
 mod conditions;
 mod formats;

@@ -7,10 +7,10 @@ mod codec;
 
 use std::path::Path;
 
-/// Mutations of each recorded object.
+/// The number of mutations of each recorded object.
 const ROUNDS: u64 = 60;
 
-/// Pieces that decoders trip over, if over anything.
+/// Fragments that are likely to break decoders.
 const PIECES: [&[u8]; 24] = [
     b"{",
     b"}",

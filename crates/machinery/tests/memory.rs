@@ -1,5 +1,4 @@
-//! Memory follows the body: whatever a body says, in whatever encoding, decoding it takes no more than a bounded multiple
-//! of its size.
+//! Tests that the memory of decoding is bounded by a multiple of the body's size, for every body and encoding.
 
 use pintle_counting_allocator::{CountingAllocator, peak_of};
 use pintle_machinery::{
@@ -14,7 +13,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const MIB: usize = 1 << 20;
 
-/// `start`, as many of `unit` as fit, and `end`.
+/// `start`, `unit` as many times as fit, and `end`.
 fn filled(start: &str, unit: &str, end: &str, size: usize) -> Vec<u8> {
     let times = (size - start.len() - end.len()) / unit.len();
     let unit = unit.repeat(times);
@@ -25,7 +24,7 @@ fn filled(start: &str, unit: &str, end: &str, size: usize) -> Vec<u8> {
     format!("{start}{unit}{end}").into_bytes()
 }
 
-/// A tree of the same thing inside itself, as deep as it may be, over and over.
+/// Many values nested to the maximum depth.
 fn nested(open: &str, close: &str, size: usize) -> Vec<u8> {
     let unit = format!("{}{},", open.repeat(200), close.repeat(200));
     filled("[", &unit, "]", size)
@@ -42,7 +41,7 @@ fn anything() -> Schema {
     builder.finish(root)
 }
 
-/// A message in a field of a message.
+/// A protobuf field that contains a message.
 fn field(number: u32, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     protobuf::write_field(&mut out, number, content);
@@ -61,7 +60,7 @@ fn check(what: &str, size: usize, allowed: usize, run: impl FnOnce()) {
     );
 }
 
-/// Objects count as such even if they are empty: what a kind's defaults put into each is a multiple of that.
+/// Empty objects count as objects, because defaulting may add members to each.
 fn empty_objects_count_as_objects() {
     let body = filled(r#"{"kind":"Pod","apiVersion":"v1","spec":{"containers":["#, "{},", "]}}", 3 * MIB);
     assert!(json::decode_body(&body, builtin("Pod")).is_err());
@@ -71,7 +70,7 @@ fn empty_objects_count_as_objects() {
     assert!(protobuf::decode_body(&protobuf::seal("v1", "Pod", &message), builtin("Pod")).is_err());
 }
 
-/// One test, since others would allocate meanwhile.
+/// A single test, since parallel tests would allocate too.
 #[test]
 fn memory_follows_the_body() {
     empty_objects_count_as_objects();
@@ -140,7 +139,7 @@ fn decoding_takes_no_more_than_a_multiple_of_the_body() {
         for (what, body) in &aliases {
             check(what, size, 20, || drop(yaml::to_json(body)));
         }
-        // containers: each has one port, of one number.
+        // Containers, each with one port that has one number.
         let port = field(6, &[0x18, 1]);
         let container = field(2, &port);
         for (what, unit) in [("empty messages", field(2, b"")), ("ports", container)] {

@@ -1,8 +1,8 @@
-//! Standard base64 as Go reads it: line breaks are skipped, spare bits are not looked at.
+//! Standard base64 as Go decodes it: line breaks are skipped, unused trailing bits are ignored.
 
 use std::borrow::Cow;
 
-/// The text as an encoder would write it, or Go's error.
+/// Returns the text in canonical form, or Go's error.
 pub(crate) fn canonical(text: &str) -> Result<Cow<'_, str>, String> {
     let bytes = text.as_bytes();
     if is_canonical(bytes) {
@@ -11,7 +11,7 @@ pub(crate) fn canonical(text: &str) -> Result<Cow<'_, str>, String> {
     decode(text).map(|bytes| Cow::Owned(encode(&bytes)))
 }
 
-/// The bytes that a text stands for.
+/// Decodes the text.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let mut bytes = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
@@ -57,7 +57,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The text for bytes.
+/// Encodes the bytes.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     use ::base64::Engine;
     ::base64::engine::general_purpose::STANDARD.encode(bytes)

@@ -1,25 +1,25 @@
-//! Configuration files: documents of which it is known what kind they are of.
+//! Checks kind and apiVersion of configuration files.
 
 use super::json;
 use crate::text::quote;
 
-/// What a configuration file has to say that it is.
+/// The kind and versions that a configuration file must declare.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfigKind {
-    /// Its kind.
+    /// The expected kind.
     pub kind: &'static str,
     /// The API group of the kind.
     pub group: &'static str,
-    /// The versions that are read, the one to use first.
+    /// The accepted versions, the preferred one first.
     pub versions: &'static [&'static str],
 }
 
 impl ConfigKind {
-    /// Checks a file, converted to JSON.
+    /// Checks a file that was converted to JSON.
     ///
     /// # Errors
-    /// When it is something else, or no JSON. They name kind and version and nothing else that is in the file: there may be
-    /// secrets in it.
+    /// When the file is not JSON, or of another kind or version. The message contains kind and version and nothing else
+    /// of the file, which may hold secrets.
     pub fn check(&self, json: &[u8]) -> Result<(), String> {
         let meta = json::type_meta(json);
         let meta = meta.map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;

@@ -1,4 +1,4 @@
-//! Durations as Go reads and prints them (`1h2m3.5s`), in nanoseconds.
+//! Parses and formats durations as Go does (`1h2m3.5s`), in nanoseconds.
 
 use super::time::quote;
 
@@ -13,7 +13,10 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Nanoseconds of a duration, or Go's error.
+/// Parses a duration into nanoseconds.
+///
+/// # Errors
+/// Go's message, when the text is malformed or the value overflows.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let negative = text.starts_with('-');
@@ -48,7 +51,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         };
         let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
         let whole = whole.checked_mul(*scale).ok_or_else(invalid)?;
-        // Digits beyond the nanosecond are cut off.
+        // Digits below a nanosecond are truncated.
         let mut digit_value = *scale as f64;
         let mut part = 0.0;
         for digit in fraction.bytes().take(18) {
@@ -70,7 +73,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     i64::try_from(total).map_err(|_| invalid())
 }
 
-/// A duration as Go prints it.
+/// Formats nanoseconds as Go prints a duration.
 pub fn format_duration(nanos: i64) -> String {
     if nanos == 0 {
         return "0s".to_owned();

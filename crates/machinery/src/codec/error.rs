@@ -1,26 +1,26 @@
-//! What can be wrong with a body, in the words clients know from Go's decoder.
+//! Decoding errors, with the messages of Go's decoder.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A decoded object, and what strict decoding has to say about it.
+/// A decoded object, and the problems that strict decoding reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The canonical tree.
     pub value: Value,
-    /// Unknown and duplicate fields, in the order they are to be reported.
+    /// Unknown and duplicate fields, in the order in which they are reported.
     pub problems: Vec<StrictProblem>,
 }
 
-/// A fault that only strict decoding refuses.
+/// A problem that only strict decoding rejects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StrictProblem {
     /// A field that the schema does not have; it is not in the tree.
     UnknownField(String),
-    /// A field that came twice; objects were merged, of other values the last one counts.
+    /// A field that occurs twice. Objects were merged; of other values the last one counts.
     DuplicateField(String),
-    /// A key that came twice in a YAML mapping, in the YAML library's words.
+    /// A key that occurs twice in a YAML mapping, as the YAML library reports it.
     Yaml(String),
 }
 
@@ -34,7 +34,8 @@ impl fmt::Display for StrictProblem {
     }
 }
 
-/// Why bytes are no object of the expected type. The text is Go's, without the prefix that a handler adds.
+/// An error for bytes that are not an object of the expected type. The text is Go's, without the prefix that a handler
+/// adds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -44,20 +45,20 @@ pub enum DecodeError {
     /// A value of the wrong JSON type.
     #[error("json: cannot unmarshal {value} into Go {place} of type {ty}")]
     Type {
-        /// What was found, such as `string` or `number 1.5`.
+        /// The value found, such as `string` or `number 1.5`.
         value: String,
         /// `struct field PodSpec.spec.hostname`, or `value` at the top.
         place: String,
         /// The Go type.
         ty: String,
     },
-    /// A string that does not parse as what it has to be.
+    /// A string that does not parse as its type requires.
     #[error("{0}")]
     Value(String),
     /// The bytes are not YAML.
     #[error("{0}")]
     Yaml(String),
-    /// The value would take far more memory than its bytes.
+    /// The decoded value would take far more memory than its bytes.
     #[error("the value takes too much memory")]
     TooHeavy,
     /// The bytes are not a protobuf message of the expected type.
@@ -75,7 +76,7 @@ impl DecodeError {
     }
 }
 
-/// Boxed, since the good case is small and passed through many returns.
+/// Boxed to keep the `Ok` case small, since results pass through many returns.
 pub(crate) type Fallible<T> = Result<T, Box<DecodeError>>;
 
 /// Text in double quotes as Go's `strconv.Quote` writes it.
@@ -93,7 +94,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\x0b' => out.push_str("\\v"),
             c if c < ' ' || c == '\x7f' => out.push_str(&format!("\\x{:02x}", c as u32)),
-            // Close to Go's idea of printable: no separators but the space, no control characters.
+            // Approximates Go's notion of printable: no separators but the space, no control characters.
             c if c.is_control() || (c.is_whitespace() && c != ' ') || c == '\u{feff}' => {
                 out.push_str(&format!("\\u{:04x}", c as u32));
             }

@@ -1,4 +1,4 @@
-//! Numbers as Go's JSON encoder prints them.
+//! Formats numbers as Go's JSON encoder does.
 
 use serde_json::Number;
 
@@ -34,8 +34,8 @@ pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(digits.get(start..).unwrap_or_default());
 }
 
-/// Appends a double: the shortest digits that read back the same, with an exponent when it is below
-/// -6 or at least 21, as ECMAScript has it.
+/// Appends a double: the shortest digits that parse to the same value, with an exponent below -6 or from 21 on, as in
+/// ECMAScript.
 pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
     let size = value.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
@@ -54,17 +54,17 @@ pub(crate) fn write_f64(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// A double as Go's `%g` prints it with as few digits as needed.
+/// Formats a double as Go's `%g` does, with the shortest digits.
 pub(crate) fn format_g(value: f64) -> String {
     general(&format!("{value:e}"))
 }
 
-/// The same in single precision.
+/// As [`format_g`], in single precision.
 pub(crate) fn format_g32(value: f64) -> String {
     general(&format!("{:e}", value as f32))
 }
 
-/// From Rust's exponent form, which has the shortest digits.
+/// Converts Rust's exponent form, which has the shortest digits.
 fn general(text: &str) -> String {
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);

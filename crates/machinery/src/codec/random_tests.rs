@@ -1,4 +1,4 @@
-//! Random objects of random kinds come back from every representation as they went in.
+//! Tests that random objects of random kinds survive a round trip through every representation.
 
 use pintle_schema::{Schema, SchemaRef, Type};
 use proptest::prelude::*;
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Timestamp, base64, format_duration, json as json_codec, protobuf, yaml};
 
-/// Deep enough for containers in pods in templates, shallow enough to stay small.
+/// Deep enough for containers in pods in templates, shallow enough to keep objects small.
 const MAX_DEPTH: u32 = 9;
 
-/// A generator of canonical trees, driven by a seed. (Shrinking a whole tree would tell less than its seed does.)
+/// A generator of canonical trees, driven by a seed. (A shrunk tree would help less than its seed.)
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -62,7 +62,7 @@ impl Random {
         }
     }
 
-    /// A value that is not zero; `None` where there is none that is shallow enough.
+    /// A value that is not zero; `None` where none is shallow enough.
     fn value(&mut self, schema: SchemaRef<'_>, depth: u32) -> Option<Value> {
         Some(match schema.ty() {
             Type::Bool => json!(true),
@@ -119,10 +119,10 @@ impl Random {
 
     fn object(&mut self, schema: SchemaRef<'_>, depth: u32) -> Map<String, Value> {
         let mut object = Map::new();
-        // Most of the outer fields, fewer and fewer further in.
+        // Most of the outer fields, fewer on each deeper level.
         let present = [80, 70, 50, 40, 40].get(depth as usize).copied().unwrap_or(25);
         for field in schema.fields() {
-            // Kind and apiVersion of a struct inside another are no part of a message.
+            // Kind and apiVersion of a nested struct are not part of a message.
             if self.below(100) >= present
                 || (depth > 0 && field.number() == 0 && ["kind", "apiVersion"].contains(&field.name()))
             {

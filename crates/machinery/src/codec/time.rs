@@ -1,4 +1,4 @@
-//! Points in time: RFC 3339 as Go's `time.Parse` reads it, with its messages.
+//! Parses and formats times: RFC 3339 as Go's `time.Parse` accepts it, with Go's messages.
 
 use std::fmt;
 
@@ -19,33 +19,39 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// Whether this is Go's zero time, which stands for no time at all.
+    /// Whether this is Go's zero time, which means that no time is set.
     pub fn is_zero(self) -> bool {
         self.seconds == ZERO && self.nanos == 0
     }
 
-    /// With seconds, as `metav1.Time` is written.
+    /// Formats the time with whole seconds, as `metav1.Time`.
     pub fn to_seconds(self) -> String {
         format!("{}Z", Civil(self.seconds))
     }
 
-    /// With six digits after the second, as `metav1.MicroTime` is written.
+    /// Formats the time with six digits after the second, as `metav1.MicroTime`.
     pub fn to_micros(self) -> String {
         format!("{}.{:06}Z", Civil(self.seconds), self.nanos / 1000)
     }
 }
 
-/// Reads a `metav1.Time`; fractions of a second are allowed.
+/// Parses a `metav1.Time`; fractions of a second are allowed.
+///
+/// # Errors
+/// Go's message, when the text is malformed.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
     Parser { text, rest: text, layout: RFC3339 }.parse()
 }
 
-/// Reads a `metav1.MicroTime`, which must have exactly six digits after the second.
+/// Parses a `metav1.MicroTime`, which must have exactly six digits after the second.
+///
+/// # Errors
+/// Go's message, when the text is malformed.
 pub fn parse_micro_time(text: &str) -> Result<Timestamp, String> {
     Parser { text, rest: text, layout: RFC3339_MICRO }.parse()
 }
 
-/// Whether a text is a time in UTC with seconds and nothing else, and so written as it stands.
+/// Whether a text is a time in UTC with whole seconds, and therefore already in canonical form.
 pub(crate) fn is_canonical_time(text: &str) -> bool {
     text.len() == 20 && text.ends_with('Z') && parse_time(text).is_ok_and(|time| !time.is_zero())
 }
@@ -192,7 +198,7 @@ fn days_in(month: i64, year: i64) -> i64 {
     }
 }
 
-/// Days since 1970 of a date, by counting in 400-year eras from a March.
+/// Days from 1970 to a date, computed in 400-year eras that start in March.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -202,7 +208,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Prints date and time of a second.
+/// Formats date and time of a second.
 struct Civil(i64);
 
 impl fmt::Display for Civil {

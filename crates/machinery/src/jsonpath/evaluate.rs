@@ -1,18 +1,17 @@
-//! Walking objects.
+//! Evaluates templates on objects.
 
 use super::{CannotWalk, Filter, Node, Selected, Slice};
 use crate::Value;
 use std::cmp::Ordering;
 
-/// How many values one evaluation may look at. A list of a thousand objects is far below; what is above was made to hurt.
+/// The maximum number of values that one evaluation visits. A list of a thousand objects needs far fewer.
 pub(super) const MAX_WORK: usize = 1_000_000;
-/// How deep ranges may be in ranges.
+/// The maximum nesting depth of ranges.
 const MAX_RANGES: usize = 16;
 
 type Values<'a> = Vec<Selected<'a>>;
 
-/// A walk that failed. A filter that only asks whether something exists wants to know if the step that failed still
-/// had values.
+/// A failed step. A filter that only tests for existence needs to know whether the step still had values.
 struct Failed {
     had_values: bool,
 }
@@ -22,12 +21,12 @@ const WITHOUT_VALUES: Failed = Failed { had_values: false };
 
 /// One evaluation of a template.
 pub(super) struct Evaluation<'w> {
-    /// How many values may still be looked at.
+    /// The number of values that may still be visited.
     left: &'w mut usize,
     begin_range: usize,
     in_range: usize,
     end_range: usize,
-    /// How many nodes are behind the `end` that was met last: where it is, counted from the end.
+    /// The number of nodes after the last `end`; its position, counted from the end.
     behind_end: Option<usize>,
 }
 
@@ -42,7 +41,7 @@ impl<'w> Evaluation<'w> {
         left.map(drop).ok_or(WITHOUT_VALUES)
     }
 
-    /// What each node selects.
+    /// Returns the values that each node selects.
     pub(super) fn find<'a>(
         mut self,
         nodes: &'a [Node],
@@ -72,14 +71,14 @@ impl<'w> Evaluation<'w> {
                 return Err(WITHOUT_VALUES);
             }
             if results.is_empty() {
-                // Where the range ends has to be found all the same.
+                // The end of the range must be found even without values.
                 self.find_at(rest, Selected::Value(&Value::Null))?;
             }
             for item in results {
                 found.extend(self.find_at(rest, item)?);
             }
             self.in_range -= 1;
-            // On behind the end of the range.
+            // Continues after the end of the range.
             if let Some(behind) = self.behind_end.filter(|behind| *behind < rest.len()) {
                 nodes = rest.get(rest.len() - behind..).unwrap_or_default().iter();
             }
@@ -91,7 +90,7 @@ impl<'w> Evaluation<'w> {
         self.spend(1 + input.len())?;
         match node {
             Node::List(nodes) => nodes.iter().try_fold(input, |values, node| self.walk(values, node)),
-            // A text is one result, whatever there is; other literals come once a value.
+            // A text is one result, independently of the input; other literals yield one result per input value.
             Node::Literal(text @ Value::String(_)) => Ok(vec![Selected::Value(text)]),
             Node::Literal(literal) => Ok(vec![Selected::Value(literal); input.len()]),
             Node::Field(name) => Ok(input.into_iter().filter_map(|value| member(value, name)).collect()),
@@ -126,7 +125,7 @@ impl<'w> Evaluation<'w> {
         }
     }
 
-    /// All values that have something in them, each before what is in it, and all that is in them.
+    /// All non-empty values, each before its content, and all their descendants.
     fn recursive<'a>(&mut self, input: Values<'a>) -> Result<Values<'a>, Failed> {
         let mut found = Vec::new();
         let mut waiting: Values<'a> = input.into_iter().rev().collect();
@@ -170,7 +169,7 @@ impl<'w> Evaluation<'w> {
     }
 }
 
-/// The only value there is, if there is one; more than one cannot be compared.
+/// The only value, if there is one; several values cannot be compared.
 fn only<'a>(values: &[Selected<'a>]) -> Result<Option<Selected<'a>>, Failed> {
     match values {
         [] => Ok(None),
@@ -234,7 +233,7 @@ fn items(input: Values<'_>, slice: Slice) -> Result<Values<'_>, Failed> {
     Ok(found)
 }
 
-/// Whether the comparison holds; `None` when the two cannot be compared in this way.
+/// Evaluates the comparison; `None` when the two values cannot be compared with this operator.
 fn compare(left: Selected<'_>, operator: &str, right: Selected<'_>) -> Option<bool> {
     let (ordering, has_order) = order(left, right)?;
     let ordered = |holds: bool| has_order.then_some(holds);
@@ -249,8 +248,8 @@ fn compare(left: Selected<'_>, operator: &str, right: Selected<'_>) -> Option<bo
     }
 }
 
-/// How two scalars of one type are ordered, and whether they have an order at all: booleans have none. Integers and
-/// floats are two types.
+/// Returns the ordering of two scalars of the same type, and whether the type is ordered: booleans are not. Integers
+/// and floats are two types.
 fn order(left: Selected<'_>, right: Selected<'_>) -> Option<(Ordering, bool)> {
     let integer = |value: Selected<'_>| match value {
         Selected::Byte(byte) => Some(i128::from(byte)),

@@ -1,6 +1,6 @@
-//! Quoted texts.
+//! Unquotes texts.
 
-/// The text in quotes, single or double, with Go's escapes; `None` when an escape is none, or a quote is not escaped.
+/// The text in single or double quotes, with Go's escapes; `None` when an escape is invalid or a quote is not escaped.
 pub(super) fn unquote(quoted: &str) -> Option<String> {
     let quote = quoted.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let inner = quoted.get(1..)?.strip_suffix(quote)?;
@@ -13,7 +13,7 @@ pub(super) fn unquote(quoted: &str) -> Option<String> {
             c => push(&mut bytes, c),
         }
     }
-    // Bytes written as escapes need not be UTF-8; nothing in an object equals those.
+    // Bytes written as escapes need not be UTF-8; no value in an object equals such a text.
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,9 +1,9 @@
-//! Reading templates. The grammar has no specification but its parser; this one accepts and refuses the same.
+//! Parses templates. The grammar is defined only by the Go parser; this one accepts and rejects the same templates.
 
 use super::{Filter, Node, Slice, literal::unquote};
 use crate::{Value, text::unicode_name};
 
-/// How deep operands may hold filters whose operands hold filters… Nobody needs two.
+/// The maximum nesting depth of filters within operands of filters. Practical templates need one or two.
 const MAX_DEPTH: usize = 16;
 
 /// The nodes of a template: texts and actions.
@@ -41,7 +41,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// An action, from behind its opening brace to behind its closing one.
+    /// Parses an action, from after its opening brace through its closing one.
     fn action(&mut self) -> Result<Node, String> {
         let mut nodes = Vec::new();
         loop {
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
             let start = self.position;
             match self.next() {
                 None | Some('\r' | '\n') => return Err("unclosed action".to_owned()),
-                // The object itself is where a walk starts anyway.
+                // The object itself is the starting point of every path.
                 Some(' ' | '@' | '$') => {}
                 Some('[') => self.array(&mut nodes)?,
                 Some(quote @ ('"' | '\'')) => nodes.push(self.quoted(start, quote)?),
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands in brackets, from behind the opening one.
+    /// Parses the content of brackets, from after the opening one.
     fn array(&mut self, nodes: &mut Vec<Node>) -> Result<(), String> {
         let start = self.position;
         loop {
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         }
         let key = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
         if let Some(key) = key.filter(|key| !key.contains('\'')) {
-            // The key is read as a path once more, so that a dot in it has to be escaped here too.
+            // The key is parsed as a path, so a dot in it must be escaped here too.
             if let Node::List(fields) = self.operand(&format!(".{key}"))? {
                 nodes.extend(fields);
             }
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A filter, from its `[?(` on.
+    /// Parses a filter, starting at `[?(`.
     fn filter(&mut self) -> Result<Node, String> {
         self.position += "[?(".len();
         let start = self.position;
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
         Ok(Node::Filter(Box::new(filter)))
     }
 
-    /// A quoted text that started at `start`.
+    /// Parses a quoted text that started at `start`.
     fn quoted(&mut self, start: usize, quote: char) -> Result<Node, String> {
         loop {
             match self.next() {
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name behind a dot, up to what ends it.
+    /// Parses a name after a dot, up to its terminator.
     fn field(&mut self) -> Node {
         let start = self.position;
         while let Some(c) = self.peek().filter(|c| !is_terminator(*c)) {
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A piece of this template, read as an action of its own.
+    /// Parses a part of this template as an action of its own.
     fn operand(&self, text: &str) -> Result<Node, String> {
         let nodes = parse_at(&format!("{{{text}}}"), self.depth + 1)?;
         Ok(nodes.into_iter().next().unwrap_or(Node::List(Box::default())))
@@ -242,27 +242,27 @@ impl<'a> Parser<'a> {
         Some(c)
     }
 
-    /// Whether a backslash stands before the character that was just read, which takes one byte.
+    /// Whether a backslash precedes the one-byte character that was just read.
     fn is_escaped(&self) -> bool {
         let before = self.position.checked_sub(2).and_then(|at| self.input.as_bytes().get(at));
         before == Some(&b'\\')
     }
 }
 
-/// `left operator right`; `None` when there is no operator with something on both sides.
+/// Splits `left operator right`; `None` when there is no operator with text on both sides.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c| matches!(c, '!' | '<' | '>' | '=');
     let start = text.find(is_operator).filter(|start| *start > 0)?;
     let (left, rest) = text.split_at(start);
     let end = rest.find(|c| !is_operator(c)).unwrap_or_else(|| {
-        // Something has to be left for the right side.
+        // At least one character must remain for the right side.
         rest.len() - 1
     });
     let (operator, right) = rest.split_at(end);
     (!operator.is_empty()).then_some((left, operator, right))
 }
 
-/// `start:end:step`, of which each may be missing; `*` is all.
+/// Parses `start:end:step`, each part optional; `*` selects all.
 fn slice(text: &str) -> Result<Slice, String> {
     let invalid = || format!("invalid array index {text}");
     let all = if text == "*" { ":" } else { text };

@@ -20,7 +20,7 @@ fn object() -> Value {
     })
 }
 
-/// What every piece of a template selects, as one list; bytes are numbers.
+/// The values that every node of a template selects, as one list; bytes are numbers.
 fn select(template: &str) -> Result<Value, CannotWalk> {
     let object = object();
     let path = JsonPath::parse(template).unwrap_or_else(|error| panic!("{template}: {error}"));

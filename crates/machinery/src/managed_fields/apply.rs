@@ -18,21 +18,22 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Where `kubectl apply` keeps what it applied from the client's side.
+/// The annotation in which client-side `kubectl apply` keeps its last configuration.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How large all annotations together may be.
+/// The maximum size of all annotations together, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 impl FieldManager<'_> {
-    /// The object after `config` is applied to `live` (`None` creates it), its defaults not filled in yet and its
-    /// `managedFields` up to date. With `force`, fields are taken from other managers.
+    /// Returns the object after `config` is applied to `live` (`None` creates it), with `managedFields` updated and
+    /// before defaulting. `force` takes conflicting fields from other managers.
     ///
-    /// The configuration is merged into the object as JSON has it, and what a client wrote is compared as it is: a value
-    /// that is written in another way (`1000m` for `1`) is another value.
+    /// The configuration is merged in JSON form, and its values are compared as written: a value in another notation
+    /// (`1000m` for `1`) is another value.
     ///
     /// # Errors
-    /// 409 when other managers own fields with other values; 400 and 500 for what is no configuration of the kind.
+    /// 409 when other managers own fields with other values; 400 and 500 when `config` is not a configuration of the
+    /// kind.
     pub fn apply(&self, live: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
         self.check_type(config)?;
         if config.at("metadata.managedFields").is_some_and(Value::is_array) {
@@ -75,7 +76,7 @@ impl FieldManager<'_> {
         }
         let comparison = self.compare_trees(&old, &new, Trees::Written);
         let changed = comparison.changed();
-        // What other versions make of it is only asked for when an entry speaks of one.
+        // Comparisons in other versions are made only for versions that an entry has.
         let read = || canonical(&new, self.schema).unwrap_or_else(|_| object.clone());
         if !force {
             self.check_conflicts(live, &old, &read, &entries, &changed)?;
@@ -109,7 +110,7 @@ impl FieldManager<'_> {
         Ok(new)
     }
 
-    /// A configuration has to name the very kind and version that it is applied to.
+    /// Checks that a configuration names exactly the kind and version that it is applied to.
     fn check_type(&self, config: &Value) -> Result<(), Status> {
         let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
@@ -125,7 +126,7 @@ impl FieldManager<'_> {
         Err(Status::bad_request(format!("invalid object type: {found}")))
     }
 
-    /// Group, version and kind as Go prints them.
+    /// Group, version and kind in Go's printed form.
     fn describe_kind(&self) -> String {
         let slash = if self.api_version.contains('/') { "" } else { "/" };
         format!("{slash}{}, Kind={}", self.api_version, self.kind)
@@ -135,7 +136,7 @@ impl FieldManager<'_> {
         format!("{}/{}; {}", config.namespace(), config.name(), self.describe_kind())
     }
 
-    /// Everything in an object that was not tracked belongs to those who wrote it before.
+    /// Assigns all fields of an untracked object to the manager `before-first-apply`.
     fn before_first_apply(&self, object: &Value) -> Option<Entry> {
         let fields = self.compare(None, object).changed();
         let manager = FieldManager { manager: "before-first-apply", ..*self };
@@ -143,8 +144,8 @@ impl FieldManager<'_> {
         (!fields.is_empty()).then(|| manager.entry(Operation::Update, time, fields))
     }
 
-    /// Takes out of `merged` what the manager applied last, applies no more, and nobody else owns. Each entry is looked at
-    /// in its own version, the one of the last apply first.
+    /// Removes from `merged` the fields that the manager applied last time, does not apply now, and no other manager
+    /// owns. Each entry is evaluated in its own version, starting with the version of the last apply.
     fn prune(&self, merged: Value, last: &Entry, applied: &FieldSet, others: &[Entry]) -> Value {
         let same_version = last.api_version == self.api_version;
         let mut given_up = last.fields.clone();
@@ -155,7 +156,7 @@ impl FieldManager<'_> {
         self.pruned(&merged, last, applied, others).unwrap_or(merged)
     }
 
-    /// As [`FieldManager::prune`]; `None` when the version of the last apply is no more.
+    /// As [`FieldManager::prune`]; `None` when the version of the last apply no longer exists.
     fn pruned(&self, merged: &Value, last: &Entry, applied: &FieldSet, others: &[Entry]) -> Option<Value> {
         let last_version = last.api_version.as_str();
         let (merged, shape) = self.in_version(merged, self.api_version, last_version)?;
@@ -187,7 +188,7 @@ impl FieldManager<'_> {
             whole = next_whole;
             version = next;
         }
-        // What goes must have been the manager's own.
+        // Only fields that the manager owned are removed.
         let (pruned, _) = self.in_version(&pruned, version, last_version)?;
         let mut gone = all_fields(&merged, shape);
         gone.difference(&all_fields(&pruned, shape));
@@ -195,7 +196,7 @@ impl FieldManager<'_> {
         self.in_version(&pruned, last_version, self.api_version).map(|(pruned, _)| pruned)
     }
 
-    /// A tree as JSON has it in another version.
+    /// Converts a tree in JSON form to another version.
     fn in_version(&self, tree: &Value, from: &str, to: &str) -> Option<(Value, Shape<'_>)> {
         if from == to {
             return Some((tree.clone(), Shape::of(self.schema_of(to)?)));
@@ -230,7 +231,7 @@ impl FieldManager<'_> {
         if conflicts.is_empty() {
             return Ok(());
         }
-        // kubectl takes over what it applied from the client's side.
+        // kubectl takes ownership of the fields of its earlier client-side apply.
         if self.manager == "kubectl"
             && let Some(allowed) = self.allowed_by_last_applied(old)
         {
@@ -245,7 +246,7 @@ impl FieldManager<'_> {
         Err(conflict_status(conflicts))
     }
 
-    /// The fields that the client-side apply set, and that still have its values in the object.
+    /// The fields that the client-side apply set and whose values the object still has.
     fn allowed_by_last_applied(&self, object: &Value) -> Option<FieldSet> {
         let shape = Shape::of(self.schema);
         let text = object.annotation(LAST_APPLIED).filter(|text| !text.is_empty())?;
@@ -281,7 +282,7 @@ fn without(tree: &Value, fields: &FieldSet, shape: Shape<'_>) -> Value {
     tree
 }
 
-/// Takes fields out of a set that nobody owns.
+/// Removes the fields that nobody owns from a set.
 fn strip(set: &mut FieldSet) {
     let fields = set.map_mut();
     fields.remove("f:apiVersion");
@@ -293,7 +294,8 @@ fn strip(set: &mut FieldSet) {
     }
 }
 
-/// Rewrites the annotation of the client-side apply, where there is one, so that going back finds what was applied.
+/// Updates the annotation of client-side apply, if present, so that a return to client-side apply finds this
+/// configuration.
 fn sync_last_applied(object: &mut Value, config: &Value) {
     if object.annotation(LAST_APPLIED).is_none_or(str::is_empty) {
         return;

@@ -1,35 +1,36 @@
-//! How server-side apply sees a value: what of it is owned piece by piece
+//! Determines which parts of a value are owned separately in server-side apply
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>).
 //!
-//! A type lets a value be a scalar, a list or a map; most types allow one of them. Where a type says nothing (unknown
-//! fields that are preserved, the JSON inside of definitions) the value itself decides.
+//! A type allows a value to be a scalar, a list or a map; most types allow one of them. Where the type does not
+//! restrict the value (unknown fields that are preserved, the JSON inside of definitions) the value itself decides.
 
 use crate::{Map, Value, codec::json::write_string};
 use pintle_schema::{FieldRef, ListType, MapType, SchemaRef, Type};
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// In which form trees are compared.
+/// The form of the compared trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trees {
-    /// As they are kept: without what Go's encoder leaves out, and without what it writes always.
+    /// The canonical form: without the fields that Go's encoder omits, and without those that it always writes.
     Canonical,
-    /// As JSON has them, or as a client sent them: everything is there that is owned.
+    /// The JSON form, or a client's configuration: every owned field is present.
     Written,
 }
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape<'a> {
-    /// What a schema says. Below a part of a custom resource that preserves unknown fields, all structs do.
+    /// The type of a schema. Below a part of a custom resource that preserves unknown fields, all structs preserve
+    /// them.
     Typed { schema: SchemaRef<'a>, preserves: bool },
-    /// Anything; maps are merged key by key.
+    /// A value of any type; maps are merged key by key.
     Deduced,
-    /// Anything, replaced as a whole.
+    /// A value of any type, replaced as a whole.
     Opaque,
 }
 
-/// What a scalar may be.
+/// The allowed types of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
     Numeric,
@@ -47,26 +48,26 @@ pub(super) enum Atom<'a> {
     List(Items<'a>),
 }
 
-/// What is in a struct or a map.
+/// The members of a struct or a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members<'a> {
-    /// Owned as a whole.
+    /// Whether it is owned as a whole.
     pub(super) atomic: bool,
     /// The struct, if it is one.
     schema: Option<SchemaRef<'a>>,
-    /// The type of members that are no declared fields, if there may be any.
+    /// The type of members that are not declared fields, if such members are allowed.
     element: Option<Shape<'a>>,
     preserves: bool,
 }
 
-/// What is in a list.
+/// The items of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Items<'a> {
-    /// Owned as a whole.
+    /// The list is owned as a whole.
     Atomic(Shape<'a>),
-    /// Scalars, each owned for itself.
+    /// Scalars, each with its own owners.
     Set(Shape<'a>),
-    /// Objects that key fields tell apart; the list and its items.
+    /// Objects identified by key fields; the list and its items.
     Keyed(SchemaRef<'a>, Shape<'a>),
 }
 
@@ -81,7 +82,7 @@ impl<'a> Shape<'a> {
         Shape::Typed { schema, preserves: preserves || own }
     }
 
-    /// The form that a value has; what is not there, or null, fits any.
+    /// The form of a value; an absent value or null fits any form.
     pub(super) fn atom(self, value: Option<&Value>) -> Atom<'a> {
         let Shape::Typed { schema, preserves } = self else { return self.chosen(value) };
         match schema.ty() {
@@ -132,7 +133,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The forms of two values: one, unless the type allows several and they differ.
+    /// The forms of two values: one form, unless the type allows several and the values differ in form.
     pub(super) fn atoms(self, old: Option<&Value>, new: Option<&Value>) -> (Atom<'a>, Option<Atom<'a>>) {
         match (old, new) {
             (_, None) => (self.atom(old), None),
@@ -146,7 +147,7 @@ impl<'a> Shape<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The type of a member, and whether it is a declared field; `None` when there is none of that name.
+    /// The type of a member, and whether it is a declared field; `None` when the name is not allowed.
     pub(super) fn member(self, name: &str) -> Option<(Shape<'a>, bool)> {
         match self.schema.and_then(|schema| schema.field(name)) {
             Some(field) => Some((Shape::below(field.ty(), self.preserves), true)),
@@ -154,7 +155,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The struct, when it is one that Go's encoder writes fields of that are not set.
+    /// The struct, if it is declared in Go, so that Go's encoder writes some absent fields.
     pub(super) fn declared(self) -> Option<SchemaRef<'a>> {
         self.schema.filter(|schema| schema.is_declared())
     }
@@ -174,7 +175,7 @@ impl<'a> Items<'a> {
     /// The encoded path element of an item of a set or a list with keys.
     ///
     /// # Errors
-    /// When the item cannot be told from others.
+    /// When the item lacks the values that identify it.
     pub(super) fn element(self, item: &Value, trees: Trees) -> Result<String, String> {
         match self {
             Items::Atomic(_) => Err("invalid indexing of non-associative list".to_owned()),
@@ -211,7 +212,7 @@ fn keyed_element(schema: SchemaRef<'_>, item: &Value, trees: Trees) -> Result<St
     for key in keys {
         let field = fields.field(key);
         let given = item.get(key).filter(|value| trees == Trees::Written || !value.is_null());
-        // The published schema has the zero value as default where a field is always written.
+        // The published schema declares the zero value as default of a field that is always written.
         let value = given
             .or_else(|| field.and_then(|field| field.default()))
             .or_else(|| field.filter(|field| fields.is_declared() && field.is_always_written()).map(zero));
@@ -247,7 +248,7 @@ fn text(element: Vec<u8>) -> String {
     String::from_utf8(element).unwrap_or_default()
 }
 
-/// What Go's encoder writes for a field that is always written and has its zero value.
+/// The zero value that Go's encoder writes for an absent field that is always written.
 pub(super) fn zero(field: FieldRef<'_>) -> &'static Value {
     static ZEROS: LazyLock<[Value; 6]> =
         LazyLock::new(|| [json!({}), json!(""), json!(0), json!(false), json!("0"), Value::Null]);

@@ -1,7 +1,7 @@
-//! What differs between two states of an object, as sets of fields.
+//! Compares two states of an object and returns the differences as sets of fields.
 //!
-//! In canonical trees, a field that Go writes always (`status: {}`) is missing when it is empty. It counts as being there
-//! all the same, for it is in the sets that clients see.
+//! In canonical trees, a field that Go always writes (`status: {}`) is missing when it is empty. It counts as present
+//! here, because the sets that clients see contain it.
 
 use super::{
     FieldSet,
@@ -17,11 +17,11 @@ use std::sync::LazyLock;
 /// The differences of two trees.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
-    /// What only the new one has.
+    /// Fields that only the new tree has.
     pub added: FieldSet,
-    /// What both have, with other values.
+    /// Fields that both trees have, with different values.
     pub modified: FieldSet,
-    /// What only the old one has.
+    /// Fields that only the old tree has.
     pub removed: FieldSet,
 }
 
@@ -31,7 +31,7 @@ impl Comparison {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// What the new tree sets: added and modified fields.
+    /// The fields that the new tree sets: added and modified ones.
     #[must_use]
     pub fn changed(&self) -> FieldSet {
         let mut changed = self.modified.clone();
@@ -46,8 +46,8 @@ impl Comparison {
     }
 }
 
-/// Compares two canonical objects of one type; parts that are equal are not looked into. Fields of `metadata` that nobody
-/// owns (names, version, uid, …), the type and the top-level fields for which `skip` is true are left out.
+/// Compares two canonical objects of one type; equal parts are skipped. Fields of `metadata` without owners (names,
+/// version, uid, …), `kind`, `apiVersion` and the top-level fields for which `skip` is true are left out.
 pub fn compare(old: &Value, new: &Value, schema: SchemaRef<'_>, skip: impl Fn(&str) -> bool) -> Comparison {
     compare_trees(old, new, schema, Trees::Canonical, skip)
 }
@@ -84,7 +84,7 @@ pub(super) fn compare_trees(
     sets.into()
 }
 
-/// Fields of metadata that are the server's, or tell which object it is.
+/// Fields of metadata that the server sets or that identify the object.
 pub(super) fn is_system_field(name: &str) -> bool {
     matches!(
         name,
@@ -131,7 +131,7 @@ impl From<Sets> for Comparison {
     }
 }
 
-/// What is done with a member: its name, its old and new value, and its type.
+/// A callback for a member: its name, its old and new value, and its type.
 type Visit<'f, 'v, 's> = dyn FnMut(&str, Option<&'v Value>, Option<&'v Value>, Shape<'s>) + 'f;
 
 #[derive(Clone, Copy)]
@@ -140,7 +140,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Compares two values, at least one of which is there.
+    /// Compares two values, at least one of which is present.
     fn node(
         self,
         element: String,
@@ -232,7 +232,7 @@ impl Walk {
                 (None, None) => break,
             }
         }
-        // What neither has is in both, unless one of the two objects is not there at all.
+        // A field absent from both objects is equal in them, unless one of the objects itself is absent.
         if let Some(schema) = declared
             && old.is_some() != new.is_some()
         {
@@ -267,7 +267,7 @@ impl Walk {
                 ([old], []) => self.node(element, Some(old), None, shape, out),
                 ([old], [new]) if old != new => self.node(element, Some(old), Some(new), shape, out),
                 ([_], [_]) | ([], []) => {}
-                // Items of one key are one field as long as there are several.
+                // Several items with the same key are treated as one field.
                 ([_, _, ..], [_, _, ..]) => {
                     if same.old != same.new {
                         attach(&mut out.modified, element, Map::new(), true);
@@ -290,7 +290,7 @@ impl Walk {
     }
 }
 
-/// The items of one key.
+/// The items with one key.
 #[derive(Default)]
 struct Same<'a> {
     old: Vec<&'a Value>,

@@ -1,19 +1,19 @@
-//! What a client is told whose apply would change what others own.
+//! Builds the `Status` for an apply that conflicts with fields of other managers.
 
 use super::{Entry, FieldSet, Operation, field_set::Room};
 use crate::{Status, StatusCause, StatusDetails, StatusReason, error_list::quote};
 
-/// Fields that another manager owns.
+/// Conflicting fields that one other manager owns.
 pub(super) struct Conflict<'a> {
     pub(super) entry: &'a Entry,
     pub(super) fields: FieldSet,
 }
 
-/// How many conflicts a message names, and how many bytes of them.
+/// The maximum number of conflicts in a message, and their maximum size in bytes.
 const MAX_NAMED: usize = 1000;
 const MAX_NAMED_BYTES: usize = 256 * 1024;
 
-/// 409 with a cause for each field. Of very many, or very long ones, the first are named.
+/// A 409 with a cause for each field, up to the maximum number and size.
 pub(super) fn conflict_status(mut conflicts: Vec<Conflict<'_>>) -> Status {
     let key = |entry: &Entry| {
         (entry.manager.clone(), entry.operation, entry.api_version.clone(), entry.subresource.clone())
@@ -28,7 +28,7 @@ pub(super) fn conflict_status(mut conflicts: Vec<Conflict<'_>>) -> Status {
         lines.push(format!("conflicts with {manager}:"));
         for path in conflict.fields.paths_within(&mut room) {
             lines.push(format!("- {path}"));
-            // Each cause names the manager again.
+            // Each cause contains the manager's name again.
             room.take_bytes(manager.len());
             causes.push(StatusCause {
                 reason: "FieldManagerConflict".to_owned(),

@@ -1,7 +1,7 @@
-//! `FieldsV1` as text, in the order that Kubernetes writes it.
+//! Encodes `FieldsV1`, in the order that Kubernetes writes it.
 //!
-//! Trees keep members sorted by text. Of path elements that is the right order but for items with numbers in their keys
-//! (port 80 comes before 443), rare characters, and keys that are missing.
+//! Trees keep members sorted by text. For path elements this is the right order except for items with numbers in their
+//! keys (port 80 comes before 443), rare characters, and missing keys.
 
 use super::path_element::{self, PathElement};
 use crate::{
@@ -40,7 +40,7 @@ pub(super) fn in_order<'v>(node: &'v Map, mut visit: impl FnMut(&'v str, &'v Val
     members.into_iter().for_each(|(element, _, child)| visit(element, child));
 }
 
-/// Whether the text of an element sorts as the element does: fields, and items by one text.
+/// Whether an element sorts like its text: fields, and items with one text as key.
 fn is_plain(element: &str) -> bool {
     match element.as_bytes() {
         [b'.'] | [b'f', ..] => true,

@@ -1,10 +1,10 @@
-//! The entries of `metadata.managedFields`.
+//! Reads, compares and writes the entries of `metadata.managedFields`.
 
 use super::{FieldSet, atom::object};
 use crate::{Map, Value};
 use std::{cmp::Ordering, collections::HashMap};
 
-/// How a manager came to its fields.
+/// The operation by which a manager owns its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// By server-side apply.
@@ -22,16 +22,16 @@ impl Operation {
     }
 }
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The manager's name.
     pub manager: String,
-    /// How it came to own its fields.
+    /// The operation by which it owns them.
     pub operation: Operation,
-    /// The version that the fields are in.
+    /// The version of the fields.
     pub api_version: String,
-    /// When it last changed what it owns, RFC 3339; `None` when no value changed by it.
+    /// The time when it last changed its set or a value, RFC 3339; `None` when it changed no value.
     pub time: Option<String>,
     /// The subresource it wrote through, or "".
     pub subresource: String,
@@ -40,22 +40,22 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the entries that this server stored.
+    /// Reads the entries of a stored object; malformed ones are dropped.
     pub(super) fn trusted(entries: Vec<Value>) -> Vec<Entry> {
         Entry::distinct(entries.into_iter().filter_map(|entry| Entry::read(entry, false).ok()).collect())
     }
 
-    /// Reads entries that a client sent.
+    /// Parses the entries of a client's object.
     ///
     /// # Errors
-    /// When one of them is not understood.
+    /// When one of them is malformed.
     pub(super) fn parse(entries: Vec<Value>) -> Result<Vec<Entry>, String> {
         let parsed: Result<Vec<Entry>, String> =
             entries.into_iter().map(|entry| Entry::read(entry, true)).collect();
         Ok(Entry::distinct(parsed?))
     }
 
-    /// Of several entries of one manager the last one counts, at the place of the first.
+    /// Of several entries of one manager keeps the last one, at the position of the first.
     fn distinct(mut entries: Vec<Entry>) -> Vec<Entry> {
         if entries.len() < 2 {
             return entries;
@@ -77,7 +77,7 @@ impl Entry {
         last.into_iter().filter_map(|at| taken.get_mut(at).and_then(Option::take)).collect()
     }
 
-    /// What tells managers apart, see [`Entry::is_of`].
+    /// The identity of a manager, see [`Entry::is_of`].
     fn owner(&self) -> (&str, Operation, &str, &str) {
         let version = if self.operation == Operation::Apply { "" } else { self.api_version.as_str() };
         (&self.manager, self.operation, &self.subresource, version)
@@ -111,8 +111,8 @@ impl Entry {
         Ok(Entry { manager, operation, api_version, time, subresource, fields })
     }
 
-    /// Whether two entries are of one manager: writes of another version or through another subresource are another's,
-    /// an apply is the same in every version.
+    /// Whether two entries belong to one manager. Updates in another version or through another subresource belong to
+    /// another manager; applies belong to the same manager in every version.
     pub(super) fn is_of(&self, other: &Entry) -> bool {
         self.owner() == other.owner()
     }
@@ -147,7 +147,7 @@ impl Entry {
     }
 }
 
-/// Takes an object's entries out of it.
+/// Removes an object's entries and returns them.
 pub(super) fn take(object: &mut Value) -> Option<Vec<Value>> {
     match object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")? {
         Value::Array(entries) => Some(entries),
@@ -161,7 +161,7 @@ pub(super) fn entries(object: &Value) -> &[Value] {
     entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Puts entries into an object, in order; none at all when there are none.
+/// Sorts entries and puts them into an object; without entries, `managedFields` stays absent.
 pub(super) fn put(object: &mut Value, mut entries: Vec<Entry>) {
     entries.sort_by(Entry::compare);
     put_values(object, entries.into_iter().map(Entry::into_value).collect());
@@ -182,8 +182,8 @@ pub(super) fn put_values(object: &mut Value, entries: Vec<Value>) {
     }
 }
 
-/// Gives a new object the times of the old one's entries when those are all that differs: a write that changes times
-/// only changes nothing. Both trees are canonical, and about to be compared as they are stored.
+/// Copies the times of the old object's entries to the new one when nothing else differs, so that a write that would
+/// change only times is a no-op. Both trees are canonical and about to be compared in stored form.
 pub fn keep_times(old: &Value, new: &mut Value) {
     let same = |a: &Value, b: &Value| {
         let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };

@@ -1,4 +1,4 @@
-//! The fields that a tree sets.
+//! Extracts the set of fields that a tree sets.
 
 use super::{
     FieldSet,
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::{Map, Value};
 
-/// The paths of all that a tree sets, empty values and nulls included. Items that have one key are owned together, without
-/// their parts; what is not of the tree's type is left out.
+/// Returns the paths of all values in a tree, including empty values and nulls. Several items with one key are owned
+/// together, without their parts; parts that do not fit the type are left out.
 pub(super) fn field_set(tree: &Value, shape: Shape<'_>, trees: Trees) -> FieldSet {
     let mut set = Map::new();
     collect(tree, shape, trees, &mut set);
     FieldSet::trusted(set)
 }
 
-/// Adds the paths below a value; true when the value itself is a leaf.
+/// Adds the paths below a value; returns true when the value itself is a leaf.
 fn collect(value: &Value, shape: Shape<'_>, trees: Trees, out: &mut Map) -> bool {
     match (shape.atom(Some(value)), value) {
         (Atom::Scalar(_), _) => true,

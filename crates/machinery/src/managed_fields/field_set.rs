@@ -1,11 +1,11 @@
 //! Sets of field paths.
 //!
-//! A set is kept in the form it is sent in (`FieldsV1`): a trie whose keys are encoded path elements (`f:spec`,
-//! `k:{"name":"c"}`, `v:"x"`, `i:0`). A path that is in the set ends in an empty node, or, when longer paths go through
-//! it, in a node with the member `.`. So reading and writing a set costs nothing, and an operation visits only what
-//! both sets have.
+//! A set is kept in its serialized form (`FieldsV1`): a trie whose keys are encoded path elements (`f:spec`,
+//! `k:{"name":"c"}`, `v:"x"`, `i:0`). A path in the set ends in an empty node or, when longer paths continue below it,
+//! in a node with the member `.`. Decoding and encoding a set is therefore free, and an operation visits only the paths
+//! that both sets have.
 //!
-//! Invariant: a node without children is a member, so that no empty branches exist.
+//! Invariant: a node without children is a member, so there are no empty branches.
 
 use super::{
     encode::in_order,
@@ -36,15 +36,15 @@ impl FieldSet {
         FieldSet(node)
     }
 
-    /// A set from what this server made itself.
+    /// Wraps a map that this server built, without checks.
     pub(super) fn trusted(fields: Map) -> FieldSet {
         FieldSet(fields)
     }
 
-    /// Reads `FieldsV1`. Path elements of unknown kinds are left out, as a newer server may have written them.
+    /// Decodes `FieldsV1`. Path elements of unknown kinds are left out, because a newer server may have written them.
     ///
     /// # Errors
-    /// When a path element is malformed, or something is no object.
+    /// When a path element is malformed, or a node is not an object.
     pub fn from_fields_v1(fields: &Value) -> Result<FieldSet, String> {
         let Some(fields) = fields.as_object() else { return Err("fields must be an object".to_owned()) };
         decode(fields, 0).map(|(_, children)| FieldSet(children))
@@ -77,12 +77,12 @@ impl FieldSet {
         unite(&mut self.0, &other.0);
     }
 
-    /// Takes out the paths of another set; paths below them stay.
+    /// Removes the paths of another set; paths below them stay.
     pub fn difference(&mut self, other: &FieldSet) {
         subtract(&mut self.0, &other.0, false);
     }
 
-    /// Takes out the paths of another set and all below them.
+    /// Removes the paths of another set and all paths below them.
     pub fn recursive_difference(&mut self, other: &FieldSet) {
         subtract(&mut self.0, &other.0, true);
     }
@@ -99,20 +99,20 @@ impl FieldSet {
         FieldSet(leaves(&self.0))
     }
 
-    /// The paths as messages show them (`.spec.containers[name="c"].image`): those that end at a node before those that go
-    /// on below it.
+    /// The paths as messages show them (`.spec.containers[name="c"].image`). At each node, paths that end there come
+    /// before paths that continue.
     pub fn paths(&self) -> Vec<String> {
         self.paths_within(&mut Room { paths: usize::MAX, bytes: usize::MAX })
     }
 
-    /// As [`FieldSet::paths`], but only as many as there is room for.
+    /// As [`FieldSet::paths`], within the limits of `room`.
     pub(super) fn paths_within(&self, room: &mut Room) -> Vec<String> {
         let mut paths = Vec::new();
         list(&self.0, "", room, &mut paths);
         paths
     }
 
-    /// How many paths there are.
+    /// The number of paths.
     pub(super) fn len(&self) -> usize {
         fn count(node: &Map) -> usize {
             children(node).map(|(_, child)| usize::from(is_member(child)) + count(child)).sum()
@@ -141,14 +141,15 @@ pub(super) fn children(node: &Map) -> impl Iterator<Item = (&str, &Map)> {
         .filter_map(|(key, child)| Some((key.as_str(), child.as_object()?)))
 }
 
-/// Puts a node below another: its paths, and its own one if it is a member. A node with neither is left out.
+/// Attaches a node to a parent: its paths, and its own path if it is a member. An empty node that is no member is
+/// dropped.
 pub(super) fn attach(parent: &mut Map, element: String, mut node: Map, member: bool) {
     if seal(&mut node, member) {
         parent.insert(element, Value::Object(node));
     }
 }
 
-/// Marks a node as member or not; false when nothing is left of it.
+/// Marks a node as member or not; returns false when the node is empty and no member.
 fn seal(node: &mut Map, member: bool) -> bool {
     match member {
         false => {
@@ -167,7 +168,7 @@ fn seal(node: &mut Map, member: bool) -> bool {
     }
 }
 
-/// Makes a node a member.
+/// Marks a node as member.
 pub(super) fn make_member(node: &mut Map) {
     seal(node, true);
 }
@@ -205,7 +206,7 @@ fn unite(own: &mut Map, other: &Map) {
 }
 
 fn subtract(own: &mut Map, other: &Map, recursive: bool) {
-    // Costs what the smaller set costs: many small sets are subtracted from by one large set.
+    // The cost follows the smaller set: one large set is often subtracted from many small ones.
     if own.len() < other.len() {
         own.retain(|element, ours| {
             let theirs = other.get(element).filter(|_| element != SELF).and_then(Value::as_object);
@@ -224,7 +225,7 @@ fn subtract(own: &mut Map, other: &Map, recursive: bool) {
     }
 }
 
-/// Whether anything is left of a node.
+/// Subtracts below a node; returns whether the node still has paths.
 fn subtract_below(ours: &mut Map, theirs: &Map, recursive: bool) -> bool {
     let remove = is_member(theirs);
     if recursive && remove {
@@ -256,11 +257,11 @@ fn leaves(node: &Map) -> Map {
     found
 }
 
-/// How much of field paths is listed: a client chooses how many there are, and how long their elements are.
+/// Limits for listed field paths: a client chooses the number of paths and the length of their elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) paths: usize,
-    /// Of paths, and of those on the way to them.
+    /// The size of the paths and of the elements visited for them.
     pub(super) bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The field manager: bookkeeping for writes of all kinds.
+//! The field manager: updates `metadata.managedFields` for writes of all kinds.
 
 use super::{
     Entry, FieldSet, Operation,
@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use pintle_schema::SchemaRef;
 use std::collections::HashMap;
 
-/// How many entries of updates an object has at most; the oldest are merged.
+/// The maximum number of update entries of an object; the oldest are merged.
 pub const MAX_UPDATE_MANAGERS: usize = 10;
 
-/// Objects in other versions of their kind, for entries that speak of those.
+/// Converts objects to other versions of their kind, for entries in those versions.
 pub trait VersionConverter: Sync {
     /// The schema of another version; `None` when the kind does not have it.
     fn schema<'a>(&'a self, version: &str) -> Option<SchemaRef<'a>>;
@@ -38,29 +38,29 @@ impl VersionConverter for OneVersion {
     }
 }
 
-/// Who writes, to what, by which rules.
+/// The context of a write: the manager, the object's kind and version, and the schema.
 pub struct FieldManager<'a> {
-    /// The name of the writer; "" is `unknown`.
+    /// The name of the manager; "" is recorded as `unknown`.
     pub manager: &'a str,
     /// The kind of the object.
     pub kind: &'a str,
-    /// The group and version of the request, in which the trees are.
+    /// The group and version of the request and of the trees.
     pub api_version: &'a str,
-    /// The subresource written through, or "".
+    /// The subresource that is written, or "".
     pub subresource: &'a str,
     /// The time of the request.
     pub now: Timestamp,
     /// The schema of the trees.
     pub schema: SchemaRef<'a>,
-    /// Dotted paths of fields that this way of writing does not change, whatever a request says.
+    /// Dotted paths of fields that a write to this resource or subresource does not change.
     pub reset_fields: &'a [&'a str],
     /// The other versions of the kind.
     pub versions: &'a dyn VersionConverter,
 }
 
 impl FieldManager<'_> {
-    /// Brings `managedFields` of `new` up to date, as it is about to be written over `live` (`None` on create) by
-    /// anything but an apply. An object that is not tracked (its entries were reset) stays so until it is applied to.
+    /// Updates `managedFields` of `new`, which is about to be written over `live` (`None` on create) by any write
+    /// except an apply. An untracked object (its entries were reset) stays untracked until the next apply.
     pub fn update(&self, live: Option<&Value>, new: &mut Value) {
         let stored = live.map(entry::entries).unwrap_or_default();
         let sent = entry::take(new);
@@ -79,7 +79,7 @@ impl FieldManager<'_> {
             Source::Reset => false,
             Source::Same(_) | Source::Sent(_) => true,
         };
-        // What has a uid was there before.
+        // An untracked object stays untracked on update.
         if !tracked && live.is_some() {
             return;
         }
@@ -105,7 +105,7 @@ impl FieldManager<'_> {
         entry::put(new, entries);
     }
 
-    /// What differs, of what this way of writing can change.
+    /// Compares the fields that this write can change.
     pub(super) fn compare(&self, live: Option<&Value>, new: &Value) -> Comparison {
         static NOTHING: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| Value::Object(Map::new()));
         self.compare_trees(live.unwrap_or(&NOTHING), new, Trees::Canonical)
@@ -121,7 +121,7 @@ impl FieldManager<'_> {
         comparison
     }
 
-    /// Takes the fields that this way of writing cannot change out of a set.
+    /// Removes the fields that this write cannot change from a set.
     pub(super) fn exclude_reset_fields(&self, set: &mut FieldSet) {
         for name in self.reset_fields {
             set.recursive_difference(&FieldSet::of_fields(name.split('.')));
@@ -144,8 +144,8 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The version of an entry that makes nothing of all of them: of what is no version, and of a version that a custom
-    /// resource no longer has. Other kinds drop the entry alone.
+    /// The version of an entry that makes all entries unreadable: a malformed version, or for custom resources a
+    /// version that no longer exists. For other kinds an entry of a missing version is dropped alone.
     pub(super) fn unreadable_version<'e>(&self, entries: &'e [Entry]) -> Option<&'e str> {
         let is_custom = self.schema.is_structural();
         let mut versions = entries.iter().map(|entry| entry.api_version.as_str());
@@ -154,7 +154,7 @@ impl FieldManager<'_> {
         })
     }
 
-    /// Whether encoded entries are of versions that the kind still has, and of types as they still are.
+    /// Whether all encoded entries have existing versions and fit the current types.
     fn is_current(&self, entries: &[Value]) -> bool {
         entries.iter().all(|entry| {
             let version = entry.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
@@ -162,8 +162,7 @@ impl FieldManager<'_> {
         })
     }
 
-    /// Takes away entries of versions that the kind no longer has, and brings the others up to date with types that have
-    /// changed.
+    /// Removes entries of versions that no longer exist, and adapts the others to types that have changed.
     pub(super) fn reconcile(&self, entries: &mut Vec<Entry>) {
         entries.retain_mut(|entry| match self.schema_of(&entry.api_version) {
             Some(schema) => {
@@ -190,8 +189,8 @@ impl FieldManager<'_> {
         entries
     }
 
-    /// Takes changed and removed fields from all entries, and entries away that own nothing more or
-    /// speak of a version the kind no longer has.
+    /// Removes changed and removed fields from all entries, and removes entries that become empty or have a version
+    /// that no longer exists.
     pub(super) fn disown(
         &self,
         live: Option<&Value>,
@@ -216,7 +215,7 @@ impl FieldManager<'_> {
         });
     }
 
-    /// What differs in another version; `None` when there is no such version.
+    /// The comparison in another version; `None` when the version does not exist.
     pub(super) fn compare_in<'c>(
         &self,
         version: &str,
@@ -225,7 +224,7 @@ impl FieldManager<'_> {
         versions: &'c mut Comparisons,
     ) -> Option<&'c Comparison> {
         if !versions.contains_key(version) {
-            // A client chooses the names of versions, and an object is large: nothing is made of it for those that are none.
+            // A client chooses the names of versions, and objects are large: nothing is converted for unknown versions.
             let comparison = self.schema_of(version).and_then(|_| {
                 let convert = |object: &Value| self.versions.convert(object, self.api_version, version);
                 let (new, schema) = convert(&new())?;
@@ -237,7 +236,7 @@ impl FieldManager<'_> {
         versions.get(version).and_then(Option::as_ref)
     }
 
-    /// Gives fields to the writer's entry.
+    /// Adds fields to the entry of the current manager.
     pub(super) fn own(&self, entries: &mut Vec<Entry>, fields: FieldSet) {
         let entry = self.entry(Operation::Update, Some(format_time(self.now)), fields);
         match entries.iter_mut().find(|own| own.is_of(&entry)) {
@@ -262,22 +261,22 @@ impl FieldManager<'_> {
     }
 }
 
-/// What differs in other versions.
+/// Comparisons by version.
 pub(super) type Comparisons = HashMap<String, Option<Comparison>>;
 
-/// Where the entries before a write come from.
+/// The origin of the entries before a write.
 enum Source {
-    /// From the stored object.
+    /// The stored object.
     Stored,
-    /// From the request, which has those of the stored object.
+    /// The request, with the entries of the stored object.
     Same(Vec<Value>),
-    /// From the request, which has others.
+    /// The request, with other entries.
     Sent(Vec<Entry>),
-    /// The request takes all of them away.
+    /// The request resets all entries.
     Reset,
 }
 
-/// An empty list, or one empty entry, asks for a fresh start.
+/// Whether the entries are an empty list, or one empty entry, which resets ownership.
 fn is_reset(entries: &[Value]) -> bool {
     match entries {
         [] => true,
@@ -286,7 +285,7 @@ fn is_reset(entries: &[Value]) -> bool {
     }
 }
 
-/// Merges the oldest entries of updates, a bucket for each version, until there are few enough.
+/// Merges the oldest update entries, one bucket for each version, until the maximum is met.
 fn cap(entries: &mut Vec<Entry>) {
     let is_update = |entry: &Entry| entry.operation == Operation::Update;
     let mut count = entries.iter().filter(|entry| is_update(entry)).count();

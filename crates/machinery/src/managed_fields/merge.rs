@@ -1,4 +1,4 @@
-//! Merging an applied configuration into an object, and taking fields out of it.
+//! Merges an applied configuration into an object, and removes fields from it.
 
 use super::{
     atom::{Atom, Items, Shape, Trees, items, object},
@@ -8,15 +8,15 @@ use crate::{Map, Value};
 use pintle_schema::SchemaRef;
 use std::collections::{HashMap, HashSet};
 
-/// Puts what `config` sets into `live`, both as JSON has them. Atomic values are replaced; items of lists with keys are
-/// merged one by one and come in the order of the configuration, those it does not name keep their place.
+/// Merges `config` into `live`, both in JSON form. Atomic values are replaced; items of lists with keys are merged one
+/// by one and take the order of the configuration; other items keep their position.
 pub(super) fn merge(live: &mut Value, config: &Value, schema: SchemaRef<'_>) {
     node(live, config, Shape::of(schema));
 }
 
 fn node(live: &mut Value, config: &Value, shape: Shape<'_>) {
     match shape.atom(Some(config)) {
-        // Neither null nor nothing takes away what others may own.
+        // Neither null nor an empty value removes parts that other managers may own.
         Atom::Map(members)
             if !(members.atomic
                 || object(Some(live)).is_none_or(Map::is_empty)
@@ -53,7 +53,7 @@ fn merge_items(live: Vec<Value>, config: &[Value], kind: Items<'_>) -> Vec<Value
         live.into_iter().map(|item| (element(&item), Some(item))).collect();
     let mut positions: HashMap<String, Option<usize>> = HashMap::with_capacity(theirs.len());
     for (at, (element, _)) in theirs.iter().enumerate() {
-        // Of items with one key none is merged.
+        // Several items with one key are not merged.
         positions.entry(element.clone()).and_modify(|at| *at = None).or_insert(Some(at));
     }
     let wanted: HashSet<&str> = ours.iter().map(|(element, _)| element.as_str()).collect();
@@ -90,7 +90,7 @@ fn merge_items(live: Vec<Value>, config: &[Value], kind: Items<'_>) -> Vec<Value
                 continue;
             }
             if wanted.contains(name.as_str()) && next_shared.is_some_and(|next| next != name) {
-                // An item of both, whose turn has not come.
+                // An item of both lists whose position comes later.
                 left += 1;
                 continue;
             }
@@ -117,7 +117,7 @@ fn merge_items(live: Vec<Value>, config: &[Value], kind: Items<'_>) -> Vec<Value
     out
 }
 
-/// Takes the fields of a set out of a tree as JSON has it. What becomes empty stays as an empty value.
+/// Removes the fields of a set from a tree in JSON form. Containers that become empty are kept.
 pub(super) fn remove(value: &mut Value, fields: &Map, shape: Shape<'_>) {
     let atom = shape.atom(Some(value));
     match (atom, value) {
@@ -146,8 +146,8 @@ pub(super) fn remove(value: &mut Value, fields: &Map, shape: Shape<'_>) {
     }
 }
 
-/// Adds the declared fields on the way to each path of a set. They count for what an owner gives up: a struct whose
-/// last field goes, goes.
+/// Adds the declared fields on each path of a set as members. A manager that gives up the last field of a struct
+/// thereby gives up the struct too.
 pub(super) fn ensure_fields_are_members(fields: &mut Map, shape: Shape<'_>) {
     let atom = shape.atom(None);
     for (element, node) in fields.iter_mut() {

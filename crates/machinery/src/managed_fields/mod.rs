@@ -1,9 +1,9 @@
-//! Server-side apply and field ownership: who set which field of an object, and what becomes of it
+//! Server-side apply and field ownership
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/>).
 //!
-//! [`FieldManager`] is the way in: `update` does the bookkeeping of every other write, `apply` merges a configuration.
-//! Both are pure functions on canonical trees. Sets of fields ([`FieldSet`]) are kept as the `FieldsV1` that objects
-//! carry, so that a write touches only the entries and the branches that it changes.
+//! [`FieldManager`] is the entry point: `apply` merges a configuration, `update` records ownership for every other
+//! write. Both are pure functions on canonical trees. Sets of fields ([`FieldSet`]) are kept in the `FieldsV1` form of
+//! objects, so that a write touches only the entries and branches that it changes.
 
 mod apply;
 mod atom;

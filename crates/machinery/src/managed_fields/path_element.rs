@@ -22,10 +22,10 @@ pub enum PathElement {
 }
 
 impl PathElement {
-    /// Reads an encoded element; `None` for one of an unknown kind.
+    /// Parses an encoded element; `None` for an unknown kind.
     ///
     /// # Errors
-    /// When it is malformed.
+    /// When the element is malformed.
     pub fn parse(text: &str) -> Result<Option<PathElement>, String> {
         let (Some(kind), Some(separator)) = (text.as_bytes().first(), text.as_bytes().get(1)) else {
             return Err("key must be 2 characters long:".to_owned());
@@ -66,7 +66,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// The encoded element of a field.
+/// Encodes the element of a field.
 pub(super) fn field(name: &str) -> String {
     let mut element = String::with_capacity(name.len() + 2);
     element.push_str("f:");
@@ -74,8 +74,8 @@ pub(super) fn field(name: &str) -> String {
     element
 }
 
-/// The order of encoded elements in `FieldsV1` and in messages: fields, items by key, items by value, items by position,
-/// numbers as numbers. Each comes as text and parsed.
+/// Orders encoded elements as in `FieldsV1` and in messages: fields, items by key, items by value, items by position;
+/// numbers compare as numbers. Each element is given as text and parsed.
 pub(super) fn order(a: (&str, Option<&PathElement>), b: (&str, Option<&PathElement>)) -> Ordering {
     let rank = |(text, element): (&str, Option<&PathElement>)| match element {
         _ if text == "." => 0,
@@ -98,7 +98,7 @@ pub(super) fn order(a: (&str, Option<&PathElement>), b: (&str, Option<&PathEleme
     })
 }
 
-/// Numbers, texts, booleans, null; keys and sets hold nothing else.
+/// Orders numbers, texts, booleans, null; keys and sets hold no other values.
 fn order_of_values(a: &Value, b: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Number(_) => 0,
@@ -110,7 +110,7 @@ fn order_of_values(a: &Value, b: &Value) -> Ordering {
     };
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {
-            // Integers that are one double are told apart, and doubles come among them: an order without circles.
+            // Integers with equal doubles still differ, and doubles sort among them: the order is transitive.
             let double = |number: &Number| number.as_f64().unwrap_or_default();
             let exact = |number: &Number| {
                 let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
@@ -125,7 +125,7 @@ fn order_of_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// An encoded element as messages show it.
+/// Formats an encoded element for messages.
 pub(super) fn display(element: &str) -> String {
     fn scalar(value: &Value) -> String {
         match value {

@@ -1,4 +1,4 @@
-//! What holds for all sets of fields and all configurations.
+//! Property tests for sets of fields and for configurations.
 
 use super::{
     FieldSet,
@@ -27,7 +27,7 @@ fn paths() -> impl Strategy<Value = BTreeSet<Vec<String>>> {
     vec(vec(elements(), 1..4), 0..8).prop_map(|paths| paths.into_iter().collect())
 }
 
-/// A set by its definition: each path ends in a member.
+/// Builds a set from its definition: each path ends in a member.
 fn set_of(paths: &BTreeSet<Vec<String>>) -> FieldSet {
     let mut root = Map::new();
     for path in paths {
@@ -40,13 +40,13 @@ fn set_of(paths: &BTreeSet<Vec<String>>) -> FieldSet {
     FieldSet::from_fields_v1(&Value::Object(root)).unwrap()
 }
 
-/// The paths in a set, found by asking.
+/// The candidate paths that are in the set.
 fn paths_of(set: &FieldSet, candidates: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
     let has = |path: &Vec<String>| set.has(&path.iter().map(String::as_str).collect::<Vec<_>>());
     candidates.iter().filter(|path| has(path)).cloned().collect()
 }
 
-/// A configuration of a pod, of parts that are owned in different ways.
+/// A configuration of a pod, with parts of different ownership.
 fn pod_configs() -> impl Strategy<Value = Value> {
     let env = btree_map("[AB]", prop_oneof!["[xy]".prop_map(Value::from), Just(Value::Null)], 0..3);
     let ports = subsequence(vec![80, 443, 9000], 0..=3);
@@ -82,13 +82,13 @@ fn pod_configs() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Who owns what, without when.
+/// The managers and their fields, without times.
 fn owners(object: &Value) -> BTreeMap<String, Value> {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     entries.iter().map(|entry| (entry["manager"].to_string(), entry["fieldsV1"].clone())).collect()
 }
 
-/// An object without the bookkeeping.
+/// An object without `managedFields`.
 fn bare(object: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"].as_object_mut().unwrap().remove("managedFields");
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn disjoint_applies_commute(first in pod_configs(), second in pod_configs()) {
         let (mut first, mut second) = (first, second);
-        // Disjoint by the names of containers and labels, and by what else is set.
+        // Disjoint by the names of containers and labels, and by the other fields.
         for container in second["spec"]["containers"].as_array_mut().unwrap() {
             container["name"] = json!(format!("z{}", container["name"].as_str().unwrap()));
         }
@@ -163,10 +163,10 @@ proptest! {
         second["metadata"]["labels"] = labels.into_iter().map(|(name, value)| (format!("z{name}"), value)).collect();
         second["metadata"].as_object_mut().unwrap().remove("finalizers");
         second["spec"].as_object_mut().unwrap().remove("tolerations");
-        // Who sets an empty map owns it as a whole.
+        // A manager that sets an empty map owns it as a whole.
         for config in [&mut first, &mut second] {
             config["metadata"].as_object_mut().unwrap().retain(|_, value| *value != json!({}));
-            // So does who sets an empty list that is always written.
+            // The same holds for an empty list that is always written.
             config["spec"].as_object_mut().unwrap().retain(|name, value| name != "containers" || *value != json!([]));
         }
         let base = apply(None, "base", json!({"kind": "Pod", "metadata": {"name": "p"}}), false).unwrap();

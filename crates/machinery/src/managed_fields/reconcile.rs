@@ -1,6 +1,6 @@
-//! Ownership under a type that has changed since: what became atomic is owned as a whole by those who owned a part of it.
+//! Adapts ownership to changed types: when a type becomes atomic, each manager of a part owns the whole.
 //!
-//! The other way round nothing is to be done: the paths of what was atomic stay, and the next writes add to them.
+//! No change is needed when a type stops being atomic: its paths stay, and later writes add to them.
 
 use super::{
     FieldSet,
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{Map, Value};
 
-/// Brings a set up to date with the type that it is about.
+/// Adapts a set to the current type.
 pub(super) fn reconcile(set: &mut FieldSet, shape: Shape<'_>) {
     if needs(set.map(), shape, false) {
         node(set.map_mut(), shape, false);
     }
 }
 
-/// Whether anything is to be done, so that nothing is copied in the common case.
+/// Whether the set needs a change; avoids copies in the common case.
 pub(super) fn needs(fields: &Map, shape: Shape<'_>, leaf: bool) -> bool {
     below(shape, |atom| match becomes_atomic(atom, fields, leaf) {
         Some(changes) => changes,
@@ -47,7 +47,7 @@ fn node(fields: &mut Map, shape: Shape<'_>, leaf: bool) {
     });
 }
 
-/// Types that are known by a value only have not changed.
+/// Checks a typed value. Types that are deduced from a value cannot have changed.
 fn below(shape: Shape<'_>, check: impl FnOnce(Atom<'_>) -> bool) -> bool {
     match shape {
         Shape::Typed { .. } => check(shape.atom(None)),
@@ -55,7 +55,7 @@ fn below(shape: Shape<'_>, check: impl FnOnce(Atom<'_>) -> bool) -> bool {
     }
 }
 
-/// For what is atomic: whether the set has parts of it.
+/// For an atomic value: whether the set contains parts of it.
 fn becomes_atomic(atom: Atom<'_>, fields: &Map, leaf: bool) -> Option<bool> {
     match atom {
         Atom::Map(members) if members.atomic => Some(!leaf && children(fields).next().is_some()),
@@ -73,7 +73,7 @@ fn member<'a>(atom: Atom<'a>, element: &str) -> Option<Shape<'a>> {
     }
 }
 
-/// Whether entries' sets, as they are encoded, need it.
+/// Whether the encoded set of an entry needs a change.
 pub(super) fn entry_needs(entry: &Value, shape: Shape<'_>) -> bool {
     entry.get("fieldsV1").and_then(Value::as_object).is_some_and(|fields| needs(fields, shape, false))
 }

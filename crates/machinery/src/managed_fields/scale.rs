@@ -1,22 +1,22 @@
-//! Ownership of the replicas of an object that is written through its `scale` subresource.
+//! Tracks ownership of the replicas of an object that is written through its `scale` subresource.
 //!
-//! A scale has entries of its own while it is written: those of the object's entries that own its replicas, as owners of
-//! `spec.replicas` of the scale. What the write makes of them is brought back into the object's entries.
+//! During the write, the scale has entries of its own: the object's entries that own its replicas, with the path
+//! `spec.replicas` of the scale. The resulting entries are then written back to the object.
 
 use super::{Entry, FieldSet, entry};
 use crate::Value;
 
-/// The version that scales are in.
+/// The group and version of scales.
 const SCALE_VERSION: &str = "autoscaling/v1";
 
-/// Where an object has its replicas.
+/// The replicas field of a kind.
 #[derive(Clone, Copy)]
 pub struct Replicas<'a> {
     /// The dotted path of the field.
     pub path: &'a str,
-    /// The group and version that is written through.
+    /// The group and version of the object in the request.
     pub api_version: &'a str,
-    /// Whether a version is one of the kind.
+    /// Whether a version is served for the kind.
     pub is_served: &'a (dyn Fn(&str) -> bool + Sync),
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Replicas<'_> {
 }
 
 impl Replicas<'_> {
-    /// Gives a scale the entries that the object has about its replicas.
+    /// Gives a scale the entries of the object that own its replicas.
     pub fn entries_to_scale(&self, object: &Value, scale: &mut Value) {
         let replicas = FieldSet::of_fields(self.path.split('.'));
         let owners = Entry::trusted(entry::entries(object).to_vec());
@@ -44,7 +44,7 @@ impl Replicas<'_> {
         entry::put(scale, entries);
     }
 
-    /// Brings the entries of a scale that was written back to its object. Whoever owns the replicas by it has no time.
+    /// Writes the entries of a scale back to its object. A new owner of the replicas gets no time.
     pub fn entries_to_object(&self, scale: &Value, object: &mut Value) {
         let replicas = FieldSet::of_fields(self.path.split('.'));
         let mut owners = Entry::trusted(entry::entries(scale).to_vec());

@@ -1,5 +1,5 @@
-//! Whether a tree is one of its type, in the words of Kubernetes' structured merge: what an applied configuration is
-//! checked for before anything is done with it.
+//! Validates a tree against its type, with the messages of Kubernetes' structured merge. An applied configuration is
+//! validated before it is merged.
 
 use super::{
     atom::{Atom, Items, Scalar, Shape, Trees},
@@ -9,21 +9,20 @@ use crate::{Map, Value, codec::json, error_list::quote, field_path::push_name};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// What is wrong, and where; empty when nothing is.
+/// Paths and messages of faults; empty for a valid tree.
 pub(super) type Faults = Vec<(String, String)>;
 
-/// Finds what is wrong with a tree as a client sent it: values of wrong types, fields that the type does not have, items
-/// that cannot be told apart.
+/// Validates a client's tree: finds values of wrong types, unknown fields, and items that are not distinguishable.
 pub(super) fn validate(value: &Value, shape: Shape<'_>) -> Faults {
     let mut faults = Faults::new();
     node(value, shape, &mut String::new(), &mut faults);
     faults
 }
 
-/// How many faults are looked for.
+/// The maximum number of faults that are collected.
 const MAX_FAULTS: usize = 1000;
 
-/// Faults as one text.
+/// Joins faults into one text.
 pub(super) fn describe(faults: &[(String, String)]) -> String {
     let line = |(path, message): &(String, String)| match path.as_str() {
         "" => message.clone(),
@@ -119,7 +118,7 @@ fn scalar_fault(scalar: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-/// What Go's `%T` says of a decoded value.
+/// Go's `%T` for a decoded value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -132,12 +131,12 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// What Go's `%v` makes of a pointer to a struct that holds the value.
+/// Go's `%v` for a pointer to a struct that holds the value.
 fn pointer(value: &Value) -> String {
     format!("&{{{}}}", go_value(value))
 }
 
-/// Go's `%v`.
+/// Formats a value as Go's `%v`.
 fn go_value(value: &Value) -> String {
     let members = |object: &Map| {
         let members: Vec<String> =
@@ -157,7 +156,7 @@ fn go_value(value: &Value) -> String {
     }
 }
 
-/// Go's `%#v`.
+/// Formats a value as Go's `%#v`.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -183,7 +182,7 @@ fn go_number(number: &serde_json::Number) -> String {
     }
 }
 
-/// A double as Go's `%v` has it: the shortest digits, with an exponent when that is below -4 or above 5.
+/// Formats a double as Go's `%v`: the shortest digits, with an exponent below -4 or above 5.
 fn go_float(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
@@ -196,7 +195,7 @@ fn go_float(number: f64) -> String {
     }
 }
 
-/// The configuration with its numbers as Kubernetes reads them: integers of 64 bits, or doubles.
+/// Converts the numbers of a configuration as Kubernetes does: to 64-bit integers, or doubles.
 pub(super) fn with_go_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -210,7 +209,7 @@ pub(super) fn with_go_numbers(value: &mut Value) {
     }
 }
 
-/// What keeps a tree of the right type from being an object of its kind, as Go's converter says it.
+/// The message of Go's converter for a tree of the right type that is not an object of its kind.
 pub(super) fn conversion_fault(error: &crate::codec::DecodeError) -> String {
     use crate::codec::DecodeError;
     match error {
@@ -226,7 +225,7 @@ pub(super) fn conversion_fault(error: &crate::codec::DecodeError) -> String {
     }
 }
 
-/// The canonical tree of a written one.
+/// The canonical tree of a tree in JSON form.
 pub(super) fn canonical(
     written: &Value,
     schema: pintle_schema::SchemaRef<'_>,

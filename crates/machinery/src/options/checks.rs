@@ -1,11 +1,11 @@
-//! Rules that several kinds of options share.
+//! Validation rules that several kinds of options share.
 
 use crate::text::{is_print, unicode_name};
 use crate::{ErrorList, FieldError, FieldPath};
 
 const FIELD_MANAGER_MAX_LENGTH: usize = 128;
 
-/// A field manager's name: short and printable.
+/// Validates a field manager's name: short and printable.
 pub fn validate_field_manager(manager: &str, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if manager.len() > FIELD_MANAGER_MAX_LENGTH {
@@ -18,7 +18,7 @@ pub fn validate_field_manager(manager: &str, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// `dryRun` may only be `All`, however often.
+/// Validates `dryRun`: only `All` is allowed, any number of times.
 pub fn validate_dry_run(dry_run: &[String], path: &FieldPath) -> ErrorList {
     if dry_run.iter().all(|value| value == "All") {
         return ErrorList::new();
@@ -26,7 +26,7 @@ pub fn validate_dry_run(dry_run: &[String], path: &FieldPath) -> ErrorList {
     vec![FieldError::not_supported(path, dry_run.to_vec(), &["All"])]
 }
 
-/// `fieldValidation` is one of three, or nothing.
+/// Validates `fieldValidation`: one of three values, or empty.
 pub fn validate_field_validation(value: &str, path: &FieldPath) -> ErrorList {
     let supported = ["", "Ignore", "Strict", "Warn"];
     if supported.contains(&value) {

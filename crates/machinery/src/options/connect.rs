@@ -1,10 +1,10 @@
-//! Options of streams and proxied requests.
+//! Decodes the options of streams and proxied requests.
 
 use super::query::{QueryValues, parse_unsigned};
 use crate::{Map, Status, Value, codec::parse_time};
 use pintle_schema::{FieldRef, SchemaRef, Type};
 
-/// Reads options of the kind of `schema`, such as `PodExecOptions`, from a query string.
+/// Decodes options of the kind of `schema`, such as `PodExecOptions`, from a query string.
 ///
 /// # Errors
 /// 400 when a value is not of its field's type.
@@ -14,7 +14,7 @@ pub fn connect_options<'a>(
 ) -> Result<Value, Status> {
     let query = QueryValues::new(pairs);
     let mut options = Map::new();
-    // A query says nothing of kind and version.
+    // A query string does not set kind and apiVersion.
     for field in schema.fields().filter(|field| !matches!(field.name(), "kind" | "apiVersion")) {
         if let Some(value) = value_of(&query, field)? {
             options.insert(field.name().to_owned(), value);
@@ -36,7 +36,7 @@ fn value_of(query: &QueryValues<'_>, field: FieldRef<'_>) -> Result<Option<Value
     })
 }
 
-/// An absent time and the year 1 are different in a log's options: the latter is a time that was given.
+/// An absent time and the year 1 differ in a log's options: the latter is a given time.
 fn time(text: &str) -> Result<Value, Status> {
     match text {
         "" | "null" => Ok(Value::from("0001-01-01T00:00:00Z")),
@@ -44,7 +44,7 @@ fn time(text: &str) -> Result<Value, Status> {
     }
 }
 
-/// Numbers of 16 bits, with commas between them or each in a parameter of its own.
+/// Parses 16-bit numbers, separated by commas or each in a parameter of its own.
 fn ports(texts: &[String]) -> Result<Value, Status> {
     let ports = texts.iter().flat_map(|text| text.split(',')).map(|text| {
         parse_unsigned::<u16>(text)

@@ -1,43 +1,43 @@
-//! Options of deletes.
+//! Decodes the options of deletes.
 
 use super::{QueryValues, check, validate_dry_run};
 use crate::{ErrorList, FieldError, FieldPath, Status, Value, ValueExt};
 
-/// What becomes of the objects an object owns
+/// How a delete treats the dependents of an object
 /// (<https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropagationPolicy {
-    /// They stay.
+    /// Dependents are kept, without the owner reference.
     Orphan,
-    /// They go after the object.
+    /// Dependents are deleted after the object.
     Background,
-    /// They go before the object.
+    /// Dependents are deleted before the object.
     Foreground,
 }
 
-/// What a delete asks for (`meta.k8s.io` `DeleteOptions`).
+/// The options of a delete (`meta.k8s.io` `DeleteOptions`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeleteOptions {
-    /// Seconds the object may take to end.
+    /// The grace period in seconds.
     pub grace_period_seconds: Option<i64>,
-    /// The object must have this uid.
+    /// The object must have this uid, otherwise the delete fails.
     pub precondition_uid: Option<String>,
-    /// The object must have this resourceVersion.
+    /// The object must have this resourceVersion, otherwise the delete fails.
     pub precondition_resource_version: Option<String>,
-    /// Nothing is kept.
+    /// Runs all checks and deletes nothing.
     pub dry_run: bool,
-    /// What becomes of dependents.
+    /// How the delete treats dependents.
     pub propagation_policy: Option<PropagationPolicy>,
     /// The older form of [`PropagationPolicy::Orphan`].
     pub orphan_dependents: Option<bool>,
-    /// The object is to go though it cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`).
+    /// Deletes the object even if it cannot be read (`ignoreStoreReadErrorWithClusterBreakingPotential`).
     pub ignore_store_read_error: bool,
 }
 
 /// The name of [`DeleteOptions::ignore_store_read_error`].
 pub const IGNORE_STORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
-/// Options as they came, not yet checked.
+/// Decoded options before validation.
 #[derive(Default)]
 struct Unchecked {
     grace_period_seconds: Option<i64>,
@@ -49,12 +49,12 @@ struct Unchecked {
     ignore_store_read_error: bool,
 }
 
-/// Reads what a delete asks for: in its body (decoded by its schema), or when that is null in its query string. With a
-/// body, the query string counts for nothing. Where objects that cannot be read cannot be deleted (`unsafe_deletes` is
-/// false), nobody asks for it.
+/// Decodes the options of a delete: from its body (decoded by its schema), or when that is null from its query string.
+/// With a body, the query string is ignored. [`DeleteOptions::ignore_store_read_error`] is false unless
+/// `unsafe_deletes` is true.
 ///
 /// # Errors
-/// 400 for numbers that are none, 422 for values that the options cannot have.
+/// 400 for malformed numbers, 422 for invalid values.
 pub fn delete_options_from<'a>(
     body: &Value,
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! What a decoder does with fields it does not know.
+//! The treatment of unknown and duplicate fields in bodies.
 
 /// The `fieldValidation` option
 /// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#validation-for-unrecognized-or-duplicate-fields>).
@@ -6,15 +6,15 @@
 pub enum FieldValidation {
     /// Unknown and duplicate fields are dropped.
     Ignore,
-    /// They are dropped, and the client is warned.
+    /// Unknown and duplicate fields are dropped, and the client gets a warning.
     #[default]
     Warn,
-    /// They fail the request.
+    /// Unknown and duplicate fields fail the request.
     Strict,
 }
 
 impl FieldValidation {
-    /// Reads the option; nothing is `Warn`, and anything else wrong is `None`.
+    /// Parses the option; "" is `Warn`, and an invalid value is `None`.
     pub fn parse(text: &str) -> Option<FieldValidation> {
         match text {
             "" | "Warn" => Some(FieldValidation::Warn),

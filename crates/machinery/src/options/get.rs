@@ -1,16 +1,16 @@
-//! Options of a get.
+//! Decodes the options of a get.
 
 use super::QueryValues;
 
-/// What a get asks for.
+/// The options of a get.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GetOptions {
-    /// The object must not be older; see [`super::parse_resource_version`].
+    /// The minimum resourceVersion of the object; see [`super::parse_resource_version`].
     pub resource_version: String,
 }
 
 impl GetOptions {
-    /// Reads a query string. Nothing in it can be wrong.
+    /// Decodes a query string. Every query string is valid.
     pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> GetOptions {
         let query = QueryValues::new(pairs);
         GetOptions { resource_version: query.text("resourceVersion").to_owned() }

@@ -1,65 +1,65 @@
-//! Options of lists and watches
+//! Decodes the options of lists and watches
 //! (<https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list>).
 
 use super::{QueryValues, check, parse_list_resource_version, parse_resource_version};
 use crate::continue_token::ContinueToken;
 use crate::{ErrorList, FieldError, FieldPath, FieldSelector, LabelSelector, Status};
 
-/// How a list's resourceVersion is meant.
+/// How the resourceVersion of a list is matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
-    /// The state at that version.
+    /// The state at exactly that resourceVersion.
     Exact,
-    /// The state at that version or a later one.
+    /// The state at that resourceVersion or a later one.
     NotOlderThan,
 }
 
-/// What a list or watch asks for.
+/// The options of a list or watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListOptions {
-    /// What the objects' labels must be.
+    /// Selects objects by labels.
     pub label_selector: LabelSelector,
-    /// What the objects' fields must be. Whether the resource can be selected by them is not checked yet.
+    /// Selects objects by fields. Whether the resource supports these fields is checked later.
     pub field_selector: FieldSelector,
-    /// Whether it is a watch.
+    /// Whether the request is a watch.
     pub watch: bool,
-    /// Whether a watch wants bookmarks.
+    /// Whether a watch receives bookmarks.
     pub allow_watch_bookmarks: bool,
-    /// The version to list at or to watch from, as it came; see [`ListOptions::start`] and
+    /// The resourceVersion to list at or to watch from, unparsed; see [`ListOptions::start`] and
     /// [`ListOptions::watch_revision`].
     pub resource_version: String,
-    /// How the version is meant.
+    /// How the resourceVersion is matched.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// When a watch is to end.
+    /// The time limit of a watch, in seconds.
     pub timeout_seconds: Option<i64>,
-    /// The most objects of a page; 0 for all.
+    /// The maximum number of objects of a page; 0 means no limit.
     pub limit: usize,
-    /// Where the next page begins.
+    /// The continue token of the next page.
     pub continue_token: Option<String>,
-    /// Whether a watch begins with the present state.
+    /// Whether a watch begins with the current state.
     pub send_initial_events: Option<bool>,
 }
 
-/// The state that a list is to be taken from.
+/// The state that a list is taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListStart {
-    /// The newest there is.
+    /// The latest state of the store.
     Latest,
-    /// Whatever is at hand.
+    /// Any available state.
     Any,
-    /// This version or a later one.
+    /// A state at this resourceVersion or later.
     NotOlderThan(u64),
-    /// This very version.
+    /// The state at exactly this resourceVersion.
     Exact(u64),
-    /// Where an earlier page ended.
+    /// The state and position of a continue token.
     Continue(ContinueToken),
 }
 
 impl ListOptions {
-    /// Reads a query string.
+    /// Decodes a query string.
     ///
     /// # Errors
-    /// 400 for numbers and selectors that are none, 422 for options that do not go together.
+    /// 400 for malformed numbers and selectors, 422 for conflicting options.
     pub fn parse<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListOptions, Status> {
         let query = QueryValues::new(pairs);
         let timeout_seconds = query.integer("timeoutSeconds")?;
@@ -71,7 +71,7 @@ impl ListOptions {
         let resource_version = query.text("resourceVersion");
         let mut send_initial_events = query.boolean("sendInitialEvents");
         let mut version_match = query.text("resourceVersionMatch");
-        // Watches from no version in particular have always begun with the present state; now that has a name.
+        // Legacy watches without a resourceVersion begin with the current state.
         if watch
             && send_initial_events.is_none()
             && version_match.is_empty()
@@ -104,10 +104,10 @@ impl ListOptions {
         })
     }
 
-    /// The state that a list is to be taken from. The prefix is that of the listed objects' keys.
+    /// The state that the list is taken from. `key_prefix` is the key prefix of the listed resource.
     ///
     /// # Errors
-    /// 400 for a version or a token that is none.
+    /// 400 for a malformed resourceVersion or continue token.
     pub fn start(&self, key_prefix: &str) -> Result<ListStart, Status> {
         if let Some(token) = &self.continue_token {
             let token = ContinueToken::decode(token, key_prefix)?;
@@ -125,16 +125,16 @@ impl ListOptions {
         Ok(match (version, self.resource_version_match) {
             (version, Some(ResourceVersionMatch::Exact)) => ListStart::Exact(version),
             (0, _) => ListStart::Any,
-            // Pages were exact before anybody could say so.
+            // Pages were exact before `resourceVersionMatch` existed.
             (version, None) if self.limit > 0 => ListStart::Exact(version),
             (version, _) => ListStart::NotOlderThan(version),
         })
     }
 
-    /// The version that a watch begins after; `None` when it names none.
+    /// The resourceVersion after which a watch begins; `None` when it has none.
     ///
     /// # Errors
-    /// 500 when it is no number.
+    /// 500 when the resourceVersion is not a number.
     pub fn watch_revision(&self) -> Result<Option<u64>, Status> {
         match self.resource_version.as_str() {
             "" => Ok(None),
@@ -142,10 +142,10 @@ impl ListOptions {
         }
     }
 
-    /// Narrows the options to the one object whose path the request names.
+    /// Restricts the options to the one object in the path of the request.
     ///
     /// # Errors
-    /// 400 when the field selector asks for something else.
+    /// 400 when the field selector selects another name.
     pub fn select_name(&mut self, name: &str) -> Result<(), Status> {
         if self.field_selector.is_empty() {
             self.field_selector = FieldSelector::one_term("metadata.name", name);

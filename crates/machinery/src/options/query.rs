@@ -1,4 +1,4 @@
-//! Values of a query string as Go converts them.
+//! Converts values of a query string as Go does.
 
 use crate::Status;
 use crate::error_list::quote;
@@ -37,13 +37,13 @@ impl<'a> QueryValues<'a> {
     /// An integer.
     ///
     /// # Errors
-    /// 400 when the value is none.
+    /// 400 when the value is not an integer.
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
         self.first(name).map(|value| parse_integer(value).map_err(Status::bad_request)).transpose()
     }
 }
 
-/// Reads an integer, failing in Go's words.
+/// Parses an integer, with Go's error messages.
 fn parse_integer(text: &str) -> Result<i64, String> {
     text.parse::<i64>().map_err(|error| {
         let cause = match error.kind() {
@@ -54,7 +54,7 @@ fn parse_integer(text: &str) -> Result<i64, String> {
     })
 }
 
-/// Reads an unsigned integer, failing in Go's words.
+/// Parses an unsigned integer, with Go's error messages.
 pub(super) fn parse_unsigned<T: FromStr>(text: &str) -> Result<T, String> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let cause = if is_number { "value out of range" } else { "invalid syntax" };

@@ -1,31 +1,31 @@
-//! Resource versions: numbers to the server, opaque texts to everybody else.
+//! Parses resource versions: numbers for the server, opaque texts for clients.
 //!
-//! What is no number fails in three ways, by where it came from: a list is told so (400), anything else gets a 500,
-//! because the API never gave the mistake a status of its own.
+//! The status of a malformed version depends on its origin: 400 for a list, 500 for all other requests, because the API
+//! never defined a status for this error.
 
 use super::query::parse_unsigned;
 use crate::{FieldError, FieldPath, Status};
 
-/// The version a get or a watch asks for; 0 when it is "" or `0`.
+/// The resourceVersion of a get or a watch; 0 when it is "" or `0`.
 ///
 /// # Errors
-/// 500 when it is no number.
+/// 500 when it is not a number.
 pub fn parse_resource_version(text: &str) -> Result<u64, Status> {
     parse(text).map_err(Status::unknown)
 }
 
-/// The version a list asks for; 0 when it is "" or `0`.
+/// The resourceVersion of a list; 0 when it is "" or `0`.
 ///
 /// # Errors
-/// 400 when it is no number.
+/// 400 when it is not a number.
 pub fn parse_list_resource_version(text: &str) -> Result<u64, Status> {
     parse(text).map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))
 }
 
-/// `metadata.resourceVersion` of an object that a client sent; 0 when it is absent.
+/// `metadata.resourceVersion` of a client's object; 0 when it is absent.
 ///
 /// # Errors
-/// 500 when it is no number.
+/// 500 when it is not a number.
 pub fn parse_object_resource_version(text: &str) -> Result<u64, Status> {
     match text {
         "" => Ok(0),

@@ -1,8 +1,8 @@
-//! Options of an answer in table form.
+//! Decodes the options of a response in table form.
 
 use crate::{FieldError, FieldPath};
 
-/// What a table's rows carry of their objects.
+/// The part of each object that a table row contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IncludeObject {
     /// Nothing.
@@ -10,15 +10,15 @@ pub enum IncludeObject {
     /// Their metadata.
     #[default]
     Metadata,
-    /// All of them.
+    /// The whole object.
     Object,
 }
 
 impl IncludeObject {
-    /// Reads the `includeObject` parameter.
+    /// Parses the `includeObject` parameter.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The field error for an unsupported value.
     pub fn parse(text: &str) -> Result<IncludeObject, FieldError> {
         match text {
             "" | "Metadata" => Ok(IncludeObject::Metadata),

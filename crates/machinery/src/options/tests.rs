@@ -7,7 +7,7 @@ fn pairs(query: &str) -> Vec<(&str, &str)> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).collect()
 }
 
-/// Code, message and causes of a failure; nothing when all is well.
+/// Code, message and causes of a failure; `None` on success.
 fn failure<T>(result: Result<T, Status>) -> Option<(u16, String, Vec<String>)> {
     let status = result.err()?;
     let causes = status.details.unwrap_or_default().causes;

@@ -1,29 +1,29 @@
-//! Options of creates, updates and patches.
+//! Decodes the options of creates, updates and patches.
 
 use super::{
     FieldValidation, QueryValues, check, validate_dry_run, validate_field_manager, validate_field_validation,
 };
 use crate::{ErrorList, FieldError, FieldPath, Status};
 
-/// What a create, update or patch asks for.
+/// The options of a create, update or patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteOptions {
-    /// Nothing is kept.
+    /// Runs all checks and stores nothing.
     pub dry_run: bool,
-    /// The manager for `metadata.managedFields`; "" leaves it to the user agent.
+    /// The field manager; "" derives it from the user agent.
     pub field_manager: String,
-    /// What becomes of unknown and duplicate fields.
+    /// The treatment of unknown and duplicate fields.
     pub field_validation: FieldValidation,
-    /// Whether an apply takes fields away from other managers.
+    /// Whether an apply takes conflicting fields from other managers.
     pub force: bool,
 }
 
 impl WriteOptions {
-    /// Reads the query string of a create, update or patch other than apply. The kind is the one that messages name:
+    /// Decodes the query string of a create, update or patch other than apply. `kind` is the name in messages:
     /// `CreateOptions`, `UpdateOptions` or `PatchOptions`.
     ///
     /// # Errors
-    /// 422 for values that the options cannot have.
+    /// 422 for invalid values.
     pub fn parse<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
         kind: &str,
@@ -37,10 +37,10 @@ impl WriteOptions {
         Self::finish(&query, kind, errors)
     }
 
-    /// Reads the query string of a server-side apply.
+    /// Decodes the query string of a server-side apply.
     ///
     /// # Errors
-    /// 422 for values that the options cannot have, and when there is no field manager.
+    /// 422 for invalid values, and when the field manager is missing.
     pub fn parse_apply<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<WriteOptions, Status> {

@@ -1,12 +1,12 @@
-//! JSON patch (RFC 6902), with the liberties that Kubernetes takes.
+//! JSON patch (RFC 6902), with Kubernetes' deviations.
 //!
 //! - `replace` of a missing member adds it; a missing `value` is null.
 //! - Negative list indices count from the end.
-//! - What stands before a path's first slash is ignored.
-//! - Numbers are equal when they are written alike: 1 is not 1.0.
+//! - The text before a path's first slash is ignored.
+//! - Numbers are equal only if they are written alike: 1 is not 1.0.
 //!
-//! A patch is bounded in everything that a short one could make large: how much its copies add, how deep the document
-//! gets, and how much work its operations are.
+//! All effects that a short patch could multiply are bounded: the bytes that copies add, the depth of the document, and
+//! the work of the operations.
 
 use super::PatchError;
 use crate::codec::MAX_DEPTH;
@@ -15,16 +15,19 @@ use crate::text::go_json_type;
 use crate::tree::{depth, size};
 use crate::{Map, Value};
 
-/// The most operations a patch may have.
+/// The maximum number of operations of a patch.
 const MAX_OPERATIONS: usize = 10_000;
-/// The most bytes that a patch's copies may add together.
+/// The maximum total size that a patch's copies add, in bytes.
 const MAX_COPY_BYTES: usize = 3 * 1024 * 1024;
 
-/// The most list items and members that a patch's operations may go through together, beyond those of the patch itself:
-/// to shift the items behind an inserted or removed one, and to measure how deep a moved value is.
+/// The maximum number of list items and members that a patch's operations visit together, in addition to the patch
+/// itself: to shift the items behind an inserted or removed one, and to measure the depth of a moved value.
 const MAX_STEPS: usize = 50_000_000;
 
 /// Applies all operations, or none. The result is no deeper than [`MAX_DEPTH`] if document and patch are not.
+///
+/// # Errors
+/// [`PatchError`], when the patch is malformed, exceeds a bound, or does not fit the document.
 pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Result<Value, PatchError> {
     let operations = decode(patch, validation)?;
     if operations.len() > MAX_OPERATIONS {
@@ -40,7 +43,7 @@ pub fn apply(document: Value, patch: &Value, validation: FieldValidation) -> Res
     Ok(applier.document)
 }
 
-/// What a strict reader finds in a patch that is none of its business: `json patch unknown field "[0].foo"`.
+/// The warnings of strict validation for unknown fields of a patch: `json patch unknown field "[0].foo"`.
 pub fn unknown_fields(patch: &Value) -> Vec<String> {
     let operations = patch.as_array().map(Vec::as_slice).unwrap_or_default();
     let mut errors = Vec::new();
@@ -53,9 +56,9 @@ pub fn unknown_fields(patch: &Value) -> Vec<String> {
     errors
 }
 
-/// The operations; `None` stands for null, which is an operation of no kind.
+/// Decodes the operations; `None` stands for null, an operation without a kind.
 fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>>, PatchError> {
-    // Validation decodes the patch a first time, into other types.
+    // Field validation decodes the patch a first time, into other types.
     let (prefix, list_type, item_type) = match validation {
         FieldValidation::Ignore => ("", "jsonpatch.Patch", "jsonpatch.Operation"),
         FieldValidation::Warn | FieldValidation::Strict => {
@@ -100,13 +103,13 @@ fn decode(patch: &Value, validation: FieldValidation) -> Result<Vec<Option<&Map>
 
 struct Applier {
     document: Value,
-    /// The document is at most this deep.
+    /// An upper bound of the document's depth.
     depth: usize,
     copied_bytes: usize,
     steps: Steps,
 }
 
-/// How many items operations have gone through.
+/// The number of items that the operations have visited.
 struct Steps(usize);
 
 impl Steps {
@@ -141,7 +144,8 @@ impl Applier {
             "move" => {
                 let from = from?;
                 let value = self.remove(from)?;
-                // What was below `from` is no deeper than the whole was. Only when that is not good enough is it measured.
+                // A value below `from` is no deeper than the whole document was. It is measured only if this bound
+                // exceeds the maximum.
                 let bound = self.depth.saturating_sub(steps_to(from));
                 let path = path?;
                 if self.deepen(path, bound).is_err() {
@@ -170,7 +174,7 @@ impl Applier {
         }
     }
 
-    /// Notes that a value so deep is about to be put at a path.
+    /// Accounts for a value of this depth that is about to be put at a path.
     fn deepen(&mut self, path: &str, value: usize) -> Result<(), String> {
         let whole = steps_to(path) + value;
         if whole > MAX_DEPTH {
@@ -196,7 +200,7 @@ impl Applier {
         match container {
             Value::Array(items) if key == "-" => items.push(value),
             Value::Array(items) => {
-                // A new item may stand behind all others, and -1 is that place.
+                // A new item may be appended, and -1 is that position.
                 let index = existing_index(&key, items.len() + 1)?;
                 self.steps.add(items.len() - index)?;
                 items.insert(index, value);
@@ -256,12 +260,12 @@ impl Applier {
     }
 }
 
-/// How many steps a path takes from the document.
+/// The number of steps of a path from the document.
 fn steps_to(path: &str) -> usize {
     path.bytes().filter(|byte| *byte == b'/').count()
 }
 
-/// The container that a path's last part is in.
+/// The container of a path's last part.
 fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), String> {
     let missing = || format!("doc is missing path: {path}: missing value");
     let (_, rest) = path.split_once('/').ok_or_else(missing)?;
@@ -298,7 +302,7 @@ fn existing_index(key: &str, length: usize) -> Result<usize, String> {
 }
 
 pub(super) fn decode_key(key: &str) -> String {
-    // In this order `~01` becomes `~1`, as RFC 6901 wants it.
+    // In this order `~01` becomes `~1`, as RFC 6901 requires.
     key.replace("~1", "/").replace("~0", "~")
 }
 
@@ -397,14 +401,14 @@ mod tests {
         }
     }
 
-    /// `{"n": {"n": … 1}}`, so deep.
+    /// `{"n": {"n": … 1}}`, with this number of levels.
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!({ "n": inner }))
     }
 
     #[test]
     fn no_patch_makes_a_document_deeper_than_any_may_be() {
-        // Each copy hangs the whole list below itself once more.
+        // Each copy inserts the whole list below itself once more.
         let doubling = |times: usize| -> Value {
             (0..times)
                 .map(|step| json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/n".repeat(1 << step))}))
@@ -420,7 +424,7 @@ mod tests {
         assert_eq!(check(nested(200), &replace), refused);
         let moved = json!([{"op": "move", "from": "/b", "path": below("/a", 200)}]);
         assert_eq!(check(json!({"a": nested(200), "b": nested(100)}), &moved), refused);
-        // What is shallow may go to a deep place, and what was moved over and over stays as deep as it is.
+        // Shallow values may move to a deep place, and repeated moves do not add depth.
         let moves: Value = (0..2000)
             .map(|step| match step % 2 {
                 0 => json!({"op": "move", "from": "/b", "path": below("/a", 200)}),

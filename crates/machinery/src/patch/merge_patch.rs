@@ -5,10 +5,13 @@ use crate::options::FieldValidation;
 use crate::text::go_json_type;
 use crate::{Map, Value};
 
-/// Merges the patch into the document. `null` removes; lists are replaced as a whole.
+/// Merges the patch into the document. `null` removes a member; lists are replaced as a whole.
 ///
-/// A patch that is no object is a mistake, but for a list when nobody asked for validation: it then replaces the
-/// document, which its decoder will refuse.
+/// A patch that is not an object is an error, except a list when field validation is `Ignore`: it replaces the
+/// document, and decoding then rejects it.
+///
+/// # Errors
+/// [`PatchError::BadRequest`], when the patch is not an object.
 pub fn apply(document: Value, patch: Value, validation: FieldValidation) -> Result<Value, PatchError> {
     let invalid = || PatchError::BadRequest("Invalid JSON Patch".to_owned());
     match (document, patch) {
@@ -51,7 +54,7 @@ fn merge(document: &mut Map, patch: Map) {
     }
 }
 
-/// Drops the null members of all objects in the value.
+/// Removes the null members of all objects in the value.
 fn prune_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -1,11 +1,11 @@
-//! What a patch may look at or change.
+//! Determines the parts of an object that a patch reads or changes.
 //!
-//! A patch works on the JSON that a client sees, so the object is written out for it and read again by its schema. Most
-//! patches name few members of a large object: only those need to go that way. The others come back from their JSON as
-//! they went in, which is what makes a tree canonical, and so they can as well stay where they are.
+//! A patch works on the JSON form of an object, so the object is converted to it and back by its schema. Most patches
+//! name few members of a large object, and only these are converted. A canonical tree survives the conversion
+//! unchanged, so the other members stay as they are.
 //!
-//! Only the structs that a schema knows are taken apart. Lists and maps are taken whole: a list's items by their
-//! positions, and an empty map may not be written at all, though a patch can tell whether it is there.
+//! Only structs that the schema declares are split. Lists and maps are converted as a whole: a JSON patch addresses
+//! items by position, and an empty map may be omitted although a patch can test for it.
 
 use crate::{Map, Value};
 use pintle_schema::{Omit, SchemaRef, Type};
@@ -14,17 +14,17 @@ use std::collections::BTreeMap;
 /// The members of an object that a patch names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The value, and whatever is in it.
+    /// The value with all its content.
     Whole,
-    /// Only these members of it. (That it is an object may matter, too.)
+    /// Only these members of the value. (A patch may also depend on the value being an object.)
     Members(BTreeMap<String, Scope>),
 }
 
-/// How many parts of a path are looked at.
+/// The maximum number of path parts that are evaluated.
 const MAX_PATH: usize = 16;
 
 impl Scope {
-    /// What a merge patch names.
+    /// The members that a merge patch names.
     pub fn of_merge_patch(patch: &Value) -> Scope {
         match patch {
             Value::Object(members) => {
@@ -35,7 +35,7 @@ impl Scope {
         }
     }
 
-    /// What a strategic merge patch names: directives concern the object they are in, or the list beside them.
+    /// The members that a strategic merge patch names: directives concern their own object, or the list beside them.
     pub fn of_strategic_merge_patch(patch: &Value) -> Scope {
         let Value::Object(members) = patch else { return Scope::Whole };
         let mut scope = Scope::Members(BTreeMap::new());
@@ -49,16 +49,16 @@ impl Scope {
         scope
     }
 
-    /// What the operations of a JSON patch name.
+    /// The members that the operations of a JSON patch name.
     pub fn of_json_patch(patch: &Value) -> Scope {
         let mut scope = Scope::Members(BTreeMap::new());
         for operation in patch.as_array().map(Vec::as_slice).unwrap_or_default() {
             for pointer in ["path", "from"].into_iter().filter_map(|name| operation.get(name)) {
-                // A malformed operation is left to whoever applies it; so is one on the document itself.
+                // A malformed operation fails when it is applied; one on the document itself needs all of it.
                 let Some((_, path)) = pointer.as_str().and_then(|pointer| pointer.split_once('/')) else {
                     return Scope::Whole;
                 };
-                // Below that everything, lest a path of many parts make a scope as deep.
+                // Deeper parts count as a whole, so that a long path does not make a deep scope.
                 scope.add_path(path.split('/').take(MAX_PATH));
             }
         }
@@ -89,7 +89,7 @@ impl Scope {
         members.insert(name.to_owned(), wider);
     }
 
-    /// Takes out of the object what the patch is to be applied to.
+    /// Removes from the object the part that the patch is applied to, and returns it.
     pub fn take(&self, object: &mut Value, schema: SchemaRef<'_>) -> Value {
         match (self, object) {
             (Scope::Members(members), Value::Object(object)) if schema.ty() == Type::Struct => {
@@ -99,7 +99,7 @@ impl Scope {
         }
     }
 
-    /// Puts in what has become of the part, decoded by the schema.
+    /// Merges the patched part, decoded by the schema, back into the object.
     pub fn put_back(&self, rest: Value, part: Value) -> Value {
         match (self, rest, part) {
             (Scope::Members(members), Value::Object(mut rest), Value::Object(part)) => {
@@ -115,7 +115,8 @@ fn take(object: &mut Map, scopes: &BTreeMap<String, Scope>, schema: SchemaRef<'_
     let mut part = Map::new();
     for (name, scope) in scopes {
         let inner = schema.field(name).filter(|field| {
-            // Without its other members the struct must still be there, and must not lose them on purpose.
+            // Only a struct is split that is still encoded without its other members, and that no patch strategy
+            // replaces.
             let stays = !schema.is_declared() || field.is_pointer() || field.omit() != Omit::Zero;
             stays && field.ty().ty() == Type::Struct && !field.patch_strategy().replace
         });
@@ -139,7 +140,8 @@ fn put_back(rest: &mut Map, mut part: Map, scopes: &BTreeMap<String, Scope>) {
             (Scope::Members(scopes), Some(Value::Object(members)), Some(Value::Object(part))) => {
                 put_back(members, part, scopes);
             }
-            // Nothing but the zero value was left of the part, which decoders leave out; is it all there is?
+            // Decoders omit a part that has only its zero value. The member is removed when it has no other members
+            // either.
             (Scope::Members(scopes), Some(Value::Object(members)), None) => {
                 put_back(members, Map::new(), scopes);
                 if members.is_empty() {
@@ -213,7 +215,7 @@ mod tests {
         }
     }
 
-    /// A patch of some of the tree's members, and of some that it has not.
+    /// A patch of some of the tree's members and of some absent ones.
     fn merge_patch_of(random: &mut Random, tree: &Value, depth: u32) -> Value {
         let Value::Object(tree) = tree else { return random.raw(5) };
         let mut patch = Map::new();
@@ -266,7 +268,7 @@ mod tests {
 
     type Outcome = Result<(Value, Vec<String>), String>;
 
-    /// The patched tree by the long way, and by the short one.
+    /// The patched tree, with and without a scope.
     fn both_ways(
         tree: &Value,
         schema: SchemaRef<'_>,

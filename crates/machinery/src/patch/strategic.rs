@@ -2,7 +2,7 @@
 //! (<https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/>,
 //! <https://git.k8s.io/design-proposals-archive/cli/preserve-order-in-strategic-merge-patch.md>).
 //!
-//! Like a merge patch, but the schema says how each list is merged, and directives in the patch say more:
+//! Like a merge patch, but the schema declares how each list is merged, and directives in the patch refine this:
 //!
 //! | directive | in | does |
 //! |---|---|---|
@@ -14,8 +14,8 @@
 //! | `$deleteFromPrimitiveList/x` | beside list x | drops these values |
 //! | `$setElementOrder/x` | beside list x | puts the items in this order |
 //!
-//! Items of a merged list keep the patch's order, then the stored list's; where the two say nothing of each other, the
-//! patch's items come first.
+//! Items of a merged list have the patch's order, then the stored list's; items with no defined order between the two
+//! come from the patch first.
 
 mod list;
 mod meta;
@@ -30,7 +30,7 @@ use meta::Meta;
 use pintle_schema::SchemaRef;
 use std::cell::Cell;
 
-/// How many items of lists are looked at for one patch: many times what the largest object and the largest patch have.
+/// The maximum number of list items that one patch visits: many times the number in the largest object and patch.
 const MAX_ITEMS: usize = 1024 * 1024;
 
 const PATCH: &str = "$patch";
@@ -39,6 +39,9 @@ const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 
 /// Merges the patch into the object by the object's schema.
+///
+/// # Errors
+/// [`PatchError`], when a directive is malformed, the patch does not fit the schema, or a bound is exceeded.
 pub fn apply(object: Value, patch: Value, schema: SchemaRef<'_>) -> Result<Value, PatchError> {
     let patch = match patch {
         Value::Object(patch) => patch,
@@ -118,7 +121,7 @@ fn merge_map(mut original: Map, mut patch: Map, meta: Meta<'_>) -> Result<Map, P
     Ok(original)
 }
 
-/// What follows the slash of a directive such as `$setElementOrder/ports`.
+/// The field name after the slash of a directive such as `$setElementOrder/ports`.
 fn directive_target<'a>(name: &'a str, prefix: &str) -> Result<&'a str, PatchError> {
     name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')).ok_or_else(|| {
         PatchError::BadRequest(match prefix {
@@ -132,7 +135,7 @@ fn same_scalar_type(one: &Value, other: &Value) -> bool {
     !matches!(one, Value::Object(_) | Value::Array(_)) && go_type(one) == go_type(other)
 }
 
-/// Applies `$retainKeys`: the patch may set only keys that it lists, and the original keeps no others.
+/// Applies `$retainKeys`: the patch may set only the listed keys, and the original keeps no others.
 fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let malformed = || PatchError::BadRequest("invalid patch format of retainKeys".to_owned());
@@ -149,7 +152,7 @@ fn retain_keys(original: &mut Map, patch: &mut Map) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// The value without directives: objects with `$patch` go altogether, `None` when that is the value itself.
+/// The value without directives. Objects with `$patch` are removed; `None` when the value itself is one.
 fn remove_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,

@@ -1,8 +1,8 @@
 //! Exact decimal numbers.
 //!
-//! Exponents come from clients (`1e999999999` is a quantity), so nothing here computes a power of ten that is not
-//! bounded by the digits at hand: numbers of different magnitude are compared by magnitude, and a sum whose terms are
-//! more than [`MAX_DIGITS`] digits apart is its larger term.
+//! Exponents come from clients (`1e999999999` is a quantity). Every computed power of ten is therefore bounded by the
+//! number of digits: numbers of different magnitude are compared by magnitude, and a sum whose terms are more than
+//! [`MAX_DIGITS`] digits apart equals its larger term.
 
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
@@ -72,7 +72,7 @@ impl Amount {
         }
     }
 
-    /// How many digits stand before the decimal point; negative when zeros follow it.
+    /// The number of digits before the decimal point; negative when zeros follow it.
     fn magnitude(&self) -> i64 {
         self.scale.saturating_add(self.digits())
     }
@@ -99,12 +99,12 @@ impl Amount {
         if by_magnitude != Ordering::Equal {
             return if sign > 0 { by_magnitude } else { by_magnitude.reverse() };
         }
-        // The scales differ by no more than the digits do.
+        // The scales differ by at most the number of digits.
         let scale = self.scale.min(other.scale);
         self.mantissa_at(scale).cmp(&other.mantissa_at(scale))
     }
 
-    /// The mantissa for a scale not above its own.
+    /// The mantissa at a scale not above its own.
     fn mantissa_at(&self, scale: i64) -> BigInt {
         self.to_big() * power_of_ten(self.scale - scale)
     }
@@ -139,7 +139,7 @@ impl Amount {
         }
     }
 
-    /// Rounds away from zero to a multiple of `10^scale`; whether nothing was lost.
+    /// Rounds away from zero to a multiple of `10^scale`; returns whether the number was unchanged.
     pub(super) fn round_up(&mut self, scale: i64) -> bool {
         if self.scale >= scale {
             return true;
@@ -184,8 +184,8 @@ impl Amount {
         }
     }
 
-    /// In units of `10^scale`, rounded away from zero. Out of an `i64`'s bounds a small mantissa gives 0, as
-    /// Kubernetes does it, and a big one the nearest `i64`.
+    /// The number in units of `10^scale`, rounded away from zero. Outside the range of `i64` a small mantissa yields 0,
+    /// as in the reference, and a big one the nearest `i64`.
     pub(super) fn scaled_i64(&self, scale: i32) -> i64 {
         let scale = i64::from(scale);
         let (rounded, _) = self.rounded(scale);
@@ -205,7 +205,7 @@ impl Amount {
         let scale = self.scale.clamp(-400, 400) as i32;
         match &self.mantissa {
             Mantissa::Small(value) => *value as f64 * 10_f64.powi(scale),
-            // Large numbers are rounded in nanos and scaled back, as the reference does; the last digit depends on it.
+            // The reference rounds large numbers in nanos and scales them back; the last digit depends on it.
             Mantissa::Big(value) => {
                 let nanos: f64 = format!("{value}e{}", scale + 9).parse().unwrap_or(f64::INFINITY);
                 nanos * 1e-9
@@ -213,7 +213,7 @@ impl Amount {
         }
     }
 
-    /// The digits and a multiple of three as exponent: no factor of a thousand is left in the digits.
+    /// The digits and an exponent that is a multiple of three; the digits have no factor of a thousand.
     pub(super) fn canonical_base1000(&self) -> (String, i64) {
         let digits = match &self.mantissa {
             Mantissa::Small(value) => value.to_string(),
@@ -242,7 +242,7 @@ impl Amount {
             }
             return (value.to_string(), power);
         }
-        // Only sums come here, since single binary quantities are capped.
+        // Only sums reach this code, since single binary quantities are capped.
         let mut value = whole.to_big() * power_of_ten(whole.scale.clamp(0, MAX_DIGITS));
         while value.sign() != Sign::NoSign && (&value % 1024_i32).sign() == Sign::NoSign {
             value /= 1024_i32;

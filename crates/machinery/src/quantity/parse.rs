@@ -1,33 +1,33 @@
-//! Reading quantities.
+//! Parses quantities.
 
 use super::amount::Amount;
 use super::{Format, Quantity};
 use num_bigint::BigInt;
 use std::{borrow::Cow, cmp::Ordering};
 
-/// Why a text is no quantity.
+/// The reasons why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It does not look like one.
+    /// The text does not have the form of a quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     FormatWrong,
-    /// Its number is none.
+    /// The numeric part is malformed.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// Its suffix is none.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
-/// The largest number of digits that certainly fits into an `i64`.
+/// A number of decimal digits that always fits an `i64`.
 const MAX_I64_DIGITS: i64 = 18;
-/// More digits, but for zeros at the end, are no number: reading and writing them takes time that grows with their square,
-/// and nothing has so many.
+/// The maximum number of digits without trailing zeros. Parsing and printing take time quadratic in the digits, and
+/// practical quantities are far shorter.
 const MAX_DIGITS: i64 = 1000;
-/// Finer than this nothing is kept.
+/// The exponent of the smallest unit that is kept.
 const NANO: i64 = -9;
 
-/// A text in its parts. Leading zeros are no part of the numerator, which is "0" rather than empty.
+/// The parts of a text. The numerator has no leading zeros and is "0" rather than empty.
 struct Parts<'a> {
     negative: bool,
     numerator: &'a str,
@@ -47,14 +47,14 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         zeros => zeros,
     };
     let significant = digits + fraction_digits - zeros;
-    // It is printed with up to two zeros, and has to be read again then; an exponent has 32 bits.
+    // Printing adds up to two zeros, and the result must parse again; an exponent has 32 bits.
     if significant > MAX_DIGITS
         || digits + fraction_digits > MAX_DIGITS + 2
         || (significant > 0 && exponent - fraction_digits + zeros > i64::from(i32::MAX))
     {
         return Err(QuantityError::Numeric);
     }
-    // What fits well into an i64 is neither rounded nor capped, and may keep its text.
+    // A number that fits an `i64` is neither rounded nor capped, and may keep its text.
     let fits = match format {
         Format::DecimalExponent | Format::DecimalSi => digits + fraction_digits <= MAX_I64_DIGITS,
         Format::BinarySi => fraction_digits == 0 && 14 - digits - exponent * 3 / 10 >= 0,
@@ -136,7 +136,7 @@ fn split_digits(text: &str) -> (&str, &str) {
 }
 
 struct Suffix {
-    /// Of ten, or of two for binary suffixes.
+    /// A power of ten, or of two for binary suffixes.
     exponent: i64,
     format: Format,
 }
@@ -164,7 +164,7 @@ impl Suffix {
             "Ei" => binary(60),
             _ => {
                 let exponent: i64 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-                // The API keeps the low 32 bits.
+                // The API keeps only the low 32 bits.
                 Suffix { exponent: i64::from(exponent as i32), format: Format::DecimalExponent }
             }
         })

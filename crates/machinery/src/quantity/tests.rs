@@ -7,7 +7,7 @@ fn parse(text: &str) -> Quantity {
 #[test]
 fn texts_become_canonical() {
     let rows = [
-        // As written, since that is canonical by the API's generous rule.
+        // Unchanged, since the text is canonical by the API's generous rule.
         ("0", "0"),
         ("1", "1"),
         ("+1", "+1"),
@@ -21,7 +21,7 @@ fn texts_become_canonical() {
         ("1Ki", "1Ki"),
         ("3Gi", "3Gi"),
         ("1E", "1E"),
-        // Rewritten.
+        // Brought into canonical form.
         ("1.5", "1500m"),
         ("0.5", "500m"),
         (".5", "500m"),
@@ -48,14 +48,14 @@ fn texts_become_canonical() {
         (".", "0"),
         ("m", "0"),
         ("-1.5", "-1500m"),
-        // Rounded away from zero at nanos.
+        // Rounded away from zero below a nano.
         ("1e-10", "1e-9"),
         ("0.0000000001", "1n"),
         ("-0.0000000001", "-1n"),
         ("1.00000000001", "1000000001n"),
         ("0.1n", "1n"),
         ("1e-999999999", "1e-9"),
-        // Large.
+        // Large numbers.
         ("9223372036854775807", "9223372036854775807"),
         ("9223372036854775808", "9223372036854775808"),
         (

@@ -1,7 +1,7 @@
-//! Many requirements of a label selector, made one for each key.
+//! Combines the requirements of a label selector by key.
 //!
-//! A client may send as many requirements as a URL holds, and they are asked of every object: what is said of one key
-//! several times is put together once, so that an object costs a lookup for each key, or for each of its own labels.
+//! A client may send as many requirements as a URL holds, and each is evaluated on every object. Requirements on the
+//! same key are combined once, so that an object costs one lookup for each key, or for each of its own labels.
 
 use super::label_selector::{LabelOperator, LabelRequirement};
 
@@ -10,11 +10,11 @@ use super::label_selector::{LabelOperator, LabelRequirement};
 pub(super) struct CompiledRequirements {
     /// Sorted by key.
     keys: Vec<KeyRequirement>,
-    /// How many of them an object without labels does not fulfil.
+    /// The number of keys whose requirements an object without labels does not meet.
     present: usize,
 }
 
-/// All that is required of one label.
+/// All requirements on one label.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct KeyRequirement {
     key: String,
@@ -29,7 +29,7 @@ struct KeyRequirement {
 }
 
 impl CompiledRequirements {
-    /// Puts requirements together, which are sorted by key.
+    /// Combines requirements, which must be sorted by key.
     pub(super) fn new(requirements: &[LabelRequirement]) -> CompiledRequirements {
         let mut keys: Vec<KeyRequirement> = Vec::new();
         for requirement in requirements {
@@ -48,12 +48,12 @@ impl CompiledRequirements {
         CompiledRequirements { keys, present }
     }
 
-    /// Asks each key.
+    /// Evaluates every key.
     pub(super) fn matches_each<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.keys.iter().all(|key| key.matches(label(&key.key)))
     }
 
-    /// Asks each key, or each label when they are fewer.
+    /// Evaluates every key, or every label when these are fewer.
     pub(super) fn matches<'a>(
         &self,
         mut labels: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::selectors::LabelSelector;
 
-    /// Selectors say the same of labels as their requirements one by one.
+    /// Compiled selectors give the same results as their single requirements.
     #[test]
     fn many_requirements_are_those_one_by_one() {
         let parts = [
@@ -164,7 +164,7 @@ mod tests {
         ];
         let mut selected = 0;
         for pattern in 0_u32..1 << parts.len() {
-            // Each pair and triple of parts, and some more.
+            // All pairs and triples of parts, and a sample of the larger sets.
             if pattern.count_ones() > 3 && pattern % 251 != 0 {
                 continue;
             }

@@ -4,7 +4,7 @@ use super::SelectorError;
 use crate::text::quote;
 use std::fmt;
 
-/// How a term compares.
+/// The operator of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the API's own and say it")]
 pub enum FieldOperator {
@@ -12,37 +12,40 @@ pub enum FieldOperator {
     NotEquals,
 }
 
-/// What is asked of one field.
+/// A requirement on one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldTerm {
     /// The field's path, `spec.nodeName`.
     pub field: String,
-    /// How it compares.
+    /// The operator.
     pub operator: FieldOperator,
-    /// What it is compared with.
+    /// The value to compare with.
     pub value: String,
 }
 
-/// Terms that an object's fields must all fulfil. With none, everything is selected.
+/// Terms that an object's fields must all meet. Without terms, every object is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldSelector {
     terms: Vec<FieldTerm>,
 }
 
 impl FieldSelector {
-    /// Selects everything.
+    /// Selects every object.
     pub fn everything() -> FieldSelector {
         FieldSelector::default()
     }
 
-    /// The one object of this name, or whatever else one field says.
+    /// Selects objects by one field, such as the name.
     pub fn one_term(field: &str, value: &str) -> FieldSelector {
         let term =
             FieldTerm { field: field.to_owned(), operator: FieldOperator::Equals, value: value.to_owned() };
         FieldSelector { terms: vec![term] }
     }
 
-    /// Reads the text form: `metadata.name=a,status.phase!=Running`. In values `\`, `,` and `=` are escaped by `\`.
+    /// Parses the text form: `metadata.name=a,status.phase!=Running`. In values `\`, `,` and `=` are escaped by `\`.
+    ///
+    /// # Errors
+    /// [`SelectorError`], when the text is malformed.
     pub fn parse(text: &str) -> Result<FieldSelector, SelectorError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
@@ -56,8 +59,11 @@ impl FieldSelector {
         Ok(FieldSelector { terms })
     }
 
-    /// Checks and converts every term, for instance field names of an older version. A term that becomes a field and
+    /// Validates and converts every term, for instance field names of an older version. A term that becomes a field and
     /// value of "" is dropped.
+    ///
+    /// # Errors
+    /// The first error of the function.
     pub fn transform<E>(
         self,
         mut convert: impl FnMut(&str, &str) -> Result<(String, String), E>,
@@ -72,7 +78,10 @@ impl FieldSelector {
         Ok(FieldSelector { terms })
     }
 
-    /// Checks that every field is one of these; the two of the metadata are meant to be among them.
+    /// Checks that every field is supported; the list must include the two of the metadata where they are.
+    ///
+    /// # Errors
+    /// [`SelectorError`], when a field is not in the list.
     pub fn check_fields(&self, supported: &[&str]) -> Result<(), SelectorError> {
         let unknown = self.terms.iter().find(|term| !supported.contains(&term.field.as_str()));
         match unknown {
@@ -88,7 +97,7 @@ impl FieldSelector {
         }
     }
 
-    /// Whether everything is selected.
+    /// Whether every object is selected.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -98,7 +107,7 @@ impl FieldSelector {
         &self.terms
     }
 
-    /// Whether an object with these fields is selected. The function looks a field up; an absent one is "".
+    /// Whether an object with these fields is selected. The function returns a field's value; an absent field is "".
     pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.terms.iter().all(|term| {
             let equal = field(&term.field).unwrap_or_default() == term.value;
@@ -106,7 +115,7 @@ impl FieldSelector {
         })
     }
 
-    /// The value that a field must have, when only one will do.
+    /// The value that a field must have, if the selector allows only one.
     pub fn requires_exact_match(&self, field: &str) -> Option<&str> {
         let term =
             self.terms.iter().find(|term| term.field == field && term.operator == FieldOperator::Equals)?;
@@ -130,7 +139,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// A value as it stands in a selector's text.
+/// Escapes a value for the text form.
 fn escape(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for c in value.chars() {
@@ -156,7 +165,7 @@ fn unescape(value: &str) -> Result<String, SelectorError> {
                     )));
                 }
             },
-            // The API tells the character's number.
+            // The message contains the character's code point.
             ',' | '=' => {
                 return Err(SelectorError(format!(
                     "invalid field selector: unescaped character in value: {}",

@@ -10,7 +10,7 @@ use crate::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::fmt;
 use std::sync::Arc;
 
-/// How a requirement compares.
+/// The operator of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the API's own and say it")]
 pub enum LabelOperator {
@@ -25,19 +25,22 @@ pub enum LabelOperator {
     LessThan,
 }
 
-/// What is asked of one label.
+/// A requirement on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelRequirement {
     key: String,
     operator: LabelOperator,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     values: Vec<String>,
-    /// The one value of `>` and `<`.
+    /// The operand of `>` and `<`.
     bound: i64,
 }
 
 impl LabelRequirement {
-    /// A requirement, when key and values are such as labels can have and as many as the operator wants.
+    /// Creates a requirement.
+    ///
+    /// # Errors
+    /// When the key or a value is not valid for a label, or the number of values does not fit the operator.
     pub fn new(
         key: &str,
         operator: LabelOperator,
@@ -96,22 +99,22 @@ impl LabelRequirement {
         &self.key
     }
 
-    /// The one value of `>` and `<`.
+    /// The operand of `>` and `<`.
     pub(super) fn bound(&self) -> i64 {
         self.bound
     }
 
-    /// How it compares.
+    /// The operator.
     pub fn operator(&self) -> LabelOperator {
         self.operator
     }
 
-    /// What it compares with, sorted.
+    /// The values to compare with, sorted.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether a label of this value (or its absence) fulfils the requirement.
+    /// Whether a label with this value (or an absent label) meets the requirement.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let has = |value: &str| self.values.binary_search_by(|own| own.as_str().cmp(value)).is_ok();
         let number = |value: &str| value.parse::<i64>().ok();
@@ -145,32 +148,32 @@ impl fmt::Display for LabelRequirement {
     }
 }
 
-/// So many requirements are looked at one by one.
+/// The maximum number of requirements that are evaluated one by one.
 const FEW_REQUIREMENTS: usize = 8;
 
-/// Requirements that an object's labels must all fulfil. With none, everything is selected.
+/// Requirements that an object's labels must all meet. Without requirements, every object is selected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LabelSelector {
     /// Sorted by key.
     requirements: Vec<LabelRequirement>,
-    /// What many requirements come to.
+    /// The requirements combined by key, when they are many.
     compiled: Option<Arc<CompiledRequirements>>,
-    /// Whether it selects nothing at all, as an absent `LabelSelector` object does.
+    /// Whether the selector selects nothing, as an absent `LabelSelector` object does.
     nothing: bool,
 }
 
 impl LabelSelector {
-    /// Selects everything.
+    /// Selects every object.
     pub fn everything() -> LabelSelector {
         LabelSelector::default()
     }
 
-    /// Selects nothing.
+    /// Selects no object.
     pub fn nothing() -> LabelSelector {
         LabelSelector { nothing: true, ..LabelSelector::default() }
     }
 
-    /// All of these requirements.
+    /// Selects objects that meet all of these requirements.
     pub fn from_requirements(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
         requirements.sort_by(|one, other| one.key.cmp(&other.key));
         let is_long = requirements.len() > FEW_REQUIREMENTS;
@@ -178,13 +181,19 @@ impl LabelSelector {
         LabelSelector { requirements, compiled, nothing: false }
     }
 
-    /// Reads the text form: `app=web,tier in (a, b),!legacy`.
+    /// Parses the text form: `app=web,tier in (a, b),!legacy`.
+    ///
+    /// # Errors
+    /// [`SelectorError`], when the text is malformed.
     pub fn parse(text: &str) -> Result<LabelSelector, SelectorError> {
         let requirements = Parser { tokens: tokens(text), position: 0 }.parse().map_err(SelectorError)?;
         Ok(Self::from_requirements(requirements))
     }
 
-    /// Reads a `LabelSelector` object. An absent one selects nothing, an empty one everything.
+    /// Converts a `LabelSelector` object. An absent one selects nothing, an empty one everything.
+    ///
+    /// # Errors
+    /// [`SelectorError`], when a requirement is malformed.
     pub fn from_object(selector: Option<&Value>) -> Result<LabelSelector, SelectorError> {
         let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
             return Ok(Self::nothing());
@@ -214,8 +223,8 @@ impl LabelSelector {
         Ok(Self::from_requirements(requirements))
     }
 
-    /// Reads a plain map of labels that must all be there, such as a Service's `spec.selector`. An absent or empty map
-    /// selects everything.
+    /// Converts a plain map of labels that must all be present, such as a Service's `spec.selector`. An absent or empty
+    /// map selects everything.
     pub fn from_set(labels: Option<&Value>) -> LabelSelector {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();
         let requirements = labels.map(|(key, value)| LabelRequirement {
@@ -227,7 +236,7 @@ impl LabelSelector {
         Self::from_requirements(requirements.collect())
     }
 
-    /// Whether everything is selected.
+    /// Whether every object is selected.
     pub fn is_empty(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
@@ -237,13 +246,13 @@ impl LabelSelector {
         &self.requirements
     }
 
-    /// Whether it takes more than a few comparisons to tell whether an object is selected.
+    /// Whether evaluation takes more than a few comparisons for each object.
     pub fn is_long(&self) -> bool {
         self.compiled.is_some()
     }
 
-    /// As [`LabelSelector::matches`], for labels that can be gone through: costs what the fewer are, the labels or the
-    /// keys that something is required of.
+    /// As [`LabelSelector::matches`], for labels that can be enumerated: the cost follows the smaller number, of labels
+    /// or of required keys.
     pub fn matches_all<'a>(
         &self,
         labels: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
@@ -255,7 +264,7 @@ impl LabelSelector {
         }
     }
 
-    /// Whether an object with these labels is selected. The function looks a label up.
+    /// Whether an object with these labels is selected. The function returns a label's value.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         if let Some(compiled) = &self.compiled {
             return !self.nothing && compiled.matches_each(label);
@@ -269,7 +278,7 @@ impl LabelSelector {
         self.matches(|key| labels?.field(key)?.as_str())
     }
 
-    /// The value that a label must have, when only one will do.
+    /// The value that a label must have, if the selector allows only one.
     pub fn requires_exact_match(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
         let exact = matches!(
@@ -295,7 +304,7 @@ impl fmt::Display for LabelSelector {
     }
 }
 
-/// A `LabelSelector` object as tables show it: `<none>` when it asks nothing, `<error>` when it is none.
+/// Formats a `LabelSelector` object for tables: `<none>` when it has no requirements, `<error>` when it is malformed.
 pub fn format_label_selector(selector: Option<&Value>) -> String {
     match LabelSelector::from_object(selector) {
         Err(_) => "<error>".to_owned(),
@@ -408,7 +417,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The values up to and with the closing parenthesis. Nothing between commas is the empty value.
+    /// Parses the values through the closing parenthesis. An empty text between commas is the empty value.
     fn identifiers(&mut self) -> Result<Vec<String>, String> {
         let mut values = Vec::new();
         loop {
@@ -451,7 +460,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Where a value may stand, `in` and `notin` are values.
+    /// In the position of a value, `in` and `notin` are values.
     fn peek_value(&self) -> (Token, &'a str) {
         match self.peek() {
             (Token::In | Token::NotIn, literal) => (Token::Identifier, literal),

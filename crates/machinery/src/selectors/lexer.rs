@@ -1,4 +1,4 @@
-//! The words of a label selector.
+//! Splits a label selector into tokens.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
@@ -23,7 +23,7 @@ pub(super) fn tokens(text: &str) -> Vec<(Token, &str)> {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches(is_whitespace);
-        // A NUL ends the text, as it does upstream.
+        // A NUL ends the text, as in the reference.
         let Some(first) = rest.chars().next().filter(|c| *c != '\0') else {
             tokens.push((Token::EndOfString, ""));
             return tokens;

@@ -1,4 +1,4 @@
-//! `metav1.Condition` lists in a status.
+//! Validates `metav1.Condition` lists in a status.
 
 use super::labels::validate_label_name;
 use super::names::regex_error;
@@ -12,7 +12,7 @@ const REASON_MESSAGE: &str = "a condition reason must start with alphabetic char
                               of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'";
 const REASON_PATTERN: &str = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?";
 
-/// A list of conditions: each type once, each condition complete.
+/// Validates a list of conditions: each type once, each condition complete.
 pub fn validate_conditions(conditions: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut types: HashSet<&str> = HashSet::new();
@@ -30,7 +30,7 @@ pub fn validate_conditions(conditions: &[Value], path: &FieldPath) -> ErrorList 
     errors
 }
 
-/// One condition.
+/// Validates one condition.
 pub fn validate_condition(condition: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = validate_label_name(condition.str_at("type"), &path.child("type"));
     let status = condition.str_at("status");

@@ -1,5 +1,5 @@
-//! Small formats: ports, keys, environment variables, percentages, domain names. Each function that takes a text alone
-//! returns what is wrong with it; one that takes a path returns field errors.
+//! Validates small formats: ports, keys, environment variables, percentages, domain names. A function that takes only a
+//! text returns error messages; one that takes a path returns field errors. Both are empty for a valid value.
 
 use super::labels::is_qualified_name;
 use super::names::{
@@ -21,30 +21,30 @@ const PERCENT_MESSAGE: &str = "a valid percent string must be a numeric string f
 const HTTP_PATH_PATTERN: &str = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+";
 const DECIMAL_INTEGER_MESSAGE: &str = "must be a valid decimal integer in canonical form";
 
-/// What numbers that must not be negative are told.
+/// The error for a negative value in a field that must not be negative.
 pub const IS_NEGATIVE_ERROR: &str = "must be greater than or equal to 0";
 
-/// A port number, 1 to 65535.
+/// Validates a port number, 1 to 65535.
 pub fn is_valid_port_num(port: i64) -> Vec<String> {
     is_in_range(port, 1, 65535)
 }
 
-/// A number within bounds, both included.
+/// Validates a number against inclusive bounds.
 pub fn is_in_range(value: i64, low: i64, high: i64) -> Vec<String> {
     if (low..=high).contains(&value) { Vec::new() } else { vec![inclusive_range_error(low, high)] }
 }
 
-/// A Unix group id.
+/// Validates a Unix group id.
 pub fn is_valid_group_id(gid: i64) -> Vec<String> {
     is_in_range(gid, 0, i32::MAX.into())
 }
 
-/// A Unix user id.
+/// Validates a Unix user id.
 pub fn is_valid_user_id(uid: i64) -> Vec<String> {
     is_in_range(uid, 0, i32::MAX.into())
 }
 
-/// A port's name (RFC 6335, lower case only).
+/// Validates a port's name (RFC 6335, lower case only).
 pub fn is_valid_port_name(port: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if port.len() > 15 {
@@ -66,7 +66,7 @@ pub fn is_valid_port_name(port: &str) -> Vec<String> {
     errors
 }
 
-/// A whole percentage: digits and `%`.
+/// Validates a whole percentage: digits and `%`.
 pub fn is_valid_percent(percent: &str) -> Vec<String> {
     let digits = percent.strip_suffix('%').unwrap_or_default();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -75,7 +75,7 @@ pub fn is_valid_percent(percent: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// An integer in decimal, written the one canonical way.
+/// Validates a decimal integer in canonical form.
 pub fn is_decimal_integer(value: &str) -> Vec<String> {
     if value.is_empty() {
         return vec![empty_error()];
@@ -87,7 +87,7 @@ pub fn is_decimal_integer(value: &str) -> Vec<String> {
     if canonical { Vec::new() } else { vec![DECIMAL_INTEGER_MESSAGE.to_owned()] }
 }
 
-/// An identifier as in C.
+/// Validates a C identifier.
 pub fn is_c_identifier(value: &str) -> Vec<String> {
     let word = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
     if value.bytes().all(word) && !value.is_empty() && !value.starts_with(|c: char| c.is_ascii_digit()) {
@@ -96,7 +96,7 @@ pub fn is_c_identifier(value: &str) -> Vec<String> {
     vec![regex_error(C_IDENTIFIER_MESSAGE, "[A-Za-z_][A-Za-z0-9_]*", &["my_name", "MY_NAME", "MyName"])]
 }
 
-/// An HTTP header's name.
+/// Validates an HTTP header's name.
 pub fn is_http_header_name(value: &str) -> Vec<String> {
     if !value.is_empty() && value.bytes().all(|byte| byte == b'-' || byte.is_ascii_alphanumeric()) {
         return Vec::new();
@@ -104,8 +104,8 @@ pub fn is_http_header_name(value: &str) -> Vec<String> {
     vec![regex_error(HTTP_HEADER_MESSAGE, "[-A-Za-z0-9]+", &["X-Header-Name"])]
 }
 
-/// An environment variable's name as `envFrom` prefixes and older rules want it; `env` itself follows
-/// [`is_relaxed_env_var_name`].
+/// Validates an environment variable's name by the stricter rule, for `envFrom` prefixes and older fields; `env` itself
+/// follows [`is_relaxed_env_var_name`].
 pub fn is_env_var_name(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if !is_key_like(value) || value.starts_with(|c: char| c.is_ascii_digit()) {
@@ -119,7 +119,7 @@ pub fn is_env_var_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// An environment variable's name: printable ASCII without `=`.
+/// Validates an environment variable's name: printable ASCII without `=`.
 pub fn is_relaxed_env_var_name(value: &str) -> Vec<String> {
     if value.is_empty() {
         return vec![format!("environment variable name {}", empty_error())];
@@ -130,7 +130,7 @@ pub fn is_relaxed_env_var_name(value: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// A key of a ConfigMap or a Secret.
+/// Validates a key of a ConfigMap or a Secret.
 pub fn is_config_map_key(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
@@ -147,7 +147,7 @@ pub fn is_config_map_key(value: &str) -> Vec<String> {
     errors
 }
 
-/// A domain name of three segments at least, without a dot at its end.
+/// Validates a domain name of at least three segments, without a trailing dot.
 pub fn is_fully_qualified_name(path: &FieldPath, name: &str) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -163,7 +163,7 @@ pub fn is_fully_qualified_name(path: &FieldPath, name: &str) -> ErrorList {
     Vec::new()
 }
 
-/// A domain name of two segments at least, each a label; a dot may end it.
+/// Validates a domain name of at least two segments, each a DNS label; a trailing dot is allowed.
 pub fn is_fully_qualified_domain_name(path: &FieldPath, name: &str) -> ErrorList {
     if name.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -186,7 +186,7 @@ pub fn is_fully_qualified_domain_name(path: &FieldPath, name: &str) -> ErrorList
     Vec::new()
 }
 
-/// A path under a domain: `acme.io/foo`.
+/// Validates a path under a domain: `acme.io/foo`.
 pub fn is_domain_prefixed_path(path: &FieldPath, value: &str) -> ErrorList {
     if value.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -207,7 +207,7 @@ pub fn is_domain_prefixed_path(path: &FieldPath, value: &str) -> ErrorList {
     errors
 }
 
-/// A key under a domain: `acme.io/foo`, the part after the slash being a qualified name.
+/// Validates a key under a domain: `acme.io/foo`; the part after the slash is a qualified name.
 pub fn is_domain_prefixed_key(path: &FieldPath, key: &str) -> ErrorList {
     if key.is_empty() {
         return vec![FieldError::required(path, "")];
@@ -221,7 +221,7 @@ pub fn is_domain_prefixed_key(path: &FieldPath, key: &str) -> ErrorList {
     errors
 }
 
-/// A number that is not negative.
+/// Validates a number that must not be negative.
 pub fn validate_nonnegative_field(value: i64, path: &FieldPath) -> ErrorList {
     if value < 0 { vec![FieldError::invalid(path, value, IS_NEGATIVE_ERROR)] } else { Vec::new() }
 }

@@ -1,8 +1,8 @@
-//! IP addresses and CIDR blocks.
+//! Validates IP addresses and CIDR blocks.
 //!
-//! Fields that are older than the strict rules were read sloppily: leading zeros were ignored and IPv4-mapped IPv6
-//! addresses allowed. Since v1.36 such fields are strict too, but keep what is stored, and warn of valid values that
-//! are not written canonically
+//! Fields older than the strict rules used a lenient parser: leading zeros were ignored and IPv4-mapped IPv6 addresses
+//! allowed. Since v1.36 such fields are strict too, with ratcheting for stored values, and warn about valid values that
+//! are not in canonical form
 //! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/4858-ip-cidr-validation>).
 
 use crate::{ErrorList, FieldError, FieldPath, error_list::quote};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Reads an address as the oldest fields do: leading zeros are ignored.
+/// Parses an address with the lenient rules of the oldest fields: leading zeros are ignored.
 pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
     match text.bytes().find(|byte| matches!(byte, b'.' | b':'))? {
         b'.' => parse_ipv4_sloppy(text).map(IpAddr::V4),
@@ -18,17 +18,17 @@ pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// An address with a prefix length, as it was written.
+/// An address with a prefix length, unchanged from its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     /// The whole address, bits beyond the prefix included.
     pub address: IpAddr,
-    /// The number of bits of the network.
+    /// The length of the network prefix, in bits.
     pub prefix_length: u8,
 }
 
 impl Cidr {
-    /// Reads `address/length`, ignoring leading zeros.
+    /// Parses `address/length`, ignoring leading zeros.
     pub fn parse_sloppy(text: &str) -> Option<Cidr> {
         let (address, length) = text.split_once('/')?;
         let address = parse_ip_sloppy(address)?;
@@ -50,7 +50,7 @@ impl Cidr {
         }
     }
 
-    /// The block as it should be written; an IPv4-mapped one as the IPv4 block it stands for.
+    /// The canonical text of the block; an IPv4-mapped block as the corresponding IPv4 block.
     pub fn canonical(self) -> String {
         let network = self.network();
         match (network, to_ipv4(network)) {
@@ -66,7 +66,7 @@ impl Cidr {
     }
 }
 
-/// The rule for fields that are newer than the strict rules: canonical addresses only.
+/// Validates an address in a newer field: only canonical addresses.
 pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
     let (ip, errors) = parse_ip(path, value, true);
     match ip {
@@ -78,7 +78,7 @@ pub fn is_valid_ip(path: &FieldPath, value: &str) -> ErrorList {
     }
 }
 
-/// The rule for older fields: any way to write a valid address; what the old object held may stay.
+/// Validates an address in an older field: any valid notation; values of the old object are always allowed.
 pub fn is_valid_ip_for_legacy_field(path: &FieldPath, value: &str, old_values: &HashSet<&str>) -> ErrorList {
     if old_values.contains(value) {
         return ErrorList::new();
@@ -108,7 +108,7 @@ pub fn warnings_for_ip(path: &FieldPath, value: &str) -> Vec<String> {
     }
 }
 
-/// The rule for newer fields: canonical blocks, no bits beyond the prefix.
+/// Validates a block in a newer field: only canonical blocks, without bits beyond the prefix.
 pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
     let (cidr, errors) = parse_cidr(path, value);
     match cidr.map(Cidr::canonical) {
@@ -120,7 +120,7 @@ pub fn is_valid_cidr(path: &FieldPath, value: &str) -> ErrorList {
     }
 }
 
-/// The rule for older fields: any way to write a valid block; what the old object held may stay.
+/// Validates a block in an older field: any valid notation; values of the old object are always allowed.
 pub fn is_valid_cidr_for_legacy_field(
     path: &FieldPath,
     value: &str,
@@ -132,7 +132,7 @@ pub fn is_valid_cidr_for_legacy_field(
     parse_cidr(path, value).1
 }
 
-/// An interface's address: a whole address and the length of its network, canonically written.
+/// Validates an interface's address: a whole address and the length of its network, in canonical form.
 pub fn is_valid_interface_address(path: &FieldPath, value: &str) -> ErrorList {
     let Some(cidr) = Cidr::parse_sloppy(value) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
@@ -217,7 +217,7 @@ fn is_strict_cidr(value: &str) -> bool {
     })
 }
 
-/// Go keeps IPv4-mapped addresses as the IPv4 address they stand for.
+/// Converts an IPv4-mapped address to IPv4, as Go does.
 fn to_ipv4(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),

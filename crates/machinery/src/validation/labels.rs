@@ -1,13 +1,13 @@
-//! Labels, annotations and label selectors
+//! Validates labels, annotations and label selectors
 //! (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>).
 
 use super::names::{empty_error, is_dns1123_subdomain, max_bytes_error, regex_error, starts_and_ends};
 use crate::error_list::is_enough;
 use crate::{ErrorList, FieldError, FieldPath, Map, Value, ValueExt};
 
-/// The longest value of a label, and the longest name part of a key.
+/// The maximum length of a label's value and of the name part of a key, in bytes.
 pub const LABEL_VALUE_MAX_LENGTH: usize = 63;
-/// All annotations of an object together, keys and values, have at most so many bytes.
+/// The maximum size of all annotations of an object, keys and values together, in bytes.
 pub const TOTAL_ANNOTATION_SIZE_LIMIT: usize = 256 * 1024;
 
 const KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -18,7 +18,7 @@ const VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of
                              '.', and must start and end with an alphanumeric character";
 const VALUE_PATTERN: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
-/// A qualified name, the form of label keys: `name` or `example.com/name`.
+/// Validates a qualified name, the form of label keys: `name` or `example.com/name`.
 pub fn is_qualified_name(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let (prefix, name) = match value.split_once('/') {
@@ -55,7 +55,7 @@ pub fn is_qualified_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// A label's value.
+/// Validates a label's value.
 pub fn is_valid_label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > LABEL_VALUE_MAX_LENGTH {
@@ -73,12 +73,12 @@ fn matches_name(name: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// A label's key.
+/// Validates a label's key.
 pub fn validate_label_name(name: &str, path: &FieldPath) -> ErrorList {
     is_qualified_name(name).into_iter().map(|message| FieldError::invalid(path, name, message)).collect()
 }
 
-/// All labels of an object (or of a selector's `matchLabels`).
+/// Validates all labels of an object (or of a selector's `matchLabels`).
 pub fn validate_labels(labels: &Map, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (key, value) in labels {
@@ -91,7 +91,7 @@ pub fn validate_labels(labels: &Map, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// All annotations of an object: their keys, in any case, and their size together.
+/// Validates all annotations of an object: their keys, case-insensitively, and their total size.
 pub fn validate_annotations(annotations: &Map, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut size = 0;
@@ -107,16 +107,16 @@ pub fn validate_annotations(annotations: &Map, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// What a label selector may hold beyond the rules, for the sake of objects that were stored before them.
+/// Exceptions for label selectors of objects that were stored before the rules existed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LabelSelectorOptions {
-    /// Values that no label can have.
+    /// Allows values that are not valid for a label.
     pub allow_invalid_label_value: bool,
-    /// Operators that the server does not know.
+    /// Allows unknown operators.
     pub allow_unknown_operator: bool,
 }
 
-/// A `LabelSelector` object; `null` is right.
+/// Validates a `LabelSelector` object; `null` is valid.
 pub fn validate_label_selector(
     selector: &Value,
     options: LabelSelectorOptions,
@@ -133,7 +133,7 @@ pub fn validate_label_selector(
     errors
 }
 
-/// One of a `LabelSelector`'s `matchExpressions`.
+/// Validates one of a `LabelSelector`'s `matchExpressions`.
 pub fn validate_label_selector_requirement(
     requirement: &Value,
     options: LabelSelectorOptions,
@@ -155,7 +155,7 @@ pub fn validate_label_selector_requirement(
     errors
 }
 
-/// One of a field selector's requirements in an authorization request.
+/// Validates one requirement of a field selector in an authorization request.
 pub fn validate_field_selector_requirement(
     requirement: &Value,
     allow_unknown_operator: bool,
@@ -190,7 +190,7 @@ fn validate_operator(requirement: &Value, allow_unknown: bool, path: &FieldPath)
     }
 }
 
-/// Whether a `matchExpressions` value of this selector is none that a label can have; an update may then keep it.
+/// Whether a `matchExpressions` value of this selector is not valid for a label; an update may then keep it.
 pub fn label_selector_has_invalid_label_value(selector: &Value) -> bool {
     selector
         .items_at("matchExpressions")

@@ -1,11 +1,11 @@
-//! Names (<https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>). Each function returns what is
-//! wrong with a text, in the words clients see; nothing when it is right.
+//! Validates names (<https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>). Each function returns
+//! the messages that clients see; the list is empty for a valid name.
 
 use std::borrow::Cow;
 
-/// The longest DNS label.
+/// The maximum length of a DNS label, in bytes.
 pub const DNS1123_LABEL_MAX_LENGTH: usize = 63;
-/// The longest DNS subdomain.
+/// The maximum length of a DNS subdomain, in bytes.
 pub const DNS1123_SUBDOMAIN_MAX_LENGTH: usize = 253;
 
 const LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
@@ -29,7 +29,7 @@ const WILDCARD_MESSAGE: &str = "a wildcard DNS-1123 subdomain must start with '*
                                 alphanumeric character";
 const WILDCARD_PATTERN: &str = r"\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
-/// A lower-case RFC 1123 label.
+/// Validates a lower-case RFC 1123 label.
 pub fn is_dns1123_label(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_LABEL_MAX_LENGTH {
@@ -45,7 +45,7 @@ pub fn is_dns1123_label(value: &str) -> Vec<String> {
     errors
 }
 
-/// A lower-case RFC 1123 subdomain.
+/// Validates a lower-case RFC 1123 subdomain.
 pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
@@ -57,7 +57,7 @@ pub fn is_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
-/// An RFC 1123 subdomain in upper or lower case.
+/// Validates an RFC 1123 subdomain in upper or lower case.
 pub fn is_dns1123_subdomain_caseless(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
@@ -69,7 +69,7 @@ pub fn is_dns1123_subdomain_caseless(value: &str) -> Vec<String> {
     errors
 }
 
-/// A lower-case RFC 1123 subdomain whose labels may hold and start with an underscore.
+/// Validates a lower-case RFC 1123 subdomain whose labels may contain and start with an underscore.
 pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
@@ -90,7 +90,7 @@ pub fn is_dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
     errors
 }
 
-/// An RFC 1035 label: as an RFC 1123 one, but it starts with a letter.
+/// Validates an RFC 1035 label: as an RFC 1123 label, but it starts with a letter.
 pub fn is_dns1035_label(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_LABEL_MAX_LENGTH {
@@ -102,7 +102,7 @@ pub fn is_dns1035_label(value: &str) -> Vec<String> {
     errors
 }
 
-/// `*.` and a subdomain.
+/// Validates `*.` followed by a subdomain.
 pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > DNS1123_SUBDOMAIN_MAX_LENGTH {
@@ -114,7 +114,7 @@ pub fn is_wildcard_dns1123_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
-/// The usual rule for object names; `prefix` when a generated suffix follows, which lets a dash stand last.
+/// The usual rule for object names; with `prefix` a generated suffix follows, so a trailing dash is allowed.
 pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     if prefix { is_dns1123_subdomain(&mask_trailing_dash(name)) } else { is_dns1123_subdomain(name) }
 }
@@ -129,7 +129,7 @@ pub fn name_is_dns1035_label(name: &str, prefix: bool) -> Vec<String> {
     if prefix { is_dns1035_label(&mask_trailing_dash(name)) } else { is_dns1035_label(name) }
 }
 
-/// The rule for names that only have to fit into a URL path, such as those of roles.
+/// The rule for names that must only fit into a URL path, such as those of roles.
 pub fn validate_path_segment_name(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
@@ -141,12 +141,12 @@ pub fn validate_path_segment_name(name: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// "must be no more than N characters", which most formats say (though bytes are meant).
+/// "must be no more than N characters", the message of most formats (although bytes are counted).
 pub fn max_length_error(length: usize) -> String {
     format!("must be no more than {length} characters")
 }
 
-/// "must be no more than N bytes", which label keys and values say.
+/// "must be no more than N bytes", the message of label keys and values.
 pub fn max_bytes_error(length: usize) -> String {
     format!("must be no more than {length} bytes")
 }
@@ -161,7 +161,7 @@ pub fn empty_error() -> String {
     "must be non-empty".to_owned()
 }
 
-/// How a failed pattern is told, with examples.
+/// The message for a text that does not match a pattern, with examples.
 pub fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
     if examples.is_empty() {
         return format!("{message} (regex used for validation is '{pattern}')");
@@ -170,8 +170,8 @@ pub fn regex_error(message: &str, pattern: &str, examples: &[&str]) -> String {
     format!("{message} (e.g. {}, regex used for validation is '{pattern}')", examples.join(",  or "))
 }
 
-/// A prefix may end in a dash, since more follows. The dash and the character before it give way to one letter, so
-/// that a prefix of dashes alone stays wrong; that is the API's own rule.
+/// Masks the trailing dash of a prefix, which is allowed because more follows. The dash and the character before it
+/// become one letter, so that a prefix of only dashes stays invalid; this is the API's own rule.
 fn mask_trailing_dash(name: &str) -> Cow<'_, str> {
     if name.len() < 2 {
         return name.into();

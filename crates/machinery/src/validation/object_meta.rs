@@ -1,8 +1,8 @@
-//! Object metadata.
+//! Validates object metadata.
 //!
 //! The generic registry checks every object's metadata with [`validate_object_meta_accessor`] and
 //! [`validate_object_meta_accessor_update`]; built-in kinds check it again with [`validate_object_meta`] and
-//! [`validate_object_meta_update`], which is why many errors come more than once on update.
+//! [`validate_object_meta_update`], so many errors occur twice on update.
 
 use super::formats::validate_nonnegative_field;
 use super::labels::{is_qualified_name, validate_annotations, validate_labels};
@@ -12,10 +12,10 @@ use crate::options::validate_field_manager;
 use crate::{ErrorList, FieldError, FieldPath, GroupVersion, Map, Value, ValueExt};
 use std::collections::HashSet;
 
-/// Checks a name, as kinds declare it; the flag says that it is a prefix, to which a generated suffix will be added.
+/// Validates a name by the rule of a kind; the flag is set for a prefix to which a generated suffix will be added.
 pub type ValidateNameFn = fn(&str, bool) -> Vec<String>;
 
-/// What a change of a field that must not change is told.
+/// The error for a change of an immutable field.
 pub const FIELD_IMMUTABLE_ERROR: &str = "field is immutable";
 /// The finalizer that makes the garbage collector orphan an object's dependents.
 pub const FINALIZER_ORPHAN_DEPENDENTS: &str = "orphan";
@@ -24,7 +24,7 @@ pub const FINALIZER_DELETE_DEPENDENTS: &str = "foregroundDeletion";
 
 const MAX_SUBRESOURCE_NAME_LENGTH: usize = 256;
 
-/// Metadata of a new built-in object. Name generation must have happened.
+/// Validates the metadata of a new built-in object. The name must already be generated.
 pub fn validate_object_meta(
     object: &Value,
     namespaced: bool,
@@ -42,7 +42,7 @@ fn validate_kube_finalizers(object: &Value, path: &FieldPath) -> ErrorList {
     finalizers.flat_map(|(index, name)| validate_kube_finalizer_name(name, &path.index(index))).collect()
 }
 
-/// Metadata of a new object of any kind, custom ones too. Name generation must have happened.
+/// Validates the metadata of a new object of any kind, including custom ones. The name must already be generated.
 pub fn validate_object_meta_accessor(
     object: &Value,
     namespaced: bool,
@@ -88,14 +88,14 @@ pub fn validate_object_meta_accessor(
     errors
 }
 
-/// Metadata of a changed built-in object, compared with what is stored.
+/// Validates the metadata of an updated built-in object against the stored object.
 pub fn validate_object_meta_update(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = validate_object_meta_accessor_update(new, old, path);
     errors.extend(validate_kube_finalizers(new, path));
     errors
 }
 
-/// Metadata of a changed object of any kind, custom ones too, compared with what is stored.
+/// Validates the metadata of an updated object of any kind, including custom ones, against the stored object.
 pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     if old.is_terminating() {
@@ -128,7 +128,7 @@ pub fn validate_object_meta_accessor_update(new: &Value, old: &Value, path: &Fie
     errors
 }
 
-/// A field that must stay as it is. Absent, null and empty are the same, as they are for Go's semantic equality.
+/// Validates an immutable field. Absent, null and empty are equal, as in Go's semantic equality.
 pub fn validate_immutable_field(new: &Value, old: &Value, path: &FieldPath) -> ErrorList {
     if semantically_equal(new, old) {
         return ErrorList::new();
@@ -136,7 +136,7 @@ pub fn validate_immutable_field(new: &Value, old: &Value, path: &FieldPath) -> E
     vec![FieldError::invalid(path, new.clone(), FIELD_IMMUTABLE_ERROR)]
 }
 
-/// Equal, where absent, null, and empty lists and objects do not differ from each other.
+/// Whether two values are equal, where absent, null, and empty lists and objects do not differ.
 pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -160,10 +160,10 @@ pub fn semantically_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Of how many controllers beyond the first an object is told.
+/// The maximum number of errors for further controllers of an object.
 const MAX_MORE_CONTROLLERS: usize = 16;
 
-/// All owner references of an object; one of them at most may be the controller.
+/// Validates all owner references of an object; at most one of them may be the controller.
 pub fn validate_owner_references(references: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     let mut first_controller = None;
@@ -176,7 +176,7 @@ pub fn validate_owner_references(references: &[Value], path: &FieldPath) -> Erro
         let controller = format!("{}/{}", reference.str_at("kind"), reference.str_at("name"));
         match &first_controller {
             None => first_controller = Some(controller),
-            // Each such error shows all references.
+            // Each such error contains all references.
             Some(_) if more_controllers >= MAX_MORE_CONTROLLERS => {}
             Some(first) => {
                 more_controllers += 1;
@@ -208,7 +208,7 @@ fn validate_owner_reference(reference: &Value, path: &FieldPath) -> ErrorList {
             errors.push(FieldError::invalid(&path.child(name), "", "must not be empty"));
         }
     }
-    // Events are so many, and go by themselves, that the garbage collector is not to track them.
+    // Events are numerous and expire by themselves, so the garbage collector does not track them.
     if group_version == GroupVersion::new("", "v1") && reference.str_at("kind") == "Event" {
         errors.push(
             FieldError::invalid(path, reference.clone(), "/v1, Kind=Event is disallowed from being an owner")
@@ -218,7 +218,7 @@ fn validate_owner_reference(reference: &Value, path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// In the order in which the API declares the members.
+/// Formats the members in the order in which the API declares them.
 fn show_owner_reference(reference: &Value) -> String {
     let always =
         ["apiVersion", "kind", "name", "uid"].map(|name| (name, Some(Value::from(reference.str_at(name)))));
@@ -231,7 +231,7 @@ fn show_owner_reference(reference: &Value) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Finalizers of any object: qualified names, and not both ways to treat dependents.
+/// Validates the finalizers of any object: qualified names, and at most one of the two propagation finalizers.
 pub fn validate_finalizers(finalizers: &[&str], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for finalizer in finalizers {
@@ -247,12 +247,12 @@ pub fn validate_finalizers(finalizers: &[&str], path: &FieldPath) -> ErrorList {
     errors
 }
 
-/// One finalizer: a qualified name.
+/// Validates one finalizer: a qualified name.
 pub fn validate_finalizer_name(name: &str, path: &FieldPath) -> ErrorList {
     is_qualified_name(name).into_iter().map(|message| FieldError::invalid(path, name, message)).collect()
 }
 
-/// One finalizer of a built-in object: a standard one or with a domain.
+/// Validates one finalizer of a built-in object: a standard one or one with a domain.
 pub fn validate_kube_finalizer_name(name: &str, path: &FieldPath) -> ErrorList {
     let standard = ["kubernetes", FINALIZER_ORPHAN_DEPENDENTS, FINALIZER_DELETE_DEPENDENTS];
     if name.contains('/') || standard.contains(&name) {
@@ -262,7 +262,7 @@ pub fn validate_kube_finalizer_name(name: &str, path: &FieldPath) -> ErrorList {
     vec![FieldError::invalid(path, name, detail)]
 }
 
-/// An object that is being deleted gets no more finalizers.
+/// Rejects new finalizers on an object that is being deleted.
 pub fn validate_no_new_finalizers(new: &[&str], old: &[&str], path: &FieldPath) -> ErrorList {
     let old: HashSet<&str> = old.iter().copied().collect();
     let mut added: Vec<&str> = new.iter().copied().filter(|finalizer| !old.contains(finalizer)).collect();
@@ -279,7 +279,7 @@ pub fn validate_no_new_finalizers(new: &[&str], old: &[&str], path: &FieldPath) 
     vec![FieldError::forbidden(path, detail)]
 }
 
-/// The entries of `managedFields`.
+/// Validates the entries of `managedFields`.
 pub fn validate_managed_fields(entries: &[Value], path: &FieldPath) -> ErrorList {
     let mut errors = ErrorList::new();
     for (index, entry) in entries.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What holds for every input: laws, models, and the fuzz targets on a fixed set of inputs.
+//! Property tests: laws, models, and the fuzz targets on a fixed set of inputs.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod options;

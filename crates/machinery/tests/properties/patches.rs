@@ -83,7 +83,7 @@ fn names(containers: &Value) -> Vec<&str> {
     containers.as_array().unwrap().iter().map(|container| container["name"].as_str().unwrap()).collect()
 }
 
-/// Whether the names that both lists have stand in the same order.
+/// Whether the common names of both lists have the same order.
 fn in_order_of(list: &[&str], order: &[&str]) -> bool {
     let common: Vec<&&str> = list.iter().filter(|name| order.contains(name)).collect();
     let expected: Vec<&&str> = order.iter().filter(|name| list.contains(name)).collect();
@@ -124,18 +124,18 @@ proptest! {
         let merged = strategic::apply(object.clone(), patch_object.clone(), pod()).unwrap();
         let merged_names = names(&merged["spec"]["containers"]);
         let (stored_names, patch_names) = (names(&object["spec"]["containers"]), names(&patch_object["spec"]["containers"]));
-        // Each once, none lost, none invented.
+        // Each name occurs once, none is lost or invented.
         let mut expected: Vec<&str> = stored_names.iter().chain(&patch_names).copied().collect();
         expected.sort_unstable();
         expected.dedup();
         let mut sorted = merged_names.clone();
         sorted.sort_unstable();
         prop_assert_eq!(sorted, expected);
-        // The patch's order, and the stored one's among the rest.
+        // The patch's items have the patch's order, the others that of the stored list.
         prop_assert!(in_order_of(&merged_names, &patch_names));
         let rest: Vec<&str> = merged_names.iter().filter(|name| !patch_names.contains(name)).copied().collect();
         prop_assert!(in_order_of(&rest, &stored_names));
-        // Again changes nothing.
+        // A second application changes nothing.
         prop_assert_eq!(strategic::apply(merged.clone(), patch_object, pod()), Ok(merged));
     }
 

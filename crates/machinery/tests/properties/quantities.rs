@@ -50,7 +50,7 @@ proptest! {
     fn printing_keeps_the_number((text, _) in quantities()) {
         let quantity = Quantity::parse(&text).unwrap();
         let printed = quantity.to_string();
-        // Beyond the largest suffix the API prints none, so that such a number does not read back.
+        // Beyond the largest suffix the API prints none, so such a number does not parse back.
         if quantity < Quantity::parse("1000E").unwrap() && quantity > Quantity::parse("-1000E").unwrap() {
             let again = Quantity::parse(&printed).unwrap();
             prop_assert_eq!(&again, &quantity);

@@ -33,7 +33,7 @@ fn labels() -> impl Strategy<Value = BTreeMap<&'static str, &'static str>> {
     prop::collection::btree_map(key, prop::sample::select(vec!["", "x", "y", "1", "5"]), 0..3)
 }
 
-/// The rules as the documentation tells them.
+/// The rules of the documentation.
 fn model(requirement: &LabelRequirement, labels: &BTreeMap<&str, &str>) -> bool {
     let value = labels.get(requirement.key()).copied();
     let listed = value.is_some_and(|value| requirement.values().iter().any(|own| own == value));

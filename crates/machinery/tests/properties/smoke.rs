@@ -1,4 +1,4 @@
-//! The fuzz targets on inputs made by a fixed rule: corpora of valid inputs, cut, spliced and with bytes changed.
+//! Runs the fuzz targets on generated inputs: corpora of valid inputs, cut, spliced and with bytes changed.
 
 #[path = "../../../../fuzz/src/continue_tokens.rs"]
 pub(crate) mod continue_tokens;

@@ -1,4 +1,4 @@
-//! JSON without a schema.
+//! Decodes JSON without a schema.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,7 +7,7 @@ use crate::codec::MAX_DEPTH;
 use crate::codec::error::{DecodeError, Fallible};
 use crate::codec::weight::Weight;
 
-/// Who is told about duplicate keys.
+/// Receives the keys and positions of a value while it is parsed, for reports of duplicate keys.
 pub(super) trait Watcher {
     fn duplicate(&mut self, key: &str);
     fn enter_key(&mut self, key: &str);
@@ -16,7 +16,7 @@ pub(super) trait Watcher {
     fn number(&mut self, _: &str) {}
 }
 
-/// Tells nobody, for raw JSON.
+/// Ignores all reports, for raw JSON.
 pub(super) struct Unwatched;
 
 impl Watcher for Unwatched {
@@ -26,18 +26,27 @@ impl Watcher for Unwatched {
     fn leave(&mut self) {}
 }
 
-/// Reads a whole text as one value. Errors are in Go's words.
+/// Decodes a whole text as one value.
+///
+/// # Errors
+/// Go's message, when the text is not one JSON value.
 pub fn decode_any(bytes: &[u8]) -> Result<Value, DecodeError> {
     decode_raw(bytes).map_err(|error| *error)
 }
 
-/// As [`decode_any`], for what a client sent: the tree is not much larger than the text.
+/// As [`decode_any`], for a client's body: the memory of the tree is bounded in proportion to the text.
+///
+/// # Errors
+/// As [`decode_any`], and when the tree would take too much memory.
 pub fn decode_any_body(bytes: &[u8]) -> Result<Value, DecodeError> {
     decode_within(bytes, 0, &mut Weight::of_body(bytes.len())).map_err(|error| *error)
 }
 
-/// As [`decode_any`], for an answer to a question of so many bytes: the tree is not much larger than that of a body of
-/// twice as many.
+/// As [`decode_any`], for the response to a request of `question` bytes: the memory of the tree is bounded as for a
+/// body of twice that size.
+///
+/// # Errors
+/// As [`decode_any`], and when the tree would take too much memory.
 pub fn decode_any_answer(bytes: &[u8], question: usize) -> Result<Value, DecodeError> {
     let mut weight = Weight::of_body(question.saturating_mul(2));
     decode_within(bytes, 0, &mut weight).map_err(|error| *error)
@@ -48,7 +57,7 @@ pub(crate) fn decode_raw(bytes: &[u8]) -> Fallible<Value> {
     decode_within(bytes, 0, &mut Weight::UNLIMITED.clone())
 }
 
-/// As [`decode_raw`], for what means the same to all readers: each key is there once, and integers fit 64 bits.
+/// As [`decode_raw`], but only for texts that all readers interpret alike: keys are unique, and integers fit 64 bits.
 pub(crate) fn decode_plain(bytes: &[u8], weight: &mut Weight) -> Fallible<Value> {
     struct Ambiguous(bool);
     impl Watcher for Ambiguous {
@@ -73,7 +82,7 @@ pub(crate) fn decode_plain(bytes: &[u8], weight: &mut Weight) -> Fallible<Value>
     Ok(value)
 }
 
-/// As [`decode_raw`], for a text that is so deep inside a value, of which it may take what is left.
+/// As [`decode_raw`], for a text at this depth inside another value. Uses the remaining `weight` of that value.
 pub(crate) fn decode_within(bytes: &[u8], depth: usize, weight: &mut Weight) -> Fallible<Value> {
     let mut parser = Parser::new(bytes, *weight);
     let value = value(&mut parser, depth, &mut Unwatched)?;
@@ -132,7 +141,7 @@ pub(super) fn value(parser: &mut Parser<'_>, depth: usize, watcher: &mut impl Wa
     }
 }
 
-/// An integer where it is one and fits 64 bits, else a double; `None` when that overflows.
+/// Returns an integer if the text is one that fits 64 bits, otherwise a double; `None` when the double overflows.
 pub(super) fn number(text: &str) -> Option<Value> {
     if !text.contains('.')
         && let Ok(integer) = text.parse::<i64>()

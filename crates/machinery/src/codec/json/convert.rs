@@ -1,4 +1,4 @@
-//! Between the canonical tree and JSON as a client sees it, still as values.
+//! Converts between the canonical tree and a tree of the JSON that a client sees.
 
 use pintle_schema::SchemaRef;
 use serde_json::Value;
@@ -8,19 +8,24 @@ use super::decode::decode;
 use super::encode::{encode, encode_any};
 use crate::codec::error::{DecodeError, Decoded};
 
-/// The object as its JSON has it, with everything that Go's encoder always writes. JSON and merge patches, table rows
-/// and webhooks work on this form: a patch may add to `spec.template.metadata` though the tree has none.
+/// Returns the object as its JSON has it, with every field that Go's encoder always writes. JSON and merge patches,
+/// table rows and webhooks use this form: a patch may add to `spec.template.metadata` although the canonical tree lacks
+/// it.
 pub fn to_value(tree: &Value, schema: SchemaRef<'_>) -> Value {
-    // Only a tree deeper than any that was decoded cannot be read back.
+    // Only a tree deeper than any decoded tree fails to decode again.
     decode_raw(&encode(tree, schema)).unwrap_or_else(|_| tree.clone())
 }
 
-/// The canonical tree of an object given as its JSON has it. Problems are reported sorted by key.
+/// Returns the canonical tree of an object in its JSON form. Problems are reported sorted by key.
+///
+/// # Errors
+/// As [`decode`].
 pub fn from_value(value: &Value, schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode(&encode_any(value), schema)
 }
 
-/// JSON text on several lines, as Go's `MarshalIndent` has it with two spaces. Expects what an encoder here wrote.
+/// Formats JSON on several lines, as Go's `MarshalIndent` does with two spaces. Expects the compact output of this
+/// crate's encoder.
 pub fn pretty(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0usize;

@@ -1,4 +1,4 @@
-//! From JSON to the canonical tree, by schema.
+//! Decodes JSON into the canonical tree, by schema.
 
 use std::borrow::Cow;
 
@@ -14,25 +14,28 @@ use crate::codec::{
     time,
 };
 
-/// Strict problems beyond this number are not reported.
+/// The maximum number of strict problems that are reported.
 const MAX_PROBLEMS: usize = 100;
-/// Nor are those that come after so many bytes of paths.
+/// The maximum size of all reported paths together, in bytes.
 const MAX_PROBLEM_PATHS: usize = 256 * 1024;
 
-/// The `kind` and `apiVersion` that a body says it has; empty where it does not say.
+/// The `kind` and `apiVersion` of a body; empty where absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeMeta {
-    /// `apiVersion`, not taken apart.
+    /// `apiVersion`, not split into group and version.
     pub api_version: String,
     /// `kind`.
     pub kind: String,
 }
 
-/// Reads only what type a body says it is. The error has Go's words and no prefix; the reference answers
-/// with `couldn't get version/kind; json parse error: ` before it.
+/// Reads only kind and apiVersion of a body. The error is Go's, without a prefix; the reference puts `couldn't get
+/// version/kind; json parse error: ` before it.
 ///
-/// The whole body is checked to be JSON, so that [`decode`] meets no syntax error afterwards. As in Go's own decoder,
-/// which does this first look, the two names match whatever their case.
+/// The whole body is checked to be JSON, so that [`decode`] meets no syntax error afterwards. The two names match
+/// case-insensitively, as in the first pass of Go's own decoder.
+///
+/// # Errors
+/// When the body is not JSON, or one of the two fields is not a string.
 pub fn type_meta(bytes: &[u8]) -> Result<TypeMeta, DecodeError> {
     read_type_meta(bytes).map_err(|error| *error)
 }
@@ -89,15 +92,21 @@ fn read_type_meta(bytes: &[u8]) -> Fallible<TypeMeta> {
     }
 }
 
-/// Reads a body as the type that the schema describes.
+/// Decodes a body as the type that the schema describes.
 ///
-/// Unknown and duplicate fields are reported in the order they are met; for custom resources, as the
-/// reference does, duplicates first and then unknown fields sorted by path, those of the metadata before others.
+/// Unknown and duplicate fields are reported in the order of the text. For custom resources the order is the
+/// reference's: duplicates first, then unknown fields sorted by path, with those of the metadata before others.
+///
+/// # Errors
+/// When the body is not JSON, too deep, or has a value of the wrong type.
 pub fn decode(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode_within(bytes, schema, Weight::UNLIMITED)
 }
 
-/// As [`decode`], for what a client sent: the tree is not much larger than the body.
+/// As [`decode`], for a client's body: the memory of the tree is bounded in proportion to the body.
+///
+/// # Errors
+/// As [`decode`], and when the tree would take too much memory.
 pub fn decode_body(bytes: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode_within(bytes, schema, Weight::of_body(bytes.len()))
 }
@@ -118,7 +127,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
                 let (mut unknown, mut rest): (Vec<_>, Vec<_>) = problems
                     .into_iter()
                     .partition(|problem| matches!(problem, StrictProblem::UnknownField(_)));
-                // The reference looks at the metadata for itself, and first.
+                // The reference decodes the metadata separately, and first.
                 unknown.sort_by_cached_key(|problem| match problem {
                     StrictProblem::UnknownField(path) => (!path.starts_with("metadata."), path.clone()),
                     StrictProblem::DuplicateField(_) | StrictProblem::Yaml(_) => (true, String::new()),
@@ -132,7 +141,7 @@ fn decode_within(bytes: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<
     }
 }
 
-/// Go looks at the syntax of the whole text before anything else.
+/// Go checks the syntax of the whole text before it decodes anything.
 fn first_syntax_error(bytes: &[u8]) -> Option<DecodeError> {
     let mut parser = Parser::new(bytes, Weight::UNLIMITED);
     parser.skip().and_then(|_| parser.end()).err().map(|error| *error)
@@ -149,7 +158,7 @@ fn describe(first: u8) -> &'static str {
     }
 }
 
-/// A step from a value to one inside it.
+/// A step from a value to one of its parts.
 enum Step<'d, 's> {
     Field(SchemaRef<'s>, FieldRef<'s>),
     Key(Cow<'d, str>),
@@ -159,12 +168,13 @@ enum Step<'d, 's> {
 struct Decoder<'d, 's> {
     parser: Parser<'d>,
     path: Vec<Step<'d, 's>>,
-    /// Where the path starts for messages: types with decoders of their own do not know what is around them.
+    /// The index at which paths in messages start: types with decoders of their own do not know their position in the
+    /// object.
     base: usize,
     problems: Problems,
-    /// Inside a type with a decoder of its own, which is not strict.
+    /// Set inside a type with a decoder of its own, which is not strict.
     muted: bool,
-    /// The first value of a wrong type. Reading goes on, since worse may follow.
+    /// The first value of a wrong type. Decoding continues, because a later syntax error takes precedence.
     failure: Option<Box<DecodeError>>,
 }
 
@@ -178,7 +188,8 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// Reads a value. `None` means absent: it was `null`, or of a wrong type. `old` is what a duplicate field held.
+    /// Reads a value. `None` means absent: the value was `null` or of a wrong type. `old` is the earlier value of a
+    /// duplicate field.
     fn value(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Option<Value>> {
         let first = self.parser.peek_value()?;
         if schema.is_structural() {
@@ -230,7 +241,7 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// A value of a custom resource. Wrong types are no matter of decoding there: validation refuses them.
+    /// Reads a value of a custom resource. Wrong types are not decoding errors there: validation rejects them.
     fn structural(&mut self, schema: SchemaRef<'s>, first: u8, old: Option<Value>) -> Fallible<Value> {
         match (schema.ty(), first) {
             (Type::Struct, b'{') => self.structure(schema, old),
@@ -241,8 +252,8 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// A value where the schema has no structure for it: validation is going to refuse it, or it is one of those that no
-    /// schema is given for. Lists are kept; no member of an object is known.
+    /// Reads a value for which the schema has no structure: validation will reject it, or its type never has a schema.
+    /// Lists are kept; all members of objects are unknown.
     fn unstructured(&mut self, first: u8) -> Fallible<Value> {
         self.check_depth()?;
         match first {
@@ -272,7 +283,7 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// `null` leaves things as they were; anything else is of the wrong type.
+    /// `null` keeps the old value; any other value is of the wrong type.
     fn other_or_null(
         &mut self,
         schema: SchemaRef<'s>,
@@ -295,7 +306,7 @@ impl<'d, 's> Decoder<'d, 's> {
         let mut fields = Vec::new();
         let mut owner = None;
         for step in self.path.iter().skip(self.base) {
-            // Within a custom resource the metadata is read for itself.
+            // The metadata of a custom resource is decoded separately.
             if let Step::Field(schema, field) = step
                 && !schema.is_structural()
             {
@@ -303,7 +314,7 @@ impl<'d, 's> Decoder<'d, 's> {
                 let at = fields.len();
                 let mut embedded = field.embedded_in();
                 while let Some(inside) = embedded {
-                    // Outermost first: the field of the embedded struct may itself be embedded there.
+                    // Outermost first: the embedded struct may have the field from another embedded struct.
                     fields.push(inside.name());
                     embedded = inside.field(field.name()).and_then(|field| field.embedded_in());
                 }
@@ -322,7 +333,7 @@ impl<'d, 's> Decoder<'d, 's> {
         self.check_depth()?;
         let declared = schema.is_declared();
         let keeps_unknown = keeps_unknown(schema);
-        // Metadata of an embedded resource may be wrong without the body being so: that is a matter of coercion.
+        // Wrong metadata in an embedded resource does not fail the body: coercion handles it.
         let embeds = schema.structural().is_some_and(|structural| structural.embedded_resource);
         let mut object = match old {
             Some(Value::Object(object)) => object,
@@ -403,7 +414,7 @@ impl<'d, 's> Decoder<'d, 's> {
     fn list(&mut self, schema: SchemaRef<'s>, old: Option<Value>) -> Fallible<Value> {
         self.check_depth()?;
         let ty = schema.item();
-        // A list that comes twice is decoded into the items that are already there.
+        // A duplicate list is decoded into the items of the first one.
         let mut old = match old {
             Some(Value::Array(items)) => items.into_iter(),
             _ => Vec::new().into_iter(),
@@ -477,7 +488,7 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// The string that types with a decoder of their own begin with. `None` for `null`.
+    /// Reads the string that a type with a decoder of its own expects. `None` for `null`.
     fn text(&mut self, first: u8) -> Fallible<Option<Cow<'d, str>>> {
         match first {
             b'"' => self.parser.string().map(Some),
@@ -507,7 +518,7 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 
     fn quantity(&mut self, first: u8) -> Fallible<Option<Value>> {
-        // Go looks at the bytes between the quotes without unescaping them, and at bare numbers as text.
+        // Go reads the bytes between the quotes without unescaping them, and bare numbers as text.
         let raw = match first {
             b'"' => {
                 let raw = self.parser.raw_string()?;
@@ -543,7 +554,7 @@ impl<'d, 's> Decoder<'d, 's> {
         let Some((_, inner, other)) = schema.union() else { return self.any().map(Some) };
         match (union, first) {
             (_, b'{') => self.own_decoder(inner),
-            // An empty list is as good as nothing.
+            // An empty list counts as absent.
             (Union::SchemaOrArray | Union::SchemaOrStringArray, b'[') => {
                 let value = self.own_decoder(other)?;
                 Ok(value.filter(|value| value.as_array().is_none_or(|items| !items.is_empty())))
@@ -556,13 +567,13 @@ impl<'d, 's> Decoder<'d, 's> {
                 self.parser.skip()?;
                 Err(DecodeError::value("boolean or JSON schema expected"))
             }
-            // Other values are taken for nothing at all.
+            // Other values count as absent.
             (Union::SchemaOrArray | Union::SchemaOrStringArray, _) => self.parser.skip().map(|_| None),
         }
     }
 
-    /// A value of a type that calls the decoder afresh: not strict, with a path of its own, and a wrong type
-    /// ends it.
+    /// Reads a value of a type that calls the decoder afresh: not strict, with paths of its own, and the first wrong
+    /// type ends the decoding.
     fn own_decoder(&mut self, schema: SchemaRef<'s>) -> Fallible<Option<Value>> {
         let base = std::mem::replace(&mut self.base, self.path.len());
         let muted = std::mem::replace(&mut self.muted, true);
@@ -603,7 +614,8 @@ impl<'d, 's> Decoder<'d, 's> {
     }
 }
 
-/// The first strict problems. Paths hold keys, which may be as long as a body: only so much of them is ever put together.
+/// The strict problems found so far, up to a maximum. Paths contain keys, which may be as long as a body, so their
+/// total size is bounded.
 #[derive(Default)]
 struct Problems {
     found: Vec<StrictProblem>,
@@ -669,7 +681,7 @@ impl Watcher for PathWatcher<'_, '_, '_> {
     }
 }
 
-/// Which fields of a struct have been met.
+/// The fields of a struct that have been read.
 #[derive(Default)]
 struct Seen {
     first: u128,
@@ -677,7 +689,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the field had been met before.
+    /// Inserts a field; returns whether it was read before.
     fn insert(&mut self, index: usize) -> bool {
         if index < 128 {
             let bit = 1 << index;
@@ -693,12 +705,12 @@ impl Seen {
     }
 }
 
-/// Whether a custom resource's schema keeps what it does not know.
+/// Whether a custom resource's schema preserves unknown fields.
 fn keeps_unknown(schema: SchemaRef<'_>) -> bool {
     schema.structural().is_some_and(|structural| structural.preserve_unknown_fields)
 }
 
-/// What a list or map holds where `null` was given.
+/// The value that a list or map holds for a `null`.
 fn zero(schema: SchemaRef<'_>) -> Value {
     match schema.ty() {
         Type::Bool => Value::Bool(false),
@@ -721,7 +733,7 @@ fn zero(schema: SchemaRef<'_>) -> Value {
     }
 }
 
-/// Whether a value is the zero value of its type, which a canonical tree does not have in a field that is no pointer.
+/// Whether a value is the zero value of its type. A canonical tree has no zero value in a field that is not a pointer.
 pub(crate) fn is_zero(value: &Value, schema: SchemaRef<'_>) -> bool {
     match value {
         Value::Null => true,
@@ -733,7 +745,7 @@ pub(crate) fn is_zero(value: &Value, schema: SchemaRef<'_>) -> bool {
         Value::String(text) => match schema.ty() {
             Type::Quantity => text == "0",
             Type::Duration => text == "0s",
-            // An empty string is something else than the integer zero.
+            // An empty string differs from the integer zero.
             Type::IntOrString | Type::Json | Type::RawExtension | Type::Any => false,
             _ => text.is_empty(),
         },

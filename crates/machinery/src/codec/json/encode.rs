@@ -1,4 +1,4 @@
-//! From a tree to the JSON that Go's encoder would write.
+//! Encodes a tree as the JSON that Go's encoder writes.
 
 use pintle_schema::{FieldRef, Omit, SchemaRef, Type};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::decode::is_zero;
 use crate::{codec::number::write_number, managed_fields::write_fields_v1};
 
-/// The JSON of an object, without the line feed that a response body ends with.
+/// Encodes an object, without the line feed that ends a response body.
 pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     encode_to(&mut out, value, schema);
@@ -18,21 +18,21 @@ pub fn encode_to(out: &mut Vec<u8>, value: &Value, schema: SchemaRef<'_>) {
     Writer { out, slots: Vec::with_capacity(64), sorted: !schema.is_declared() }.write(value, schema);
 }
 
-/// The JSON of a value without schema, keys sorted.
+/// Encodes a value without a schema, keys sorted.
 pub fn encode_any(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     write_any(&mut out, value);
     out
 }
 
-/// What a field is written as: its position, and what the tree has or `None` for the zero value.
+/// A field to write: its position, and its value in the tree or `None` for the zero value.
 type Slot<'v> = (usize, Option<&'v Value>);
 
 struct Writer<'o, 'v> {
     out: &'o mut Vec<u8>,
-    /// The fields of the structs being written, innermost last. Shared by all of them to save allocations.
+    /// The fields of the structs that are being written, innermost last. One shared vector saves allocations.
     slots: Vec<Slot<'v>>,
-    /// Inside a custom resource, which Go has as maps and writes sorted by key.
+    /// Set inside a custom resource, which Go holds as maps and writes sorted by key.
     sorted: bool,
 }
 
@@ -79,7 +79,7 @@ impl<'v> Writer<'_, 'v> {
 
     fn write_struct(&mut self, object: Option<&'v Map<String, Value>>, schema: SchemaRef<'_>) {
         let base = self.slots.len();
-        // There are far fewer members than fields, so looking up the fields of the members is the cheap way.
+        // An object has far fewer members than its type has fields, so looking up the members is cheaper.
         for (name, value) in object.into_iter().flatten() {
             let Some(index) = schema.field_index(name) else { continue };
             let Some(field) = schema.field_at(index) else { continue };
@@ -159,7 +159,7 @@ impl<'v> Writer<'_, 'v> {
     }
 }
 
-/// Whether a field that the tree has is not written.
+/// Whether a field that is in the tree is not written.
 fn leaves_out(field: FieldRef<'_>, value: &Value) -> bool {
     if field.is_pointer() {
         return false;
@@ -203,8 +203,8 @@ fn write_any(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Appends a string in quotes, with Go's escapes: `<`, `>`, `&` and two line separators are escaped too,
-/// so that the text may stand in HTML.
+/// Appends a string in quotes, with Go's escapes: `<`, `>`, `&` and two line separators are escaped too, so that the
+/// text is safe in HTML.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();

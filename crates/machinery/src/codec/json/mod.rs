@@ -1,9 +1,8 @@
-//! JSON.
+//! JSON: decodes and encodes objects as Go's `encoding/json` does.
 //!
-//! Decoding does what Go's decoder does with a struct, in one pass over the bytes: names are matched by case, unknown
-//! fields dropped and reported, the first value of a wrong type remembered while the rest is still read
-//! (for it may hold a syntax error, which comes first), `null` taken as absent. Encoding writes what
-//! Go's encoder writes, to the byte, HTML escapes included.
+//! Decoding follows Go's decoder for structs, in one pass over the bytes: names are case-sensitive, unknown fields are
+//! dropped and reported, `null` counts as absent. After the first value of a wrong type the rest is still parsed,
+//! because a syntax error takes precedence. Encoding writes the same bytes as Go's encoder, HTML escapes included.
 
 mod any;
 mod convert;

@@ -1,19 +1,19 @@
-//! Tokens of JSON, with Go's messages for what is not JSON.
+//! Splits JSON into tokens, with Go's messages for syntax errors.
 
 use std::borrow::Cow;
 
 use crate::codec::error::{DecodeError, Fallible};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 
-/// How deep values may nest where no tree is made of them, as in Go.
+/// The maximum nesting depth of skipped values, of which no tree is built; the same as Go's.
 const MAX_SKIPPED_DEPTH: usize = 10_000;
 
 pub(crate) struct Parser<'d> {
     data: &'d [u8],
-    /// The same, if all of it is UTF-8: looked at once, which is cheaper than string by string.
+    /// The same input, if all of it is UTF-8: one check is cheaper than a check of each string.
     text: Option<&'d str>,
     pos: usize,
-    /// What the tree may still take of what is read.
+    /// The memory that the tree may still take.
     weight: Weight,
 }
 
@@ -22,7 +22,7 @@ impl<'d> Parser<'d> {
         Self { data, text: std::str::from_utf8(data).ok(), pos: 0, weight }
     }
 
-    /// What is left for the rest of the tree.
+    /// The memory left for the rest of the tree.
     pub(crate) fn weight(&self) -> Weight {
         self.weight
     }
@@ -50,7 +50,7 @@ impl<'d> Parser<'d> {
         self.pos += 1;
     }
 
-    /// Steps into the object or list that starts here. Says whether there is anything in it.
+    /// Enters the object or list that starts here. Returns whether it has content.
     pub(crate) fn open(&mut self, close: u8) -> bool {
         self.bump();
         if self.peek() == Some(close) {
@@ -122,7 +122,7 @@ impl<'d> Parser<'d> {
         }
     }
 
-    /// Nothing but white space may follow the value.
+    /// Fails unless only white space follows the value.
     pub(crate) fn end(&mut self) -> Fallible<()> {
         match self.peek() {
             None => Ok(()),
@@ -130,7 +130,7 @@ impl<'d> Parser<'d> {
         }
     }
 
-    /// The string that starts here. Broken UTF-8 and lone surrogates become replacement characters.
+    /// Reads the string that starts here. Invalid UTF-8 and lone surrogates become replacement characters.
     pub(crate) fn string(&mut self) -> Fallible<Cow<'d, str>> {
         let start = self.pos + 1;
         let rest = self.data.get(start..).unwrap_or_default();
@@ -212,7 +212,7 @@ impl<'d> Parser<'d> {
         Ok(unit)
     }
 
-    /// The character of a pair of surrogates; what follows a lone one is read for itself.
+    /// Reads the second half of a surrogate pair; a character after a lone surrogate is read on its own.
     fn surrogate(&mut self, first: u32) -> Fallible<char> {
         let after = self.pos;
         if first < 0xdc00 && self.data.get(after..after + 2) == Some(b"\\u") {
@@ -227,7 +227,7 @@ impl<'d> Parser<'d> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number that starts here, as it is written.
+    /// The number that starts here, as text.
     pub(crate) fn number(&mut self) -> Fallible<&'d str> {
         let start = self.pos;
         if self.data.get(self.pos) == Some(&b'-') {
@@ -269,7 +269,7 @@ impl<'d> Parser<'d> {
         }
     }
 
-    /// One of `true`, `false` and `null`, told by its first letter.
+    /// Reads `true`, `false` or `null`, chosen by its first letter.
     pub(crate) fn literal(&mut self) -> Fallible<()> {
         let word: &[u8] = match self.data.get(self.pos) {
             Some(b't') => b"true",
@@ -287,11 +287,11 @@ impl<'d> Parser<'d> {
         Ok(())
     }
 
-    /// Passes over a value, however deep, without recursion. Returns its bytes.
+    /// Skips a value without recursion, up to the maximum depth. Returns its bytes.
     pub(crate) fn skip(&mut self) -> Fallible<&'d [u8]> {
         let first = self.peek_value()?;
         let start = self.pos;
-        // Whether each open value is an object.
+        // For each open value, whether it is an object.
         let mut open: Vec<bool> = Vec::new();
         let mut next = first;
         loop {
@@ -367,7 +367,7 @@ impl<'d> Parser<'d> {
                     self.pos += 2;
                 }
                 _ => {
-                    // Unusual: let the thorough reader say what is wrong, or step over it.
+                    // Rare: the complete reader reports the error, or skips the string.
                     self.pos = start;
                     return self.unescape().map(drop);
                 }
@@ -382,7 +382,7 @@ impl<'d> Parser<'d> {
         Ok(self.data.get(start..self.pos).unwrap_or_default())
     }
 
-    /// The error for the byte here, which is not what the grammar wants.
+    /// The error for the byte here, which the grammar does not allow.
     fn unexpected(&self, context: &str) -> Box<DecodeError> {
         match self.data.get(self.pos) {
             Some(&byte) => DecodeError::syntax(format!("invalid character {} {context}", quote_byte(byte))),
@@ -391,12 +391,12 @@ impl<'d> Parser<'d> {
     }
 }
 
-/// How many bytes there are before one that means something in a string: a quote, a backslash or a control character. Eight
-/// are looked at as one number (<https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord>).
+/// Returns the number of bytes before the first quote, backslash or control character. Tests eight bytes at a time
+/// (<https://graphics.stanford.edu/~seander/bithacks.html#ZeroInWord>).
 fn plain_length(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    // The lowest byte that is marked is smaller than the limit; those above it may be marked for its sake.
+    // The lowest marked byte is correct; a borrow may mark higher bytes wrongly.
     let smaller = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
     let same = |word: u64, byte: u8| smaller(word ^ (ONES * u64::from(byte)), 1);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -411,7 +411,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     words.len() * 8 + rest.iter().position(special).unwrap_or(rest.len())
 }
 
-/// A byte as Go shows it in messages.
+/// Formats a byte as Go's messages do.
 fn quote_byte(byte: u8) -> String {
     match byte {
         b'\'' => r"'\''".to_owned(),
@@ -423,7 +423,7 @@ fn quote_byte(byte: u8) -> String {
     }
 }
 
-/// Text with a replacement character for every byte that is no part of a character.
+/// Replaces every byte that is not part of a UTF-8 character by a replacement character.
 fn replace_invalid(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

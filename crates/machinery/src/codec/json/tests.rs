@@ -16,7 +16,7 @@ fn problems(schema: SchemaRef<'_>, text: &str) -> Vec<String> {
     read(schema, text).unwrap().problems.iter().map(ToString::to_string).collect()
 }
 
-/// What a body comes back as.
+/// Decodes a body and encodes it again.
 fn rewrite(schema: SchemaRef<'_>, text: &str) -> String {
     String::from_utf8(encode(&read(schema, text).unwrap().value, schema)).unwrap()
 }
@@ -261,7 +261,8 @@ fn wrong_types_are_told_in_gos_words() {
             r#"{"spec":{"versions":[{"schema":{"openAPIV3Schema":{"additionalProperties":1}}}]}}"#,
             "boolean or JSON schema expected",
         ),
-        // A decoder of a type's own ends everything, a wrong type elsewhere does not; syntax comes first.
+        // An error in a type's own decoder ends the decoding, a wrong type elsewhere does not; syntax errors take
+        // precedence.
         (
             "",
             "v1",

@@ -1,4 +1,4 @@
-//! From a message to the canonical tree, by schema.
+//! Decodes a protobuf message into the canonical tree, by schema.
 
 use std::cell::Cell;
 
@@ -12,13 +12,19 @@ use crate::codec::json::{self, is_zero};
 use crate::codec::weight::{ITEM, LIST, MEMBER, OBJECT, TEXT, Weight};
 use crate::codec::{MAX_DEPTH, Timestamp, base64, canonical_quantity, format_duration};
 
-/// Reads a body as the type that the schema describes, whatever the body says it is; its kind and apiVersion, where
-/// given, are put into the tree. Protobuf has no unknown fields to report: they are passed over.
+/// Decodes a body as the type that the schema describes, whatever type the body declares. Its kind and apiVersion,
+/// where given, are put into the tree. Unknown protobuf fields are skipped and not reported.
+///
+/// # Errors
+/// When the body is not a message of that type.
 pub fn decode(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode_within(body, schema, Weight::UNLIMITED)
 }
 
-/// As [`decode`], for what a client sent: the tree is not much larger than the body.
+/// As [`decode`], for a client's body: the memory of the tree is bounded in proportion to the body.
+///
+/// # Errors
+/// As [`decode`], and when the tree would take too much memory.
 pub fn decode_body(body: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     decode_within(body, schema, Weight::of_body(body.len()))
 }
@@ -36,7 +42,10 @@ fn decode_within(body: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Result<D
     Ok(Decoded { value, problems: Vec::new() })
 }
 
-/// Reads an object's own message.
+/// Decodes an object's own message, without an envelope.
+///
+/// # Errors
+/// When the bytes are not a message of that type.
 pub fn decode_message(message: &[u8], schema: SchemaRef<'_>) -> Result<Value, DecodeError> {
     message_within(message, schema, Weight::UNLIMITED)
 }
@@ -48,7 +57,7 @@ fn message_within(message: &[u8], schema: SchemaRef<'_>, weight: Weight) -> Resu
     Ok(Value::Object(object))
 }
 
-/// How deep a message is inside the body, and what the body's tree may still take.
+/// The depth of a message inside the body, and the memory that the body's tree may still take.
 #[derive(Clone, Copy)]
 struct Nest<'w> {
     depth: usize,
@@ -67,7 +76,7 @@ impl Nest<'_> {
         }
     }
 
-    /// Notes that the tree has grown.
+    /// Counts growth of the tree against the memory bound.
     fn weigh(self, bytes: usize) -> Fallible<()> {
         let mut weight = self.weight.get();
         weight.add(bytes)?;
@@ -75,7 +84,7 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// Notes that an object gets another member.
+    /// Counts another member of an object against the memory bound.
     fn weigh_member(self, object: &Map<String, Value>) -> Fallible<()> {
         self.weigh(if object.is_empty() { OBJECT } else { MEMBER })
     }
@@ -169,7 +178,7 @@ fn read_items(
         Type::Float64 => FIXED64,
         _ => BYTES,
     };
-    // Numbers may come packed into one field, though Go's encoder does not do that.
+    // Numbers may be packed into one field, although Go's encoder does not pack them.
     if wire_type == BYTES && number != BYTES {
         let mut packed = Reader::new(reader.bytes()?);
         while !packed.at_end() {
@@ -201,7 +210,7 @@ fn read_entry(
     }
     let value = match value {
         Some(value) => value,
-        // An entry without a value has the zero value, which an empty message of it reads as.
+        // A map entry without a value has the zero value; for messages, the empty message is decoded.
         None => match schema.ty() {
             Type::Bool => Value::Bool(false),
             Type::Int32 | Type::Int64 | Type::Float64 => Value::Number(0.into()),
@@ -211,7 +220,7 @@ fn read_entry(
     Ok((key, value))
 }
 
-/// One value. Null for the zero value of types whose zero JSON is `null`.
+/// Reads one value. Returns null for the zero value of types whose zero JSON is `null`.
 fn read_value(
     reader: &mut Reader<'_>,
     wire_type: u8,
@@ -233,7 +242,7 @@ fn read_value(
         Type::Int64 => Value::Number((reader.varint()? as i64).into()),
         Type::Float64 => {
             let float = f64::from_bits(reader.fixed64()?);
-            // JSON has no infinities; Go fails to print them.
+            // JSON has no infinities; Go's encoder fails on them.
             Number::from_f64(float).map_or(Value::Number(0.into()), Value::Number)
         }
         Type::String => {
@@ -322,7 +331,7 @@ fn read_value(
     })
 }
 
-/// Goes through a small message's fields; the function says whether it took one, others are passed over.
+/// Reads the fields of a small message. The function returns whether it consumed a field; others are skipped.
 fn fields<'d>(
     message: &'d [u8],
     name: &str,
@@ -353,7 +362,7 @@ fn read_time(message: &[u8], micro: bool) -> Fallible<Value> {
     if !micro {
         time.nanos = 0;
     }
-    // Beyond the years that JSON's form of a time has, Go fails to print it.
+    // Go fails to format times outside the years that JSON allows.
     if time.is_zero() || !(-62_167_219_200..253_402_300_800).contains(&time.seconds) {
         return Ok(Value::Null);
     }
@@ -375,7 +384,7 @@ fn read_int_or_string(message: &[u8]) -> Fallible<Value> {
     Ok(if is_text { Value::String(string) } else { Value::Number(integer.into()) })
 }
 
-/// Raw JSON, or an object in an envelope of its own.
+/// Reads raw JSON, or an object in an envelope of its own.
 fn read_raw(raw: &[u8], nest: Nest<'_>) -> Fallible<Value> {
     if !raw.starts_with(PREFIX) {
         let mut weight = nest.weight.get();

@@ -1,14 +1,14 @@
-//! What a message does not keep: that a list or a map is there, but has nothing in it.
+//! Removes empty lists and maps, which a protobuf message cannot represent.
 //!
-//! JSON tells `[]` from `null` where a field is never left out, and so do the sets of owned fields: who writes
-//! `rules: []` owns the rules. Once stored as a message and read again, such a list is `null`.
+//! JSON distinguishes `[]` from `null` in a field that is never omitted, and so do sets of owned fields: a client that
+//! writes `rules: []` owns the rules. Stored as a message and read again, such a list is `null`.
 
 use crate::Value;
 use crate::codec::json::is_zero;
 use pintle_schema::{SchemaRef, Type};
 
-/// Makes of a tree, as a decoder leaves it, what its message would be read as: empty lists and maps of declared fields are
-/// gone, and so are structs that had nothing else. Looks only where there can be one.
+/// Brings a decoded tree into the form in which its message would be read: empty lists and maps of declared fields are
+/// removed, and structs that become empty too. Visits only types that can hold such fields.
 pub fn drop_empty(tree: &mut Value, schema: SchemaRef<'_>) {
     if !schema.tells_empty_from_none() {
         return;

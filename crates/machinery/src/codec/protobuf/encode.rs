@@ -1,4 +1,4 @@
-//! From a tree to the message that Go's generated code would write.
+//! Encodes a tree as the message that Go's generated code writes.
 
 use pintle_schema::{FieldRef, Member, SchemaRef, Type, Union};
 use serde_json::{Map, Value};
@@ -9,18 +9,18 @@ use crate::codec::json::encode_any;
 use crate::codec::{base64, parse_duration, parse_micro_time, parse_time};
 use crate::managed_fields::write_fields_v1;
 
-/// An object as a body. Kind and apiVersion are taken from the tree.
+/// Encodes an object as a body. Kind and apiVersion are taken from the tree.
 ///
 /// `None` for types without a protobuf form, such as tables and custom resources.
 pub fn encode(value: &Value, schema: SchemaRef<'_>) -> Option<Vec<u8>> {
     let message = encode_message(value, schema)?;
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
-    // Other types have fields of those names that are part of the message.
+    // Types that are not objects have fields of those names as part of the message.
     let (api_version, kind) = if schema.is_object() { (text("apiVersion"), text("kind")) } else { ("", "") };
     Some(seal(api_version, kind, &message))
 }
 
-/// An object's own message. `None` for types without a protobuf form.
+/// Encodes an object's own message, without an envelope. `None` for types without a protobuf form.
 pub fn encode_message(value: &Value, schema: SchemaRef<'_>) -> Option<Vec<u8>> {
     if !schema.is_declared() || (schema.members().next().is_none() && schema.fields().len() > 2) {
         return None;
@@ -56,7 +56,7 @@ fn write_field(out: &mut Vec<u8>, field: FieldRef<'_>, value: &Value) {
     }
 }
 
-/// The tree's maps are sorted, as Go sorts them for writing.
+/// Writes a map. The tree's maps are sorted, and Go writes them sorted too.
 fn write_map(out: &mut Vec<u8>, number: u32, object: &Map<String, Value>, schema: SchemaRef<'_>) {
     for (key, value) in object {
         write_nested(out, number, |out| {
@@ -66,7 +66,7 @@ fn write_map(out: &mut Vec<u8>, number: u32, object: &Map<String, Value>, schema
     }
 }
 
-/// One value with its tag. A value of an unexpected type counts as zero.
+/// Writes one value with its tag. A value of an unexpected type counts as zero.
 fn write_value(out: &mut Vec<u8>, number: u32, value: &Value, schema: SchemaRef<'_>) {
     let text = value.as_str();
     match schema.ty() {
@@ -127,7 +127,7 @@ fn write_value(out: &mut Vec<u8>, number: u32, value: &Value, schema: SchemaRef<
                 write_value(out, 1, item, schema.item());
             }
         }),
-        // There are no maps of maps, and what may be anything has no message.
+        // There are no maps of maps, and arbitrary values have no message.
         Type::Map | Type::Any => {}
     }
 }
@@ -150,7 +150,7 @@ fn write_union(out: &mut Vec<u8>, union: Union, value: &Value, schema: SchemaRef
     }
 }
 
-/// What is written for a field that is no pointer and absent.
+/// Writes the zero value of an absent field that is not a pointer.
 fn write_zero(out: &mut Vec<u8>, number: u32, schema: SchemaRef<'_>) {
     match schema.ty() {
         Type::Bytes | Type::List | Type::Map | Type::Any => {}

@@ -1,4 +1,4 @@
-//! What stands around a message.
+//! The envelope around a message: `runtime.Unknown` behind four magic bytes.
 
 use super::wire::{BYTES, Reader, field_len, write_bytes, write_head, wrong_type};
 use crate::codec::error::{DecodeError, Fallible};
@@ -6,18 +6,21 @@ use crate::codec::error::{DecodeError, Fallible};
 /// The magic bytes that a body starts with.
 pub const PREFIX: &[u8] = b"k8s\0";
 
-/// A body taken apart: what its message is, and the message.
+/// An opened body: the type it declares, and the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown<'d> {
-    /// `apiVersion`; empty where the body does not say.
+    /// `apiVersion`; empty where absent.
     pub api_version: String,
-    /// `kind`; empty where the body does not say.
+    /// `kind`; empty where absent.
     pub kind: String,
     /// The object's own message.
     pub raw: &'d [u8],
 }
 
-/// Takes a body apart.
+/// Opens a body.
+///
+/// # Errors
+/// When the magic bytes are missing or the envelope is malformed.
 pub fn open(body: &[u8]) -> Result<Unknown<'_>, DecodeError> {
     let message = match body.strip_prefix(PREFIX) {
         _ if body.is_empty() => return Err(DecodeError::Protobuf("empty data".to_owned())),
@@ -79,7 +82,7 @@ fn read_type_meta(message: &[u8], unknown: &mut Unknown<'_>) -> Fallible<()> {
     Ok(())
 }
 
-/// Makes a body of a message.
+/// Wraps a message into a body.
 pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     let mut out = seal_head(api_version, kind, message.len());
     out.reserve(message.len() + SEAL_FOOT.len());
@@ -88,7 +91,7 @@ pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The bytes before a message of this length in a body; [`SEAL_FOOT`] comes behind the message.
+/// The bytes before a message of this length in a body; [`SEAL_FOOT`] follows the message.
 pub fn seal_head(api_version: &str, kind: &str, message_len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(api_version.len() + kind.len() + 24);
     out.extend_from_slice(PREFIX);
@@ -100,18 +103,18 @@ pub fn seal_head(api_version: &str, kind: &str, message_len: usize) -> Vec<u8> {
     out
 }
 
-/// The bytes behind the message in a body: content encoding and type are empty, meaning protobuf.
+/// The bytes after the message in a body: content encoding and content type are empty, which means protobuf.
 pub const SEAL_FOOT: &[u8] = &[3 << 3 | BYTES, 0, 4 << 3 | BYTES, 0];
 
-/// A watch event as a frame of a stream: its length in four bytes, most significant first, and the bare event. Only the
-/// object in it, which is a body itself, stands in an envelope.
+/// Encodes a watch event as a frame of a stream: its length in four bytes, big-endian, and the bare event. Only the
+/// object in it, itself a body, has an envelope.
 pub fn watch_frame(event_type: &str, object: &[u8]) -> Vec<u8> {
     let raw = field_len(object.len());
     let event = field_len(event_type.len()) + field_len(raw);
     let mut frame = Vec::with_capacity(4 + event);
     frame.extend_from_slice(&u32::try_from(event).unwrap_or(u32::MAX).to_be_bytes());
     write_bytes(&mut frame, 1, event_type.as_bytes());
-    // `object` is a RawExtension, whose first field has the bytes.
+    // `object` is a RawExtension, whose first field holds the bytes.
     write_head(&mut frame, 2, raw);
     write_bytes(&mut frame, 1, object);
     frame

@@ -1,8 +1,8 @@
-//! Protobuf, as the reference speaks it with its own clients and stores built-in kinds.
+//! Protobuf: the encoding between the reference and its own clients, and of stored built-in kinds.
 //!
 //! A body is four magic bytes and a `runtime.Unknown` message: kind, apiVersion and the object's own message as bytes.
-//! Messages are those that Go's generated code writes, to the byte: fields by number, map entries by key,
-//! fields that are no pointers always, even when zero.
+//! The messages have the same bytes as those of Go's generated code: fields by number, map entries by key, and fields
+//! that are not pointers always, even when zero.
 
 mod decode;
 mod emptiness;

@@ -1,4 +1,4 @@
-//! Tags, numbers and lengths.
+//! Reads and writes the tags, numbers and lengths of the protobuf wire format.
 
 use crate::codec::error::{DecodeError, Fallible};
 
@@ -78,7 +78,7 @@ impl<'d> Reader<'d> {
         Ok(bytes)
     }
 
-    /// Passes over a field that nobody knows.
+    /// Skips an unknown field.
     pub(super) fn skip(&mut self, wire_type: u8) -> Fallible<()> {
         let mut groups = 0u32;
         let mut wire_type = wire_type;
@@ -123,20 +123,20 @@ pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes what stands before the bytes of a field.
+/// Writes the tag and the length before the bytes of a field.
 pub fn write_head(out: &mut Vec<u8>, number: u32, len: usize) {
     write_tag(out, number, BYTES);
     write_varint(out, len as u64);
 }
 
-/// The bytes that such a field takes; its number is below 16.
+/// The size in bytes of such a field, whose number is below 16.
 pub fn field_len(len: usize) -> usize {
     let bits = usize::BITS - (len | 1).leading_zeros();
     1 + bits.div_ceil(7) as usize + len
 }
 
-/// Writes a field whose content comes from a function. The length goes before it once it is known; few
-/// messages need more than the one byte that is kept free for it.
+/// Writes a field whose content comes from a function. The length is written before it once it is known; few messages
+/// need more than the one byte that is reserved for it.
 pub(super) fn write_nested(out: &mut Vec<u8>, number: u32, content: impl FnOnce(&mut Vec<u8>)) {
     write_tag(out, number, BYTES);
     let at = out.len();

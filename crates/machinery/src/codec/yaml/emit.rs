@@ -1,8 +1,7 @@
-//! Writing YAML in the style of Go's library, which is libyaml's.
+//! Writes YAML in the style of Go's library, a port of libyaml.
 //!
-//! The writer keeps libyaml's three facts about where it stands: the column, whether the last thing written
-//! was white space, and whether there was nothing but indentation on this line. Every decision about
-//! line breaks follows from them.
+//! The writer keeps the same three facts about its position as libyaml: the column, whether the last character was
+//! white space, and whether the line has only indentation so far. Every decision about line breaks follows from them.
 
 use std::cmp::Ordering;
 
@@ -12,9 +11,9 @@ use super::resolve::{Resolved, resolve};
 use crate::codec::number::format_g;
 
 const INDENT: usize = 2;
-/// Spaces beyond this column turn into line breaks.
+/// Spaces beyond this column, in characters, become line breaks.
 const WIDTH: usize = 80;
-/// Longer keys are written in the form with a question mark.
+/// Longer keys, in bytes, are written in the form with a question mark.
 const MAX_SIMPLE_KEY: usize = 128;
 
 pub(super) fn emit(value: &Value) -> String {
@@ -24,7 +23,7 @@ pub(super) fn emit(value: &Value) -> String {
     emitter.out
 }
 
-/// Where a node stands.
+/// The position of a node in its parent.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Root,
@@ -51,7 +50,7 @@ struct Emitter {
 }
 
 impl Emitter {
-    /// `indent`: that of the collection around the node, if there is one.
+    /// `indent`: that of the enclosing collection, if any.
     fn node(&mut self, value: &Value, place: Place, indent: Option<usize>) {
         match value {
             Value::Null => self.scalar("null", Style::Plain, place, indent),
@@ -67,7 +66,7 @@ impl Emitter {
             Value::String(text) => self.scalar(text, preferred_style(text), place, indent),
             Value::Array(items) if items.is_empty() => self.write_indicator("[]", true, false, false),
             Value::Array(items) => {
-                // The items of a list that is a value stand below the key, not to the right of it.
+                // The items of a list that is a mapping value are written below the key, without extra indentation.
                 let compact = place == Place::Mapping && !self.indention;
                 let indent = match indent {
                     None => 0,
@@ -105,7 +104,7 @@ impl Emitter {
 
     fn scalar(&mut self, text: &str, style: Style, place: Place, indent: Option<usize>) {
         let simple_key = place == Place::SimpleKey;
-        // Continuation lines stand one step in.
+        // Continuation lines are indented by one step.
         let indent = indent.map_or(INDENT, |indent| indent + INDENT);
         match Analysis::of(text).style(style, text, simple_key) {
             Style::Plain => self.write_plain(text, !simple_key, indent),
@@ -125,7 +124,7 @@ impl Emitter {
         self.column = 0;
     }
 
-    /// A line break of the text itself.
+    /// Writes a line break of the text itself.
     fn write_break(&mut self, c: char) {
         if c == '\n' {
             self.put_break();
@@ -172,7 +171,7 @@ impl Emitter {
         self.indention = false;
     }
 
-    /// Plain and single-quoted text.
+    /// Writes plain or single-quoted text.
     fn write_folded(&mut self, text: &str, may_break: bool, indent: usize, quoted: bool) {
         let mut spaces = false;
         let mut breaks = false;
@@ -306,16 +305,16 @@ impl Emitter {
     }
 }
 
-/// The style that the encoder asks for; what the text allows decides in the end.
+/// The style that the encoder prefers; the content of the text may force another one.
 fn preferred_style(text: &str) -> Style {
     if text.contains('\n') {
         return Style::Literal;
     }
-    // What would be read as something else than text has to be quoted.
+    // Text that would be parsed as another type is quoted.
     if resolve(text) == Resolved::Text && !is_base60(text) { Style::Plain } else { Style::DoubleQuoted }
 }
 
-/// A number in base 60, such as `1:30`, which other parsers of YAML 1.1 read as a number.
+/// Whether the text is a number in base 60, such as `1:30`, which other YAML 1.1 parsers read as a number.
 fn is_base60(text: &str) -> bool {
     let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
@@ -334,7 +333,7 @@ fn is_base60(text: &str) -> bool {
         })
 }
 
-/// What a text allows.
+/// The styles that a text allows.
 struct Analysis {
     plain: bool,
     single_quoted: bool,
@@ -410,13 +409,13 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Characters beyond the basic plane do not count as printable, nor do tabs.
+/// Whether YAML writes the character unescaped. Characters beyond the basic plane and tabs do not count as printable.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && c != '\u{feff}'
 }
 
-/// The members by [`natural_order`]. It goes in circles for some keys (`l2p`, `l3`, `l21`), which the sort of the standard
-/// library may answer with a panic; this one merges them in some order.
+/// Sorts the members by [`natural_order`]. The order is not transitive for some keys (`l2p`, `l3`, `l21`), on which the
+/// sort of the standard library may panic; this merge sort does not.
 fn in_natural_order(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<(&String, &Value)> = object.iter().collect();
     let mut sorted = 1;
@@ -437,7 +436,7 @@ fn in_natural_order(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
     entries
 }
 
-/// Letters come after other characters, digits compare as numbers.
+/// Compares keys: letters come after other characters, digit sequences compare as numbers.
 fn natural_order(a: &str, b: &str) -> Ordering {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let Some(at) = a.iter().zip(&b).position(|(a, b)| a != b) else { return a.len().cmp(&b.len()) };
@@ -448,7 +447,7 @@ fn natural_order(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // A zero inside a number is a digit like others, at its start it is not.
+    // A zero inside a number is an ordinary digit, a leading zero is not.
     let head = a.get(..at).unwrap_or_default();
     let mut before = head.iter().rev().take_while(|c| c.is_numeric());
     let inside = (left == '0' || right == '0') && before.any(|&c| c != '0');

@@ -12,10 +12,10 @@ use std::str::CharIndices;
 /// Finds flow collections ahead of the parser.
 pub(super) struct FlowFinder<'t> {
     text: &'t str,
-    /// Where the parser was last, in characters and in bytes.
+    /// The parser's last position, in characters and in bytes.
     characters: usize,
     bytes: usize,
-    /// Up to where has been looked, in bytes.
+    /// The end of the text searched so far, in bytes.
     looked_to: usize,
 }
 
@@ -24,8 +24,8 @@ impl<'t> FlowFinder<'t> {
         FlowFinder { text, characters: 0, bytes: 0, looked_to: 0 }
     }
 
-    /// How many separators the collection has that the parser, at some character, is going to read next: 0 when it is going
-    /// to read something else, or the collection was found before.
+    /// Returns the number of separators in the collection that the parser reads next from this character: 0 when it
+    /// reads something else, or the collection was counted before.
     pub(super) fn ahead(&mut self, character: usize) -> usize {
         self.go_to(character);
         if self.bytes < self.looked_to {
@@ -35,7 +35,7 @@ impl<'t> FlowFinder<'t> {
         let mut cursor = Cursor { text: rest, chars: rest.char_indices().peekable() };
         cursor.skip_to_content();
         let separators = cursor.collection();
-        // Each place is looked at once.
+        // Each position is searched once.
         self.looked_to = self.bytes + cursor.position().max(1);
         separators
     }
@@ -94,7 +94,7 @@ impl Cursor<'_> {
         while let Some((_, c)) = self.chars.next() {
             match c {
                 '\\' if quote == '"' => drop(self.chars.next()),
-                // Two are one inside of single quotes.
+                // Inside single quotes, two quotes are an escaped one.
                 c if c == quote && quote == '\'' && self.peek() == Some(quote) => drop(self.chars.next()),
                 c if c == quote => return,
                 _ => {}
@@ -102,10 +102,10 @@ impl Cursor<'_> {
         }
     }
 
-    /// The number of separators of the collection that begins here, if one does.
+    /// The number of separators of the collection that begins here; 0 if none begins here.
     fn collection(&mut self) -> usize {
         let (mut depth, mut separators) = (0_usize, 0);
-        // Whether a text in quotes may begin here.
+        // Whether a quoted text may begin here.
         let mut is_start = true;
         let mut is_after_blank = true;
         while let Some(c) = self.peek() {
@@ -130,7 +130,7 @@ impl Cursor<'_> {
                     self.chars.next();
                     separators += usize::from(c == ':');
                     is_after_blank = false;
-                    // Before a blank it is an indicator, and else a part of a text.
+                    // Before a blank this is an indicator, otherwise part of a text.
                     let ends = self.peek().is_none_or(|next| is_blank(next) || is_indicator(next));
                     is_start = ends || is_start && c == ':';
                     continue;

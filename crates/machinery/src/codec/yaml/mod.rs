@@ -1,9 +1,9 @@
-//! YAML, which the reference turns into JSON and then reads as such.
+//! YAML, which is converted to JSON and then decoded as JSON, as in the reference.
 //!
 //! Scalars resolve as in YAML 1.1: `y`, `no` and `on` are booleans, `010` is eight. Keys become strings. Maps are
-//! sorted by key on the way, so problems are reported in that order; of a key that comes twice the last one
-//! counts. Only the first document of a stream is read. What is written is what Go's library writes: keys in
-//! natural order, literal blocks for text of several lines, lines folded at 80 columns.
+//! sorted by key, so problems are reported in that order; of a duplicate key the last value counts. Only the first
+//! document of a stream is read. The output has the form of Go's library: keys in natural order, literal blocks for
+//! text of several lines, lines folded at 80 columns.
 
 mod emit;
 mod flow;
@@ -17,22 +17,28 @@ use super::error::{DecodeError, Decoded, StrictProblem};
 use super::json;
 use super::weight::Weight;
 
-/// A YAML document as JSON.
+/// A YAML document converted to JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Converted {
     /// The JSON text.
     pub json: Vec<u8>,
-    /// Keys that came twice, as one problem; these are reported before what JSON's decoder finds.
+    /// Duplicate keys, as one problem; reported before the problems of the JSON decoder.
     pub problems: Vec<StrictProblem>,
 }
 
-/// Turns the first document into JSON, which is not much larger than the text, whatever aliases repeat. No document at
-/// all is `null`.
+/// Converts the first document to JSON, or to `null` when there is none. The size is bounded in proportion to the text,
+/// even when aliases repeat values.
+///
+/// # Errors
+/// When the text is not YAML, or its value takes too much memory.
 pub fn to_json(text: &[u8]) -> Result<Converted, DecodeError> {
     to_json_within(text, Weight::of_body(text.len()))
 }
 
-/// As [`to_json`], for what this server wrote.
+/// As [`to_json`], without a memory bound, for texts that this server wrote.
+///
+/// # Errors
+/// When the text is not YAML.
 pub fn own_to_json(text: &[u8]) -> Result<Converted, DecodeError> {
     to_json_within(text, Weight::UNLIMITED)
 }
@@ -49,7 +55,10 @@ fn to_json_within(text: &[u8], weight: Weight) -> Result<Converted, DecodeError>
     Ok(Converted { json: json::encode_any(&parsed.value), problems })
 }
 
-/// Reads the first document as the type that the schema describes.
+/// Decodes the first document as the type that the schema describes.
+///
+/// # Errors
+/// When the text is not YAML, or not an object of that type.
 pub fn decode(text: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError> {
     let Converted { json, mut problems } = to_json(text)?;
     let decoded = json::decode(&json, schema)?;
@@ -57,13 +66,16 @@ pub fn decode(text: &[u8], schema: SchemaRef<'_>) -> Result<Decoded, DecodeError
     Ok(Decoded { value: decoded.value, problems })
 }
 
-/// The YAML of an object.
+/// Encodes an object as YAML.
 pub fn encode(tree: &Value, schema: SchemaRef<'_>) -> Vec<u8> {
-    // The encoder for JSON knows what is left out and what is always written.
+    // The JSON encoder decides which fields are omitted and which are always written.
     encode_any(&json::to_value(tree, schema))
 }
 
-/// The YAML of a JSON text.
+/// Converts a JSON text to YAML.
+///
+/// # Errors
+/// When the text is not JSON.
 pub fn from_json(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     match json::decode_raw(text) {
         Ok(value) => Ok(encode_any(&value)),
@@ -71,7 +83,7 @@ pub fn from_json(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
-/// The YAML of a value without schema.
+/// Encodes a value without a schema as YAML.
 pub fn encode_any(value: &Value) -> Vec<u8> {
     emit::emit(value).into_bytes()
 }

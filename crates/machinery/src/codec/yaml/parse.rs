@@ -1,4 +1,4 @@
-//! From YAML to a value, by way of a tree of nodes in which aliases are still aliases.
+//! Parses YAML into nodes that keep aliases, and converts the nodes to values.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,13 +11,13 @@ use crate::codec::error::{DecodeError, Fallible, quoted};
 use crate::codec::weight::{ITEM, MEMBER, NODE, OBJECT, TEXT, TOKENS, Weight};
 use crate::codec::{MAX_DEPTH, base64, json, number};
 
-/// From how many nodes on aliases are allowed less and less of them, and where that ends.
+/// The numbers of nodes between which the allowed share of aliased nodes decreases.
 const ALIAS_RATIO_FROM: u32 = 400_000;
 const ALIAS_RATIO_TO: u32 = 4_000_000;
 
 pub(super) struct Parsed {
     pub(super) value: Value,
-    /// A line for each key that came twice.
+    /// One line for each duplicate key.
     pub(super) duplicates: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ fn error(message: impl std::fmt::Display) -> Box<DecodeError> {
 fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
     let text = std::str::from_utf8(text).map_err(|_| error("invalid UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // The scanner takes more than YAML allows.
+    // The scanner accepts more characters than YAML allows.
     if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
         return Err(error("control characters are not allowed"));
     }
@@ -64,10 +64,10 @@ fn read(text: &[u8], weight: Weight) -> Fallible<Parsed> {
     Ok(Parsed { value, duplicates: reader.duplicates })
 }
 
-/// A document that is JSON and means the same as YAML, as most do that programs write: it is read without the detour. `None`
-/// for all others, and for what is wrong.
+/// Reads a document that is JSON and means the same in YAML, as most generated documents do, without building nodes.
+/// `None` for all other documents and for invalid ones.
 fn plain_json(text: &str, mut weight: Weight) -> Option<Value> {
-    // YAML has no pairs of surrogates.
+    // YAML has no surrogate pairs.
     let has_surrogates = text.contains(r"\ud") || text.contains(r"\uD");
     if has_surrogates || !text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -95,15 +95,15 @@ struct Document<'t> {
     anchors: HashMap<usize, NodeIndex>,
     weight: Weight,
     flows: FlowFinder<'t>,
-    /// Where the parser is, in characters.
+    /// The parser's position, in characters.
     position: usize,
-    /// The memory of the tokens of the largest flow collection so far.
+    /// The memory of the tokens of the largest flow collection so far, in bytes.
     tokens: usize,
 }
 
 impl<'t> Document<'t> {
     fn next(&mut self) -> Fallible<(Event<'t>, Span)> {
-        // The scanner keeps the room that the largest collection has taken.
+        // The scanner keeps the capacity that the largest collection needed.
         let tokens = self.flows.ahead(self.position).saturating_mul(TOKENS);
         self.weight.add(tokens.saturating_sub(self.tokens))?;
         self.tokens = self.tokens.max(tokens);
@@ -124,7 +124,7 @@ impl<'t> Document<'t> {
                 (Event::DocumentStart(_), _) => {
                     let event = self.next()?;
                     let root = self.node(event, 0)?;
-                    // What comes after the document is not looked at, but what ends it is.
+                    // The text after the document is not read, but the end marker is.
                     self.next()?;
                     return Ok(root);
                 }
@@ -139,7 +139,7 @@ impl<'t> Document<'t> {
             return Err(error("exceeded max depth"));
         }
         self.weight.add(NODE)?;
-        // Anchored before its content is read, since the content may hold an alias of it.
+        // The anchor is registered before its content is read, since the content may hold an alias of it.
         let index = self.nodes.len();
         self.nodes.push(Node { line: span.start.line(), content: Content::Sequence(Vec::new()) });
         let content = match event {
@@ -201,17 +201,17 @@ fn short(tag: &Tag) -> String {
 /// Turns nodes into values.
 struct Reader<'n> {
     nodes: &'n [Node],
-    /// Aliases that are being followed.
+    /// The aliases that are being resolved.
     open: HashSet<NodeIndex>,
     alias_depth: u32,
     read: u32,
     read_by_alias: u32,
     duplicates: Vec<String>,
-    /// What aliases repeat counts each time.
+    /// Values that aliases repeat count each time.
     weight: Weight,
 }
 
-/// A mapping's key, which JSON will only have as text.
+/// A mapping's key, which becomes text in JSON.
 enum Key {
     Text(String),
     Other(String),
@@ -328,7 +328,7 @@ impl<'n> Reader<'n> {
                 })
             }
             Content::Sequence(items) => {
-                // Earlier mappings win, so they come last.
+                // Earlier mappings take precedence, so they are merged last.
                 for &item in items.iter().rev() {
                     match self.node(item)?.content {
                         Content::Mapping(_) | Content::Alias(_) => self.merge(item, object, depth + 1)?,
@@ -386,7 +386,7 @@ fn scalar(text: &str, plain: bool, tag: Option<&str>) -> Fallible<Value> {
             }
             resolved
         }
-        // `!!str`, and tags that nobody knows.
+        // `!!str`, and unknown tags.
         Some(_) => Resolved::Text,
     };
     Ok(match resolved {

@@ -1,8 +1,8 @@
-//! What a scalar means, by YAML 1.1 as Go's library reads it.
+//! Resolves scalars by YAML 1.1, as Go's library does.
 
 use crate::codec::parse_time;
 
-/// A plain scalar's meaning.
+/// The type and value of a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Resolved {
     Text,
@@ -11,7 +11,7 @@ pub(super) enum Resolved {
     Int(i64),
     Uint(u64),
     Float(f64),
-    /// Read as text, but not written without quotes.
+    /// Read as text, but quoted when written.
     Timestamp,
     /// `<<`, the key that merges another mapping.
     Merge,
@@ -147,7 +147,7 @@ fn is_timestamp(text: &str) -> bool {
             let len = rest.bytes().take_while(u8::is_ascii_digit).count();
             let (second, rest) = rest.split_at_checked(len).unwrap_or((rest, ""));
             let Some(second) = two_digits(second) else { return false };
-            // With a space between date and time there is no zone, else there must be one.
+            // With a space between date and time a zone must be absent, otherwise it must be present.
             let zone = if text.contains(' ') { "Z" } else { "" };
             format!("{hour}:{minute}:{second}{rest}{zone}")
         }

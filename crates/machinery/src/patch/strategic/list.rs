@@ -1,7 +1,7 @@
-//! Merging and ordering lists.
+//! Merges and orders lists.
 //!
-//! Items are told apart by a [`Key`]: the value of the merge key for objects, the value itself for scalars. Positions
-//! are looked up in maps, so that a long list costs no more than its length.
+//! Items are identified by a [`Key`]: the value of the merge key for objects, the value itself for scalars. Positions
+//! are kept in maps, so that the cost is linear in the length of a list.
 
 use super::meta::Meta;
 use super::{
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 const GO_MAP: &str = "map[string]interface {}";
 const GO_LIST: &str = "[]interface {}";
 
-/// What identifies an item. Texts are nearly all there is.
+/// The identity of an item. Nearly all keys are texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     Text(String),
@@ -30,7 +30,7 @@ impl Key {
         }
     }
 
-    /// The key of a list's item, where objects need the merge key.
+    /// The key of a list's item; an object must have the merge key.
     fn of_item(item: &Value, merge_key: Option<&str>) -> Result<Key, PatchError> {
         let Some(merge_key) = merge_key else { return Ok(Key::of(item)) };
         let Value::Object(members) = item else { return Err(bad_type(GO_MAP, item)) };
@@ -42,7 +42,7 @@ impl Key {
     }
 }
 
-/// Where each key stands first in a list.
+/// The first position of each key in a list.
 type Positions = HashMap<Key, usize>;
 
 fn positions(keys: impl Iterator<Item = Key>) -> Positions {
@@ -53,7 +53,7 @@ fn positions(keys: impl Iterator<Item = Key>) -> Positions {
     positions
 }
 
-/// Merges a list into a stored one; with `is_delete_list`, drops its scalars from it.
+/// Merges a list into a stored one; with `is_delete_list`, removes its scalars from the stored one.
 pub(super) fn merge_list(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -101,7 +101,7 @@ pub(super) fn merge_list(
     order(merged, &positions(patch_keys.into_iter()), &server_order, Some(merge_key))
 }
 
-/// Acts on the items that are directives: the stored list and the patch that are left to merge.
+/// Applies the items that are directives; returns the rest of the stored list and of the patch.
 fn apply_special_items(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -136,7 +136,7 @@ fn apply_special_items(
     Ok((original, rest))
 }
 
-/// Applies all `$setElementOrder` directives, together with the lists they order, which leave the patch.
+/// Applies all `$setElementOrder` directives, together with the lists they order, and removes both from the patch.
 pub(super) fn set_element_order(
     original: &mut Map,
     patch: &mut Map,
@@ -155,7 +155,7 @@ pub(super) fn set_element_order(
         let (item_meta, field) = meta.list_field(target)?;
         let merge_key = field.merge_key;
         check_order(patch_list.as_deref().unwrap_or_default(), &order_list, merge_key)?;
-        // The order of the stored list counts without what the patch deletes, as in the merge itself.
+        // The order of the stored list excludes the items that the patch deletes, as in the merge itself.
         let (merged, server_items) = match (original_list, patch_list) {
             (None, None) => continue,
             (Some(original), None) => (original.clone(), original),
@@ -199,7 +199,7 @@ fn into_list(value: Value) -> Result<Vec<Value>, PatchError> {
     }
 }
 
-/// The items of the patch must stand in the order list, in that order; deletions need not.
+/// Checks that the items of the patch occur in the order list, in the same order; deletions may be absent.
 fn check_order(patch: &[Value], order_list: &[Value], merge_key: Option<&str>) -> Result<(), PatchError> {
     if patch.is_empty() || order_list.is_empty() {
         return Ok(());
@@ -233,8 +233,8 @@ fn check_order(patch: &[Value], order_list: &[Value], merge_key: Option<&str>) -
     Ok(())
 }
 
-/// Puts a merged list in order: the patch's items as the patch has them, all others as the stored list has them, and
-/// one of those before one of the patch's only where the stored list says so.
+/// Orders a merged list: the patch's items as in the patch, all others as in the stored list. A stored item precedes
+/// one of the patch's items only where the stored list has that order.
 fn order(
     merged: Vec<Value>,
     patch_order: &Positions,
@@ -267,7 +267,7 @@ fn order(
     Ok(ordered)
 }
 
-/// Whether the items are objects; all must be of one type, which may not be a list.
+/// Whether the items are objects; all must be of one type, which must not be a list.
 fn items_are_objects(original: &[Value], patch: &[Value]) -> Result<bool, PatchError> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else { return Ok(false) };

@@ -1,20 +1,20 @@
-//! What the schema says about merging: a cursor that finds fields as Go's reflection does, and fails in its words.
+//! The merge rules of the schema: a cursor that finds fields as Go's reflection does, with Go's error messages.
 
 use crate::patch::PatchError;
 use pintle_schema::{FieldRef, PatchStrategy, SchemaRef, Type};
 use std::cell::Cell;
 
-/// Where a patch is in the schema.
+/// The position of a patch in the schema.
 #[derive(Clone, Copy)]
 pub(super) struct Meta<'a> {
     schema: SchemaRef<'a>,
-    /// How many items of lists may still be looked at.
+    /// The number of list items that may still be visited.
     items_left: &'a Cell<usize>,
-    /// Whether Go's type is a pointer here; only a message tells.
+    /// Whether Go's type is a pointer here; only a message depends on it.
     is_pointer: bool,
 }
 
-/// How a field is merged.
+/// The merge rules of a field.
 #[derive(Clone, Copy)]
 pub(super) struct FieldMeta<'a> {
     pub(super) strategy: PatchStrategy,
@@ -26,8 +26,8 @@ impl<'a> Meta<'a> {
         Meta { schema, items_left, is_pointer: false }
     }
 
-    /// Counts items that are looked at. A patch may merge into one item as often as it names its key, and each time
-    /// costs what the item's lists have become.
+    /// Counts visited items against the bound. A patch may merge into one item any number of times, at the cost of the
+    /// item's lists each time.
     pub(super) fn count_items(self, count: usize) -> Result<(), PatchError> {
         match self.items_left.get().checked_sub(count) {
             Some(left) => {
@@ -63,12 +63,12 @@ impl<'a> Meta<'a> {
         Ok((Meta { schema: item, is_pointer: false, ..self }, field))
     }
 
-    /// The Go kind, which a message calls the schema's name.
+    /// The Go kind, which a message prints as the schema's name.
     pub(super) fn kind(self) -> &'static str {
         if self.is_pointer { "ptr" } else { kind(self.schema.ty()) }
     }
 
-    /// A field by its name, in any case when there is none in this one.
+    /// A field by its name; case-insensitive when no name matches exactly.
     fn lookup(self, name: &str) -> Result<FieldRef<'a>, PatchError> {
         let kind = kind(self.schema.ty());
         if kind != "struct" {

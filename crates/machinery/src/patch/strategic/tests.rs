@@ -75,7 +75,7 @@ fn patches_merge_by_the_schema() {
             json!({"containers": [{"name": "a", "args": ["y"]}]}),
             json!({"containers": [{"name": "a", "args": ["y"]}]}),
         ),
-        // Ports are told apart by number, 80 and "80" are not the same.
+        // Ports are identified by number; 80 and "80" differ.
         (
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81}]}]}),
             json!({"containers": [{"name": "a", "ports": [{"containerPort": 81, "name": "x"}]}]}),
@@ -246,7 +246,7 @@ fn mistakes_say_what_is_wrong() {
     );
 }
 
-/// Merging into one item over and over costs what the item's lists have become, each time.
+/// Repeated merges into one item cost the size of the item's lists, each time.
 #[test]
 fn merging_into_one_item_is_bounded() {
     let pod = schema("Pod");
