@@ -1,10 +1,10 @@
-//! All plugins, in their order.
+//! The admission chain: calls all plugins in their order.
 
 use crate::{AdmissionPlugin, AdmissionRequest, plugins};
 use pintle_machinery::{Status, text::quote};
 use std::{collections::BTreeSet, sync::Arc};
 
-/// The plugins that decide on every write. The first refusal is the answer.
+/// The plugins that every write passes. The first refusal ends the request.
 #[derive(Clone, Default)]
 pub struct AdmissionChain {
     plugins: Vec<Arc<dyn AdmissionPlugin>>,
@@ -21,10 +21,10 @@ impl AdmissionChain {
         AdmissionChain::new(plugins::default_plugins())
     }
 
-    /// The plugins of a default server, except for those that are switched off by name.
+    /// The plugins of a default server, without those that are disabled by name.
     ///
     /// # Errors
-    /// A name of no plugin, one in both lists, or one to switch on that this server does not have.
+    /// When a name is unknown, is in both lists, or is to be enabled but not implemented by this server.
     pub fn configured(enable: &[String], disable: &[String]) -> Result<AdmissionChain, String> {
         let mut chain = AdmissionChain::default_plugins();
         for (flag, names) in [("enable-admission-plugins", enable), ("disable-admission-plugins", disable)] {
@@ -48,15 +48,15 @@ impl AdmissionChain {
         Ok(chain)
     }
 
-    /// The names of the plugins, in order.
+    /// The names of the plugins, in call order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.plugins.iter().map(|plugin| plugin.name())
     }
 
-    /// Lets every plugin change the object.
+    /// Calls [`AdmissionPlugin::admit`] of every plugin that handles the request; plugins may change the object.
     ///
     /// # Errors
-    /// The first refusal.
+    /// The `Status` of the first refusal.
     pub async fn admit(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
         for plugin in &self.plugins {
             if plugin.handles(request) {
@@ -66,10 +66,11 @@ impl AdmissionChain {
         Ok(())
     }
 
-    /// Asks every plugin whether the object may be stored. Plugins add warnings only; the object stays as it is.
+    /// Calls [`AdmissionPlugin::validate`] of every plugin that handles the request. Plugins may add warnings but not
+    /// change the object.
     ///
     /// # Errors
-    /// The first refusal.
+    /// The `Status` of the first refusal.
     pub async fn validate(&self, request: &mut AdmissionRequest<'_>) -> Result<(), Status> {
         for plugin in &self.plugins {
             if plugin.handles(request) {

@@ -1,14 +1,13 @@
-//! What may be written: the admission chain.
+//! The admission chain: plugins that change or refuse writes.
 //!
 //! After a request is decoded and authorized and before its object is stored, every plugin of the chain may change the
-//! object ([`AdmissionPlugin::admit`]), and after validation every plugin may refuse it
-//! ([`AdmissionPlugin::validate`])
-//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>). Plugins run on every write of
-//! every resource, so each first says by [`AdmissionPlugin::handles`] whether a request concerns it at all; only then a
-//! future is made.
+//! object ([`AdmissionPlugin::admit`]), and after validation every plugin may refuse it ([`AdmissionPlugin::validate`])
+//! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>). Plugins are consulted on every
+//! write of every resource, so [`AdmissionPlugin::handles`] first decides cheaply whether a plugin applies; only then a
+//! future is created.
 //!
-//! A kind is named only in the plugin that is about it. There is no HTTP here and no storage: other objects are read
-//! through a [`Lister`], or through the registry when the lister does not know.
+//! Only the plugin for a kind names that kind. This crate knows no HTTP and no storage: plugins read other objects
+//! through a [`Lister`], or through the registry when the lister does not have them.
 
 mod chain;
 mod lister;

@@ -1,20 +1,20 @@
-//! Cached reads.
+//! Defines [`Lister`], the cached reads of plugins.
 
 use pintle_machinery::{GroupResource, Value};
 use std::sync::Arc;
 
-/// Reads other objects from a cache, which may be a little behind the store. It is asked on nearly every write, so it
-/// must answer from memory, and should keep the decoded form of the few objects it is asked for again and again.
+/// Reads other objects from a cache, which may be slightly behind the store. It is called on nearly every write, so it
+/// must answer from memory, and should keep the decoded form of the few objects that are read often.
 pub trait Lister: Send + Sync {
-    /// An object; `None` when the cache has none or the resource is not cached, which the caller then reads as it is
-    /// stored.
+    /// Returns an object; `None` when the cache does not have it or the resource is not cached. The caller then reads
+    /// the object from the store.
     fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Option<Arc<Value>>;
 
-    /// All objects of a namespace ("" for all); `None` when the resource is not cached.
+    /// Lists the objects of a namespace ("" for all); `None` when the resource is not cached.
     fn list(&self, resource: &GroupResource, namespace: &str) -> Option<Vec<Arc<Value>>>;
 }
 
-/// No cache: everything is read as it is stored.
+/// A lister without a cache: every object is read from the store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoLister;
 

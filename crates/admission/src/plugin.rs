@@ -1,27 +1,27 @@
-//! What a plugin is.
+//! Defines [`AdmissionPlugin`].
 
 use crate::AdmissionRequest;
 use pintle_machinery::Status;
 use pintle_registry::BoxFuture;
 use std::future::ready;
 
-/// Decides on writes.
+/// Admits or refuses writes, and may change their objects.
 pub trait AdmissionPlugin: Send + Sync {
-    /// The name, as `--enable-admission-plugins` has it.
+    /// The name, as in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
-    /// Whether the plugin has anything to say of the request; if not, neither of the methods below is called. Must be
-    /// cheap, and must not look into the object.
+    /// Whether the plugin applies to the request; if not, neither of the methods below is called. Must be cheap, and
+    /// must not read the object.
     fn handles(&self, request: &AdmissionRequest<'_>) -> bool;
 
-    /// Changes the object, or refuses it. Called before the object is validated, and again when an update is tried
-    /// again against a newer state.
+    /// Changes the object, or refuses it. Called before the object is validated, and again when an update is retried on
+    /// a newer state.
     fn admit<'a>(&'a self, _request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(ready(Ok(())))
     }
 
-    /// Refuses the object as it would be stored. Called after the object was found valid, and after all plugins
-    /// changed what they change.
+    /// Admits or refuses the object in its final form. Called after validation, and after all plugins have made their
+    /// changes.
     fn validate<'a>(&'a self, _request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(ready(Ok(())))
     }

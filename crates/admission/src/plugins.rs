@@ -1,4 +1,4 @@
-//! The plugins that decide by themselves, without asking another process.
+//! The built-in plugins, which decide without a call to another process.
 
 mod certificate_approval;
 mod certificate_signing;
@@ -40,7 +40,7 @@ pub use taint_nodes_by_condition::TaintNodesByCondition;
 use crate::AdmissionPlugin;
 use std::sync::Arc;
 
-/// The names of all plugins of kube-apiserver v1.36, in the order in which they are called
+/// The names of all plugins of kube-apiserver v1.36, in call order
 /// (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/>).
 pub const NAMES: [&str; 41] = [
     "AlwaysAdmit",
@@ -86,7 +86,7 @@ pub const NAMES: [&str; 41] = [
     "AlwaysDeny",
 ];
 
-/// The plugins of a default server, in Kubernetes' order.
+/// The plugins of a default server, in call order.
 pub fn default_plugins() -> Vec<Arc<dyn AdmissionPlugin>> {
     vec![
         Arc::new(NamespaceLifecycle::default()),

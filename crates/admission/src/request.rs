@@ -1,4 +1,4 @@
-//! The request that a plugin decides on.
+//! The admission attributes of a request.
 
 use crate::Lister;
 use pintle_machinery::{
@@ -7,21 +7,21 @@ use pintle_machinery::{
 use pintle_registry::RequestContext;
 use std::{borrow::Cow, sync::Arc};
 
-/// What a request does to its object.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// A new object.
+    /// The object is created.
     Create,
-    /// A new state of an object; patches too.
+    /// The object is updated; this includes patches.
     Update,
-    /// An object goes.
+    /// The object is deleted.
     Delete,
     /// A stream or a proxied request.
     Connect,
 }
 
 impl Operation {
-    /// The operation as webhooks and policies name it.
+    /// The operation in the spelling of webhooks and policies.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Create => "CREATE",
@@ -32,9 +32,9 @@ impl Operation {
     }
 }
 
-/// One write, as admission sees it.
+/// The admission attributes of one request.
 pub struct AdmissionRequest<'a> {
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
     /// The resource of the path.
     pub resource: &'a GroupVersionResource,
@@ -44,40 +44,40 @@ pub struct AdmissionRequest<'a> {
     pub kind: &'a GroupVersionKind,
     /// The namespace of the path; "" for cluster-scoped resources. For a namespace itself it is its name.
     pub namespace: &'a str,
-    /// The name; "" on a create whose name is still to be generated.
+    /// The name; "" on a create whose name is not generated yet.
     pub name: &'a str,
-    /// The object as it is to be stored, or the body of a subresource; null on delete. Owned where plugins change it,
-    /// borrowed where they only look.
+    /// The object in the form to be stored, or the body of a subresource; null on delete. Owned if plugins may change
+    /// it, otherwise borrowed.
     pub object: Cow<'a, Value>,
-    /// The object as it is stored; `None` on create.
+    /// The stored object; `None` on create.
     pub old_object: Option<&'a Value>,
     /// The options of the write (`CreateOptions`, `UpdateOptions`, `DeleteOptions`); null when there are none.
     pub options: Value,
-    /// The request.
+    /// The request scope.
     pub context: &'a RequestContext<'a>,
     /// Cached reads.
     pub lister: &'a dyn Lister,
-    /// What the client should know; sent as `Warning` headers.
+    /// Warnings for the client, sent as `Warning` headers.
     pub warnings: Vec<String>,
 }
 
 impl AdmissionRequest<'_> {
-    /// Whether the request is about this resource itself (no subresource), in any version.
+    /// Whether the request is for this resource itself (no subresource), in any version.
     pub fn is_for(&self, group: &str, resource: &str) -> bool {
         self.subresource.is_empty() && self.is_of(group, resource)
     }
 
-    /// Whether the request is about this resource or a subresource of it, in any version.
+    /// Whether the request is for this resource or one of its subresources, in any version.
     pub fn is_of(&self, group: &str, resource: &str) -> bool {
         self.resource.resource == resource && self.resource.group == group
     }
 
-    /// 403 for the object of this request, worded as all admission plugins do.
+    /// A 403 for the object of this request, in the wording of all admission plugins.
     pub fn forbidden(&self, why: impl AsRef<str>) -> Status {
         Status::forbidden(&self.resource.group_resource(), self.display_name(), why.as_ref())
     }
 
-    /// The name for messages: that of the request, of the object, what it will begin with, or `Unknown`.
+    /// The name for messages: that of the request, of the object, its `generateName`, or `Unknown`.
     fn display_name(&self) -> &str {
         [self.name, self.object.str_at("metadata.name"), self.object.str_at("metadata.generateName")]
             .into_iter()
@@ -85,10 +85,10 @@ impl AdmissionRequest<'_> {
             .unwrap_or("Unknown")
     }
 
-    /// Another object of the server: from the cache, or as it is stored when the cache does not have it.
+    /// Returns another object of the server: from the cache, or from the store when the cache does not have it.
     ///
     /// # Errors
-    /// 404 when there is none.
+    /// 404 when the object does not exist.
     pub async fn get(
         &self,
         resource: &GroupResource,
@@ -118,7 +118,7 @@ impl AdmissionRequest<'_> {
         }
     }
 
-    /// Other objects of the server: from the cache, or as they are stored when nothing is cached.
+    /// Lists other objects of the server: from the cache, or from the store when the resource is not cached.
     ///
     /// # Errors
     /// When the objects cannot be read.

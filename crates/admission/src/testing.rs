@@ -1,4 +1,4 @@
-//! What the plugins' tests share: a few stored objects, and one plugin asked about one request.
+//! Test support for plugins: stored objects, and calls of one plugin with one request.
 
 use crate::{AdmissionPlugin, AdmissionRequest, NoLister, Operation};
 use jiff::Timestamp;
@@ -58,7 +58,7 @@ impl Registry for Objects {
         unreachable!("plugins neither create nor delete")
     }
 
-    /// The change is made, and not kept.
+    /// Returns the changed object without storing it.
     fn update<'a>(
         &'a self,
         resource: &'a GroupResource,
@@ -81,7 +81,7 @@ impl Registry for Objects {
     }
 }
 
-/// Lets everybody do one thing for some signers, and nothing else.
+/// An authorizer that allows one verb on some signers, and nothing else.
 pub(crate) struct Signers {
     pub(crate) verb: &'static str,
     pub(crate) names: &'static [&'static str],
@@ -97,7 +97,7 @@ impl Authorizer for Signers {
     }
 }
 
-/// What a plugin makes of a request: the object it leaves, or its refusal.
+/// Calls a plugin: returns the resulting object, or the refusal.
 pub(crate) fn admit(
     plugin: &dyn AdmissionPlugin,
     objects: &Objects,
@@ -110,7 +110,7 @@ pub(crate) fn admit(
     admit_with(&AlwaysAllow, plugin, objects, operation, resource, subresource, object, old_object)
 }
 
-/// As [`admit`], where not everything is allowed.
+/// As [`admit`], with an authorizer.
 #[expect(clippy::too_many_arguments, reason = "a request has many parts")]
 pub(crate) fn admit_with(
     authorizer: &dyn Authorizer,

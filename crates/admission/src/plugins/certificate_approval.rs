@@ -1,4 +1,4 @@
-//! `CertificateApproval`: who approves or denies a request for a certificate may do so for its signer
+//! `CertificateApproval`: authorizes the approval or denial of a certificate signing request for its signer
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificateapproval>).
 
 use super::signers::{self, GROUP, REQUESTS};
@@ -23,7 +23,7 @@ impl AdmissionPlugin for CertificateApproval {
 
     fn validate<'a>(&'a self, request: &'a mut AdmissionRequest<'_>) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            // The signer is that of the stored request, whatever the new one says.
+            // The signer is that of the stored request; the new object cannot change it.
             let signer = request.old_object.map_or("", |old| old.str_at("spec.signerName"));
             signers::check(request, "approve", signer, "requests with").await
         })

@@ -1,4 +1,4 @@
-//! `CertificateSigning`: who answers a request for a certificate may do so for its signer
+//! `CertificateSigning`: authorizes the signing of a certificate signing request for its signer
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificatesigning>).
 
 use super::signers::{self, GROUP, REQUESTS};

@@ -1,4 +1,4 @@
-//! `CertificateSubjectRestriction`: nobody asks the signer of API clients for a certificate of `system:masters`
+//! `CertificateSubjectRestriction`: refuses requests to the signer of API clients for a certificate of `system:masters`
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#certificatesubjectrestriction>).
 
 use super::signers::{GROUP, REQUESTS};
@@ -43,13 +43,13 @@ fn check(request: &AdmissionRequest<'_>) -> Result<(), Status> {
     }
 }
 
-/// Whether one of the organizations is that of masters; `None` when there is no telling.
+/// Whether one of the organizations is `system:masters`; `None` when the request cannot be parsed.
 fn asks_for_masters(text: &str) -> Option<bool> {
     let pem = STANDARD.decode(text).ok()?;
     let block = Pem::iter_from_buffer(&pem).find_map(Result::ok)?;
     let (_, request) = X509CertificationRequest::from_der(&block.contents).ok()?;
     let mut organizations = request.certification_request_info.subject.iter_organization();
-    // A name in an encoding that cannot be read here may be read by others.
+    // Other readers may decode a name in an encoding that is unsupported here.
     let is_masters = |name: &[u8]| name == SYSTEM_MASTERS.as_bytes();
     Some(organizations.any(|name| match name.as_str() {
         Ok(name) => name == SYSTEM_MASTERS,

@@ -1,4 +1,4 @@
-//! `DefaultStorageClass` and `DefaultIngressClass`: what names no class gets the default one
+//! `DefaultStorageClass` and `DefaultIngressClass`: set the default class on objects without a class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaultstorageclass>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
@@ -10,19 +10,19 @@ use std::cmp::Reverse;
 #[derive(Debug)]
 pub struct DefaultClass {
     name: &'static str,
-    /// The resource that has classes.
+    /// The resource whose objects have a class.
     of: (&'static str, &'static str),
     classes: GroupResource,
-    /// Where the class is named.
+    /// The path of the class name.
     path: &'static str,
-    /// The older way to name it.
+    /// The legacy annotation with the class name.
     older_annotation: &'static str,
-    /// What marks the default class.
+    /// The annotations that mark the default class.
     marks: &'static [&'static str],
 }
 
 impl DefaultClass {
-    /// Of persistent volume claims.
+    /// The plugin for persistent volume claims.
     pub fn storage() -> DefaultClass {
         DefaultClass {
             name: "DefaultStorageClass",
@@ -37,7 +37,7 @@ impl DefaultClass {
         }
     }
 
-    /// Of ingresses.
+    /// The plugin for ingresses.
     pub fn ingress() -> DefaultClass {
         DefaultClass {
             name: "DefaultIngressClass",
@@ -74,7 +74,8 @@ impl AdmissionPlugin for DefaultClass {
                 Err(status) => return Err(request.forbidden(status.to_string())),
             };
             let defaults = classes.iter().filter(|class| self.is_default(class));
-            // Of several the newest, so that a new default takes over before the old one is unmarked.
+            // Of several default classes the newest counts, so that a new default takes effect before the old one is
+            // unmarked.
             let newest = defaults
                 .min_by_key(|class| (Reverse(class.str_at("metadata.creationTimestamp")), class.name()));
             if let Some(class) = newest {

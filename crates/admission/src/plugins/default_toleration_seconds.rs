@@ -1,4 +1,4 @@
-//! `DefaultTolerationSeconds`: pods stay for five minutes on a node that is not ready or not reachable
+//! `DefaultTolerationSeconds`: lets pods tolerate a node that is not ready or unreachable for five minutes
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#defaulttolerationseconds>).
 
 use super::pods::push;
@@ -13,12 +13,12 @@ const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/u
 /// The plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct DefaultTolerationSeconds {
-    /// For each of the two taints.
+    /// The toleration seconds of the two taints.
     seconds: [i64; 2],
 }
 
 impl DefaultTolerationSeconds {
-    /// With other times than five minutes.
+    /// Creates the plugin with other toleration times.
     pub fn new(not_ready_seconds: i64, unreachable_seconds: i64) -> DefaultTolerationSeconds {
         DefaultTolerationSeconds { seconds: [not_ready_seconds, unreachable_seconds] }
     }

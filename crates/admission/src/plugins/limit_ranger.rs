@@ -1,5 +1,5 @@
-//! `LimitRanger`: containers get the namespace's default requests and limits, and nothing asks for more or less than the
-//! namespace allows (<https://kubernetes.io/docs/concepts/policy/limit-range/>).
+//! `LimitRanger`: sets the namespace's default requests and limits on containers, and refuses requests and limits
+//! outside the namespace's bounds (<https://kubernetes.io/docs/concepts/policy/limit-range/>).
 
 mod constraints;
 
@@ -83,10 +83,11 @@ impl LimitRanger {
     }
 }
 
-/// How many limits all containers of a pod may be held against together: each is a default of each, or an error.
+/// The maximum number of comparisons between the containers of a pod and limits. Each may set a default or add an
+/// error.
 const MAX_COMPARED: usize = 100_000;
 
-/// Refuses a pod with so many containers that holding them against so many limits would take too long.
+/// Refuses a pod whose containers and limits would need too many comparisons.
 fn check_effort(request: &AdmissionRequest<'_>, limit_ranges: &[Arc<Value>]) -> Result<(), Status> {
     let kinds = [ContainerKind::Regular, ContainerKind::Init];
     let containers: usize = kinds.iter().map(|kind| request.object.items_at(kind.path()).len()).sum();
@@ -102,7 +103,7 @@ fn check_effort(request: &AdmissionRequest<'_>, limit_ranges: &[Arc<Value>]) -> 
     }
 }
 
-/// Limits of one type, of a limit range.
+/// The limits of one type in a limit range.
 fn limits<'a>(limit_range: &'a Value, limit_type: &str) -> impl Iterator<Item = &'a Value> {
     limit_range.items_at("spec.limits").iter().filter(move |limit| limit.str_at("type") == limit_type)
 }
@@ -133,7 +134,7 @@ fn set_container_defaults(pod: &mut Value, limit_range: &Value) {
     }
 }
 
-/// Adds what a list does not have, and returns the names of it.
+/// Adds the missing entries to a list, and returns their names.
 fn merge_missing(container: &mut Value, path: &str, defaults: &Map) -> Vec<String> {
     let own = container.map_at(path);
     let missing: Vec<(String, Value)> = defaults

@@ -1,9 +1,9 @@
-//! `NamespaceLifecycle`: nothing is created in a namespace that is not there or is going, and the namespaces a cluster
-//! needs stay
+//! `NamespaceLifecycle`: refuses creates in a namespace that does not exist or is terminating, and deletes of the
+//! system namespaces
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#namespacelifecycle>).
 //!
-//! The cache may still show a namespace as active that was just deleted. A delete is therefore remembered for a while,
-//! in which the namespace is read as it is stored.
+//! The cache may still show a namespace as active after its deletion. The plugin therefore remembers deletes for a
+//! while, and reads these namespaces from the store.
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
 use jiff::{SignedDuration, Timestamp};
@@ -13,14 +13,14 @@ use pintle_registry::BoxFuture;
 use std::{collections::HashMap, sync::Arc};
 
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
-/// How long a deleted namespace is not believed to be active by the cache.
+/// The time for which a deleted namespace is read from the store.
 const LIVE_LOOKUP: SignedDuration = SignedDuration::from_secs(30);
 
 /// The plugin.
 #[derive(Debug)]
 pub struct NamespaceLifecycle {
     namespaces: GroupResource,
-    /// Namespaces deleted lately, with the time until which the cache is not trusted.
+    /// Recently deleted namespaces, with the time until which they are read from the store.
     deleted: Mutex<HashMap<String, Timestamp>>,
 }
 
@@ -41,7 +41,7 @@ impl AdmissionPlugin for NamespaceLifecycle {
         }
         matches!(request.operation, Operation::Create | Operation::Update)
             && !request.namespace.is_empty()
-            // Whether a namespace exists is not told to those who only ask what they may do in it.
+            // Access reviews do not disclose whether a namespace exists.
             && !request.is_of("authorization.k8s.io", "localsubjectaccessreviews")
     }
 

@@ -13,7 +13,7 @@ use pintle_registry::BoxFuture;
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NodeDeclaredFeatureValidator;
 
-/// A feature of nodes, and whether the change from an old pod to a new one needs it.
+/// A node feature, and whether the change from an old pod to a new one needs it.
 struct Feature {
     name: &'static str,
     needs: fn(old: &Value, new: &Value) -> bool,
@@ -70,7 +70,7 @@ fn resizes_pod(old: &Value, new: &Value) -> bool {
     old.at("spec.resources") != new.at("spec.resources")
 }
 
-/// Whether the resources of an init container change that ends before the others start.
+/// Whether the resources of a non-restartable init container change.
 fn resizes_init_containers(old: &Value, new: &Value) -> bool {
     let (old, new) = (old.items_at("spec.initContainers"), new.items_at("spec.initContainers"));
     old.iter().zip(new).any(|(old, new)| !is_restartable(old) && old.at("resources") != new.at("resources"))

@@ -1,4 +1,4 @@
-//! `PersistentVolumeClaimResize`: a claim grows only when it is bound and its class allows it
+//! `PersistentVolumeClaimResize`: allows a claim to grow only when it is bound and its class allows expansion
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#persistentvolumeclaimresize>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};

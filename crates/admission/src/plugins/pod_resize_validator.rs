@@ -1,4 +1,4 @@
-//! `PodResizeValidator`: refuses a resize that the pod's node can never carry out
+//! `PodResizeValidator`: refuses a resize that the pod's node cannot carry out
 //! (<https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/>).
 
 use super::{
@@ -41,7 +41,7 @@ fn refusal(request: &AdmissionRequest<'_>, why: &str, reason: &str) -> Status {
     status
 }
 
-/// A node that does not say its operating system is taken for one of Linux.
+/// A node without the operating system label counts as Linux.
 fn check_operating_system(node: &Value) -> Result<(), String> {
     match node.label("kubernetes.io/os") {
         None | Some("linux") => Ok(()),
@@ -52,7 +52,7 @@ fn check_operating_system(node: &Value) -> Result<(), String> {
     }
 }
 
-/// Compares cpu and memory alone: nothing else can be resized. A node allocates none of what it does not name.
+/// Compares only cpu and memory, the resizable resources. A resource absent from `allocatable` counts as zero.
 fn check_allocatable(pod: &Value, node: &Value) -> Result<(), String> {
     let requests = pod_requests(pod, |container| quantities(container.map_at("resources.requests")));
     let allocatable = quantities(node.map_at("status.allocatable"));

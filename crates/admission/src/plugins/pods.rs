@@ -1,4 +1,4 @@
-//! What the plugins that are about pods share.
+//! Functions on pods that several plugins share.
 
 use crate::{AdmissionRequest, Operation};
 use pintle_machinery::{GroupResource, Status, Value, ValueExt, meta::ObjectMeta, text::quote};
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Which containers of a pod.
+/// The lists of containers in a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContainerKind {
-    /// They run before the others.
+    /// Init containers, which run before the regular ones.
     Init,
-    /// They are what the pod is for.
+    /// The regular containers.
     Regular,
-    /// They were added to look at it.
+    /// Ephemeral containers, added for debugging.
     Ephemeral,
 }
 
@@ -38,12 +38,13 @@ impl ContainerKind {
     }
 }
 
-/// Whether the pod stands for one that a node runs by itself.
+/// Whether the pod mirrors a static pod of a node.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     pod.annotation(MIRROR).is_some()
 }
 
-/// Whether the request changes the `spec` of a pod that is bound to a node. Only such a change raises the generation.
+/// Whether the request changes the `spec` of a pod that is bound to a node. Only such a change increments the
+/// generation.
 pub(super) fn changes_bound_pod(request: &AdmissionRequest<'_>) -> bool {
     let generation = |pod: &Value| pod.i64_at("metadata.generation");
     request.operation == Operation::Update
@@ -51,10 +52,10 @@ pub(super) fn changes_bound_pod(request: &AdmissionRequest<'_>) -> bool {
         && request.old_object.is_some_and(|old| generation(old) != generation(&request.object))
 }
 
-/// The node that the pod of the request is bound to.
+/// Returns the node that the pod of the request is bound to.
 ///
 /// # Errors
-/// 403 when there is no such node.
+/// 403 when the node does not exist.
 pub(super) async fn node_of(request: &AdmissionRequest<'_>) -> Result<Arc<Value>, Status> {
     let name = request.object.str_at("spec.nodeName");
     match request.find(&GroupResource::new("", "nodes"), "", name).await {
@@ -66,7 +67,7 @@ pub(super) async fn node_of(request: &AdmissionRequest<'_>) -> Result<Arc<Value>
     }
 }
 
-/// Whether the pod needs any secret.
+/// Whether the pod references a secret.
 pub(super) fn references_secrets(pod: &Value) -> bool {
     let mut containers = ContainerKind::ALL.into_iter().flat_map(|kind| pod.items_at(kind.path()));
     let in_containers = containers.any(|container| {
@@ -95,7 +96,7 @@ fn volume_references_secrets(volume: &Value) -> bool {
         || volume.items_at("projected.sources").iter().any(|source| source.at("secret").is_some())
 }
 
-/// Adds an item to a list, made when it is absent.
+/// Appends an item to a list, which is created when absent.
 pub(super) fn push(object: &mut Value, path: &str, item: Value) {
     let mut items = match object.remove_at(path) {
         Some(Value::Array(items)) => items,

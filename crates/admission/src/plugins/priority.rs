@@ -1,4 +1,4 @@
-//! `Priority`: a pod's priority is that of its class, and there is one default class at most
+//! `Priority`: sets a pod's priority from its class, and allows at most one default class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#priority>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
@@ -20,7 +20,7 @@ impl Default for Priority {
     }
 }
 
-/// What a pod gets from its class.
+/// The values that a pod gets from its priority class.
 struct Established {
     class_name: String,
     priority: i64,
@@ -131,7 +131,7 @@ impl Priority {
         })
     }
 
-    /// The default class. When two were made at once, the lower one counts.
+    /// The default class. Of several, created concurrently, the one with the lowest priority counts.
     async fn default_class(&self, request: &AdmissionRequest<'_>) -> Result<Option<Arc<Value>>, Status> {
         let classes = request.list(&self.classes, "").await?;
         let defaults = classes.into_iter().filter(|class| class.bool_at("globalDefault"));
@@ -139,7 +139,7 @@ impl Priority {
     }
 }
 
-/// Clients that do not know the fields send them back absent.
+/// Keeps the fields for clients that do not know them and omit them from updates.
 fn keep_established(pod: &mut Value, old: &Value) {
     for path in ["spec.priority", "spec.preemptionPolicy"] {
         if let (None, Some(value)) = (pod.at(path), old.at(path)) {

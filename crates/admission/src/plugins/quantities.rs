@@ -1,4 +1,4 @@
-//! Amounts by resource name, and the amounts of a whole pod.
+//! Resource amounts by name, and the total amounts of a pod.
 
 use pintle_machinery::{Map, Quantity, Value, ValueExt};
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 /// Amounts by resource name.
 pub(super) type Quantities = BTreeMap<String, Quantity>;
 
-/// The amounts of a resource list.
+/// Converts a resource list.
 pub(super) fn quantities(list: &Map) -> Quantities {
     list.iter().filter_map(|(name, value)| Some((name.clone(), Quantity::from_tree(value).ok()?))).collect()
 }
 
-/// Adds amount by amount.
+/// Adds the amounts of a list to a total.
 pub(super) fn add(total: &mut Quantities, list: &Quantities) {
     for (name, quantity) in list {
         match total.get_mut(name) {
@@ -21,7 +21,7 @@ pub(super) fn add(total: &mut Quantities, list: &Quantities) {
     }
 }
 
-/// Takes the larger of each amount.
+/// Raises each amount of a total to that of a list.
 pub(super) fn raise(total: &mut Quantities, list: &Quantities) {
     for (name, quantity) in list {
         if total.get(name).is_none_or(|sum| quantity > sum) {
@@ -30,12 +30,12 @@ pub(super) fn raise(total: &mut Quantities, list: &Quantities) {
     }
 }
 
-/// Whether the init container keeps running beside those that come after it.
+/// Whether the init container is restartable (a sidecar), so that it keeps running beside later containers.
 pub(super) fn is_restartable(container: &Value) -> bool {
     container.str_at("restartPolicy") == "Always"
 }
 
-/// The sum of what the containers ask for, or what the initialization needs at its peak
+/// The sum over the containers, or the peak of the init containers, whichever is larger
 /// (<https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers>).
 pub(super) fn sum_of_containers(pod: &Value, of_container: impl Fn(&Value) -> Quantities) -> Quantities {
     let mut total = Quantities::new();
@@ -58,7 +58,7 @@ pub(super) fn sum_of_containers(pod: &Value, of_container: impl Fn(&Value) -> Qu
     total
 }
 
-/// The requests of a pod: those of the pod as a whole or else of its containers, and the overhead of its runtime.
+/// The requests of a pod: pod-level requests or else those of its containers, plus the overhead of its runtime.
 pub(super) fn pod_requests(pod: &Value, of_container: impl Fn(&Value) -> Quantities) -> Quantities {
     let mut total = sum_of_containers(pod, of_container);
     set_pod_level(&mut total, pod, "spec.resources.requests");
@@ -66,15 +66,15 @@ pub(super) fn pod_requests(pod: &Value, of_container: impl Fn(&Value) -> Quantit
     total
 }
 
-/// Replaces what the containers come to by what the pod says as a whole.
+/// Replaces the amounts of the containers by the pod-level amounts.
 pub(super) fn set_pod_level(total: &mut Quantities, pod: &Value, path: &str) {
     total.extend(quantities(pod.map_at(path)).into_iter().filter(|(name, _)| is_pod_level(name)));
 }
 
-/// Whether a pod may ask for the resource as a whole.
+/// Whether pods may have pod-level amounts of the resource.
 pub(super) fn is_pod_level(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
 
-/// The prefix of the resources that are pages of one size.
+/// The name prefix of huge page resources.
 pub(super) const HUGE_PAGES: &str = "hugepages-";

@@ -1,11 +1,11 @@
-//! `ResourceQuota`: a namespace does not use more than its quotas allow
+//! `ResourceQuota`: refuses requests that would exceed a quota of their namespace
 //! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/>).
 //!
-//! What is used is counted on in the status of the quotas as objects are admitted. Nothing here counts down: an object
-//! that goes, or is not stored after all, is taken off by the quota controller, which counts anew.
+//! Admission adds the usage of new and changed objects to the status of the quotas. It never subtracts: the quota
+//! controller recalculates the usage when objects are deleted, or were not stored after all.
 //!
-//! Each quota is checked against what is known of it, so that a refused request changes none; then each is charged as
-//! it is stored, checked once more, since another request may have come first.
+//! First the request is checked against the cached state of each quota, so that a refused request changes none. Then
+//! the usage is added to each stored quota, with a second check, because other requests may have come first.
 
 mod claim;
 mod device_claim;
@@ -36,7 +36,7 @@ impl Default for ResourceQuota {
     }
 }
 
-/// What no quota counts: answers that are not stored, and events.
+/// Resources that no quota counts: those that are not stored, and events.
 const IGNORED: [(&str, &str); 9] = [
     ("", "bindings"),
     ("", "events"),
@@ -66,7 +66,7 @@ impl AdmissionPlugin for ResourceQuota {
             if !evaluator.may_change_usage(request) {
                 return Ok(());
             }
-            // Nearly no namespace has quotas; those that have are read as they are stored.
+            // Few namespaces have quotas; those quotas are read from the store.
             if request.list(&self.quotas, request.namespace).await?.is_empty() {
                 return Ok(());
             }
@@ -83,14 +83,14 @@ impl AdmissionPlugin for ResourceQuota {
     }
 }
 
-/// What a request adds to the use of one quota.
+/// The amounts that a request adds to the usage of one quota.
 struct Charge<'a> {
     quota: &'a Value,
     requested: Quantities,
 }
 
 impl ResourceQuota {
-    /// What the request adds to the quotas that count it, all of which allow it.
+    /// The amounts that the request adds to each quota that counts it. All these quotas allow the request.
     fn charges<'a>(
         &self,
         evaluator: &Evaluator,
@@ -139,14 +139,15 @@ impl ResourceQuota {
         let written =
             registry.update(&self.quotas, request.namespace, charged.quota.name(), Box::new(change), options);
         match written.await {
-            // A quota that went in the meantime limits nothing.
+            // A quota that was deleted in the meantime limits nothing.
             Err(status) if status.reason == StatusReason::NotFound => Ok(()),
             written => written.map(drop),
         }
     }
 }
 
-/// Refuses what a quota cannot count, be it for want of requests or since nobody has counted yet what is there.
+/// Refuses an object that a quota cannot count, because requests are missing or the quota's usage is not calculated
+/// yet.
 fn check_is_ready(
     evaluator: &Evaluator,
     request: &AdmissionRequest<'_>,
@@ -168,8 +169,8 @@ fn check_is_ready(
     Ok(())
 }
 
-/// What is used with what is requested; a refusal when that is too much. Written through `status` an object is only
-/// counted.
+/// Returns the usage with the requested amounts added, or a refusal when that exceeds the quota. A write to `status`
+/// only adds usage and is never refused.
 fn charge(quota: &Value, requested: &Quantities, request: &AdmissionRequest<'_>) -> Result<Map, Status> {
     let (old, hard) = (quantities(quota.map_at("status.used")), quantities(quota.map_at("status.hard")));
     let mut used = old.clone();
@@ -195,7 +196,7 @@ fn charge(quota: &Value, requested: &Quantities, request: &AdmissionRequest<'_>)
     )))
 }
 
-/// How much more is used than was. What is used less is not given back.
+/// The increase of the usage. A decrease counts as zero.
 fn increase(usage: &Quantities, old: &Quantities) -> Quantities {
     let mut increase = usage.clone();
     for (name, quantity) in &mut increase {
@@ -211,7 +212,7 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// A number of objects.
+/// Converts a number of objects to a quantity.
 fn count(number: usize) -> Quantity {
     Quantity::new(i64::try_from(number).unwrap_or(i64::MAX), Format::DecimalSi)
 }

@@ -1,4 +1,4 @@
-//! `RuntimeClass`: a pod gets the overhead of its runtime, and goes where the runtime is
+//! `RuntimeClass`: sets a pod's overhead and scheduling constraints from its runtime class
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#runtimeclass>).
 
 use crate::{AdmissionPlugin, AdmissionRequest, Operation};
@@ -111,7 +111,7 @@ fn set_scheduling(request: &mut AdmissionRequest<'_>, class: &Value) -> Result<(
     Ok(())
 }
 
-/// Both lists without what another one of them includes; of equal ones the first stays.
+/// Merges both lists without tolerations that another one includes; of equal ones the first stays.
 fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<&Value> = Vec::new();
@@ -126,7 +126,7 @@ fn merge_tolerations(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged.into_iter().cloned().collect()
 }
 
-/// Whether a toleration tolerates all that another one does.
+/// Whether a toleration tolerates everything that another one tolerates.
 fn includes(outer: &Value, inner: &Value) -> bool {
     let same = |path: &str| outer.str_at(path) == inner.str_at(path);
     let exists = outer.str_at("operator") == "Exists";
@@ -153,7 +153,7 @@ fn includes(outer: &Value, inner: &Value) -> bool {
     }
 }
 
-/// Whether two lists have the same amounts, however they are written.
+/// Whether two lists have equal amounts, in any notation.
 fn same_quantities(one: Option<&Value>, other: Option<&Value>) -> bool {
     let list = |value: Option<&Value>| -> Vec<(String, Quantity)> {
         let members = value.and_then(Value::as_object).into_iter().flatten();

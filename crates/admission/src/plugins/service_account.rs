@@ -1,5 +1,5 @@
-//! `ServiceAccount`: every pod runs as a service account of its namespace, gets its token mounted and its image pull
-//! secrets, and may be held to the secrets the account names
+//! `ServiceAccount`: sets the service account of every pod, mounts its token, adds its image pull secrets, and may
+//! restrict the pod to the account's secrets
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#serviceaccount>).
 
 use super::pods::{self, ContainerKind};
@@ -14,10 +14,11 @@ use std::{sync::Arc, time::Duration};
 const DEFAULT: &str = "default";
 const TOKEN_VOLUME_PREFIX: &str = "kube-api-access-";
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// An hour and a little: clients that were built to ask for an hour are recognized by it.
+/// The token lifetime in seconds, slightly above an hour: the server recognizes older clients, which expect an hour, by
+/// it.
 const TOKEN_SECONDS: i64 = 3607;
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
-/// A controller makes the default account of a new namespace; a pod that comes right after it waits for that.
+/// The number of attempts to find the default account, which a controller creates shortly after a new namespace.
 const DEFAULT_ATTEMPTS: usize = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -90,7 +91,7 @@ impl AdmissionPlugin for ServiceAccount {
             if !enforces_secrets(&account) {
                 return Ok(());
             }
-            // Without the status of a refusal, as clients have always been told.
+            // Without the status of a refusal, as in the reference.
             limit_container_secrets(&account, &request.object, ContainerKind::Ephemeral)
                 .map_err(Status::unknown)
         })
@@ -120,7 +121,7 @@ impl ServiceAccount {
     }
 }
 
-/// Mirror pods stand for what a node runs by itself: the server vouches for nothing in them.
+/// Validates a mirror pod, which represents a static pod of a node and must not reference other objects.
 fn validate_mirror(request: &AdmissionRequest<'_>) -> Result<(), Status> {
     let pod = &request.object;
     let forbidden = |what: &str| Err(request.forbidden(format!("a mirror pod may not {what}")));
@@ -138,7 +139,7 @@ fn validate_mirror(request: &AdmissionRequest<'_>) -> Result<(), Status> {
     Ok(())
 }
 
-/// The pod's wish goes before the account's.
+/// The pod's setting takes precedence over the account's.
 fn automounts(account: &Value, pod: &Value) -> bool {
     let wish = |object: &Value, path: &str| object.at(path).and_then(Value::as_bool);
     wish(pod, "spec.automountServiceAccountToken")
@@ -146,7 +147,7 @@ fn automounts(account: &Value, pod: &Value) -> bool {
         .unwrap_or(true)
 }
 
-/// Mounts the token in each container that has nothing at its path yet.
+/// Mounts the token in each container without a mount at its path.
 fn mount_token(pod: &mut Value) {
     let volumes = pod.items_at("spec.volumes").iter();
     let existing =
@@ -187,7 +188,7 @@ fn token_volume(name: &str) -> Value {
     })
 }
 
-/// Whether pods of the account may only use secrets that it names.
+/// Whether pods of the account may use only secrets that the account lists.
 fn enforces_secrets(account: &Value) -> bool {
     let value = account.annotation(ENFORCE_MOUNTABLE_SECRETS).unwrap_or_default();
     matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")

@@ -1,4 +1,4 @@
-//! What users may do in the name of signers
+//! Authorizes actions of users for certificate signers
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#authorization>).
 
 use crate::AdmissionRequest;
@@ -8,11 +8,11 @@ use pintle_machinery::{Status, text::quote};
 pub(super) const GROUP: &str = "certificates.k8s.io";
 pub(super) const REQUESTS: &str = "certificatesigningrequests";
 
-/// Asks whether the user may do something for a signer: for this one, or for all of its domain. `what` ends the sentence that
-/// tells that they may not.
+/// Authorizes a verb on a signer: on this one, or on all signers of its domain. `what` is part of the message of a
+/// refusal.
 ///
 /// # Errors
-/// 403 when not.
+/// 403 when the user is not authorized.
 pub(super) async fn check(
     request: &AdmissionRequest<'_>,
     verb: &str,

@@ -1,5 +1,5 @@
-//! `StorageObjectInUseProtection`: claims and volumes begin with a finalizer that a controller takes away when nothing
-//! uses them
+//! `StorageObjectInUseProtection`: adds a finalizer to new claims and volumes, which a controller removes when they are
+//! no longer in use
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#storageobjectinuseprotection>).
 
 use super::pods::push;

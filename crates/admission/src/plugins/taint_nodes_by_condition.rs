@@ -1,5 +1,5 @@
-//! `TaintNodesByCondition`: a new node is not ready, and says so at once, so that nothing is scheduled on it before a
-//! controller has looked
+//! `TaintNodesByCondition`: taints a new node as not ready, so that no pod is scheduled on it before a controller has
+//! evaluated its conditions
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition>).
 
 use super::pods::push;

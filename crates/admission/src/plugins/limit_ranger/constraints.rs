@@ -1,12 +1,12 @@
-//! How much is asked for, and whether that is within bounds. The messages are those clients know.
+//! Computes requests and limits and checks them against bounds, with the messages that clients know.
 
 use crate::plugins::quantities::{Quantities, quantities, sum_of_containers};
 use pintle_machinery::{Quantity, Value, ValueExt};
 
-/// Beyond this, amounts are compared whole and not in thousandths.
+/// Larger amounts are compared as whole numbers and not in thousandths.
 const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
 
-/// What something asks for and is limited to.
+/// The requests and limits of a container, pod or claim.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     requests: Quantities,
@@ -25,7 +25,7 @@ impl Resources {
         Resources { requests: quantities(claim.map_at("spec.resources.requests")), limits: Quantities::new() }
     }
 
-    /// The sum of the containers, or what the initialization needs at its peak, or what the pod says itself.
+    /// The resources of a pod: the sum of its containers, the peak of its init containers, or the pod-level values.
     pub(super) fn of_pod(pod: &Value) -> Resources {
         Resources { requests: of_pod(pod, "requests"), limits: of_pod(pod, "limits") }
     }
@@ -42,7 +42,7 @@ fn of_pod(pod: &Value, list: &str) -> Quantities {
     total
 }
 
-/// What of a container or pod is out of bounds.
+/// The messages for bounds that a container or pod violates.
 pub(super) fn check_compute(limit: &Value, resources: &Resources) -> Vec<String> {
     let minima = bounds(limit, "min").filter_map(|bound| bound.minimum(resources));
     let maxima = bounds(limit, "max").filter_map(|bound| bound.maximum(resources));
@@ -50,14 +50,14 @@ pub(super) fn check_compute(limit: &Value, resources: &Resources) -> Vec<String>
     minima.chain(maxima).chain(ratios).collect()
 }
 
-/// What of a claim is out of bounds: it has no limits, only requests.
+/// The messages for bounds that a claim violates; a claim has only requests.
 pub(super) fn check_storage(limit: &Value, resources: &Resources) -> Vec<String> {
     let minima = bounds(limit, "min").filter_map(|bound| bound.minimum(resources));
     let maxima = bounds(limit, "max").filter_map(|bound| bound.maximum_request(resources));
     minima.chain(maxima).collect()
 }
 
-/// A bound of one resource.
+/// One bound of one resource.
 struct Bound<'a> {
     limit_type: &'a str,
     name: String,

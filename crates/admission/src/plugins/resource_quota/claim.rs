@@ -1,4 +1,4 @@
-//! What claims to storage use.
+//! Computes the usage of persistent volume claims.
 
 use super::count;
 use crate::plugins::quantities::Quantities;
@@ -8,7 +8,7 @@ const OBJECTS: &str = "count/persistentvolumeclaims";
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE: &str = "requests.storage";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// Names the class in claims that are older than the field.
+/// The legacy annotation with the class of a claim.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 pub(super) fn counts(name: &str) -> bool {
@@ -33,7 +33,7 @@ pub(super) fn usage(claim: &Value) -> Quantities {
     usage
 }
 
-/// What is asked for in whole bytes, or what was allocated already when a claim that failed to grow asks for less.
+/// The requested storage in whole bytes, or the allocated one if that is larger, after a failed expansion was reduced.
 fn storage(claim: &Value) -> Option<Quantity> {
     let storage_at = |path: &str| {
         let mut quantity = Quantity::from_tree(claim.map_at(path).get("storage")?).ok()?;

@@ -1,5 +1,5 @@
-//! What claims to devices use: devices of a class, counted as many as they may get at worst. Devices that are asked for
-//! as an extended resource are counted with the pod that asks.
+//! Computes the usage of resource claims: the maximum number of devices of each class that a claim may be allocated.
+//! Devices requested as an extended resource are counted with the requesting pod.
 
 use super::count;
 use crate::plugins::quantities::{Quantities, add, raise};
@@ -7,7 +7,7 @@ use pintle_machinery::{Value, ValueExt};
 
 const OBJECTS: &str = "count/resourceclaims.resource.k8s.io";
 const OF_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
-/// What a claim can be given at most.
+/// The maximum number of devices that one claim can be allocated.
 const MAX_DEVICES: usize = 32;
 
 pub(super) fn counts(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What of an object the quotas count.
+//! Selects how quotas count the objects of a resource.
 
 use super::{claim, count, device_claim, pod, scopes, service};
 use crate::plugins::quantities::Quantities;
@@ -6,18 +6,18 @@ use crate::{AdmissionRequest, Operation};
 use jiff::Timestamp;
 use pintle_machinery::{GroupVersionResource, Value, ValueExt};
 
-/// The way the objects of a resource are counted.
+/// The way in which quotas count the objects of a resource.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Evaluator {
-    /// By what they compute with.
+    /// Pods, by their compute resources.
     Pods,
-    /// By the ports and balancers they take.
+    /// Services, by their node ports and load balancers.
     Services,
-    /// By the storage they ask for.
+    /// Persistent volume claims, by their requested storage.
     PersistentVolumeClaims,
-    /// By the devices they ask for.
+    /// Resource claims, by their requested devices.
     ResourceClaims,
-    /// By their number alone, under these names.
+    /// Other objects, by their number, under these names.
     Objects(Vec<String>),
 }
 
@@ -37,7 +37,7 @@ impl Evaluator {
         }
     }
 
-    /// Whether such a request may change what is counted.
+    /// Whether requests of this kind may change the usage.
     pub(super) fn handles(&self, operation: Operation, subresource: &str) -> bool {
         match (operation, subresource) {
             (Operation::Create, "") => true,
@@ -48,7 +48,7 @@ impl Evaluator {
         }
     }
 
-    /// Whether this very request may: a pod is as large as it is, but may come to be counted elsewhere.
+    /// Whether this request may change the usage: an update of a pod only does so by moving it between scopes.
     pub(super) fn may_change_usage(&self, request: &AdmissionRequest<'_>) -> bool {
         match request.old_object {
             Some(old) if *self == Evaluator::Pods && request.subresource.is_empty() => {
@@ -58,7 +58,7 @@ impl Evaluator {
         }
     }
 
-    /// Whether a resource of a quota is counted by objects like these.
+    /// Whether objects of this resource count for a quota resource.
     pub(super) fn counts(&self, name: &str) -> bool {
         match self {
             Evaluator::Pods => pod::counts(name),
@@ -69,7 +69,8 @@ impl Evaluator {
         }
     }
 
-    /// Whether the quota counts the object: one of its resources at least, in all of its scopes.
+    /// Whether the quota counts the object: it limits one of the object's resources, and the object is in all its
+    /// scopes.
     pub(super) fn matches(&self, quota: &Value, object: &Value) -> bool {
         let is_in_scope = |scope: &str, operator: &str, values: &[Value]| match self {
             Evaluator::Pods => scopes::holds_pod(scope, operator, values, object),
@@ -87,7 +88,7 @@ impl Evaluator {
             })
     }
 
-    /// What the object would have to say to be counted.
+    /// The message for fields that the object lacks and that the quota requires.
     pub(super) fn missing(&self, restricted: &[&String], object: &Value) -> Option<String> {
         match self {
             Evaluator::Pods => pod::missing(restricted, object),
@@ -98,7 +99,7 @@ impl Evaluator {
         }
     }
 
-    /// What the object uses.
+    /// The usage of the object.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Quantities {
         match self {
             Evaluator::Pods => pod::usage(object, now),

@@ -1,4 +1,4 @@
-//! What pods use.
+//! Computes the usage of pods.
 
 use super::count;
 use crate::plugins::{
@@ -18,7 +18,7 @@ const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Where one of these is limited, containers have to ask for it; no other resource shall ever be added.
+/// Containers must request these when a quota limits them. The API adds no further resources to this list.
 const ASKED_FOR: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
@@ -35,12 +35,12 @@ pub(super) fn counts(name: &str) -> bool {
         || is_of_device_class
 }
 
-/// Whether the resource is one of Kubernetes' own and not a device's.
+/// Whether the resource is Kubernetes' own and not an extended one.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// What containers would have to ask for, unless the pod does it for them.
+/// The message for requests or limits that containers lack, unless the pod has them at pod level.
 pub(super) fn missing(restricted: &[&String], pod: &Value) -> Option<String> {
     let asks_as_a_whole = ["spec.resources.requests", "spec.resources.limits"]
         .into_iter()
@@ -75,7 +75,7 @@ pub(super) fn missing(restricted: &[&String], pod: &Value) -> Option<String> {
     Some(format!("must specify {}", parts.join("; ")))
 }
 
-/// A pod that has ended is an object still, but computes nothing.
+/// The usage of a pod. A pod that has ended counts as an object but uses no compute resources.
 pub(super) fn usage(pod: &Value, now: Timestamp) -> Quantities {
     let mut usage = Quantities::from([(OBJECTS.to_owned(), count(1))]);
     if !has_ended(pod, now) {
@@ -85,7 +85,7 @@ pub(super) fn usage(pod: &Value, now: Timestamp) -> Quantities {
     usage
 }
 
-/// Whether the pod is over, or should be: one whose node is lost must not keep others from taking its place.
+/// Whether the pod has ended, or is overdue on a lost node, where it must not block its replacement.
 fn has_ended(pod: &Value, now: Timestamp) -> bool {
     if matches!(pod.str_at("status.phase"), "Failed" | "Succeeded") {
         return true;
@@ -97,7 +97,7 @@ fn has_ended(pod: &Value, now: Timestamp) -> bool {
         .is_some_and(|(deleted, grace)| now.duration_since(deleted) > SignedDuration::from_secs(grace))
 }
 
-/// The names under which quotas count requests and limits.
+/// Converts requests and limits to the names that quotas use.
 fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
     let mut usage = Quantities::new();
     for (name, quantity) in requests {
@@ -133,8 +133,8 @@ fn limits(pod: &Value) -> Quantities {
     total
 }
 
-/// A container that is being resized is counted with the larger of what it has and what it wants, or with what it has
-/// when the node can never give it more.
+/// The amounts of a container during a resize: the larger of actual and desired ones, or the actual ones when the node
+/// cannot satisfy the resize.
 fn effective(pod: &Value, container: &Value, list: &str) -> Quantities {
     let wanted = quantities(container.map_at(&format!("resources.{list}")));
     let Some(status) = status_of(pod, container).filter(|status| status.at("resources").is_some()) else {
@@ -153,7 +153,7 @@ fn effective(pod: &Value, container: &Value, list: &str) -> Quantities {
     effective
 }
 
-/// The status of a container that runs as long as the pod.
+/// The status of a regular or restartable init container.
 fn status_of<'a>(pod: &'a Value, container: &Value) -> Option<&'a Value> {
     let name = container.str_at("name");
     let is_init = pod.items_at("spec.initContainers").iter().any(|init| init.str_at("name") == name);

@@ -1,4 +1,4 @@
-//! Which objects a scoped quota counts
+//! Evaluates the scopes of quotas
 //! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes>).
 
 use pintle_machinery::{Value, ValueExt};
@@ -19,7 +19,7 @@ pub(super) fn holds_pod(scope: &str, operator: &str, values: &[Value], pod: &Val
     }
 }
 
-/// Whether a claim is in a scope: it may be about to change its class and belong to two.
+/// Whether a claim is in a scope. During a change of its attributes class it may belong to two.
 pub(super) fn holds_claim(scope: &str, operator: &str, values: &[Value], claim: &Value) -> bool {
     if scope != "VolumeAttributesClass" {
         return false;
@@ -39,12 +39,12 @@ pub(super) fn holds_claim(scope: &str, operator: &str, values: &[Value], claim: 
     }
 }
 
-/// Whether the pod ends by itself in a given time.
+/// Whether the pod has an active deadline.
 pub(super) fn is_terminating(pod: &Value) -> bool {
     pod.i64_at("spec.activeDeadlineSeconds").is_some_and(|seconds| seconds >= 0)
 }
 
-/// The class of service was settled when the pod was made.
+/// The QoS class is fixed when the pod is created.
 fn is_best_effort(pod: &Value) -> bool {
     pod.str_at("status.qosClass") == "BestEffort"
 }

@@ -1,4 +1,4 @@
-//! What services use.
+//! Computes the usage of services.
 
 use super::count;
 use crate::plugins::quantities::Quantities;
@@ -10,7 +10,7 @@ pub(super) fn counts(name: &str) -> bool {
     RESOURCES.contains(&name)
 }
 
-/// Node ports are not allocated yet: what counts is how many the service will get.
+/// The usage of a service. Node ports are not allocated yet, so the number that the service will get counts.
 pub(super) fn usage(service: &Value) -> Quantities {
     let ports = service.items_at("spec.ports");
     let has_port = |port: &&Value| port.i64_at("nodePort").unwrap_or_default() != 0;

@@ -7,7 +7,7 @@ fn quota(spec: Value, hard: Value, used: Value) -> Value {
     json!({"metadata": {"name": "q", "namespace": "n"}, "spec": spec, "status": {"hard": hard, "used": used}})
 }
 
-/// Asks for the object, and compares the refusal after "forbidden: ".
+/// Admits the object, and compares the refusal after "forbidden: ".
 fn check(quota: Value, resource: &str, old: Option<Value>, spec: Value, refusal: &str) {
     let objects = Objects::new([("resourcequotas", quota)]);
     let object = json!({"metadata": {"name": "x", "namespace": "n"}, "spec": spec});
