@@ -1,4 +1,4 @@
-//! The objects of a fresh server.
+//! Creates the objects of a fresh server.
 
 use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
@@ -10,22 +10,22 @@ use jiff::Timestamp;
 use pintle_machinery::Status;
 use pintle_registry::Registry;
 
-/// Makes the objects that every server has, where they are missing, and repairs what an earlier server left behind.
-/// The server is ready after it.
+/// Creates the missing objects that every server has, and repairs leaks of an earlier run. The server becomes ready
+/// afterwards.
 ///
-/// What does not need each other is made at the same time, so that the writes share their syncs to disk.
+/// Independent objects are written concurrently, so that the writes share a group commit.
 ///
 /// # Errors
-/// The first failure. What was made stays, and a second call makes the rest.
+/// The first failure. Objects that were created stay, and a second call creates the rest.
 pub async fn bootstrap(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let now = Timestamp::now();
     let mut node_ports = NodePortRepair::default();
     let service = async {
-        // The service takes its address from the block.
+        // The service gets its address from the block.
         unless_off(service_cidr::reconcile(registry, config, now)).await?;
         match kubernetes_service::reconcile(registry, config).await {
-            // What another server has left behind may be in the way. The others serve the cluster meanwhile, and this one
-            // tries again and again.
+            // Objects of another server may prevent this. The other servers serve the cluster meanwhile, and this one
+            // retries in the background.
             Err(status) if !config.exclusive && status != Status::no_such_resource() => {
                 tracing::warn!(error = %status, "the kubernetes service is not there yet");
                 Ok(())
@@ -118,7 +118,7 @@ mod tests {
 
         let revision = registry.revision();
         now(bootstrap(&registry, &config)).unwrap();
-        // Only the lease was renewed: strategies do not run here, so the service holds no address to repair.
+        // Only the lease was renewed: strategies do not run here, so no address of the service needs repair.
         assert!(registry.revision() - revision <= 2);
     }
 

@@ -1,6 +1,6 @@
-//! What extension servers read to authenticate requests that this server forwards
+//! Publishes the data with which extension servers authenticate forwarded requests
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/#original-request-username-and-group>),
-//! and since when the use of legacy service account tokens is tracked.
+//! and records the day since which the use of legacy service account tokens is tracked.
 
 use crate::Config;
 use crate::objects::{core, create_if_missing, create_or_change, unless_off};
@@ -24,18 +24,18 @@ pub(crate) async fn reconcile(
     Ok(())
 }
 
-/// How extension servers authenticate what this server forwards to them: the data of the config map
-/// `extension-apiserver-authentication`, such as `client-ca-file`. It changes when the authorities are exchanged.
+/// The data of the config map `extension-apiserver-authentication`, such as `client-ca-file`, with which extension
+/// servers authenticate forwarded requests. It changes when the trust anchors are rotated.
 #[derive(Debug, Clone)]
 pub struct ClusterAuthentication(watch::Receiver<BTreeMap<String, String>>);
 
 impl ClusterAuthentication {
-    /// What the channel has. Empty values are left out.
+    /// Creates it from a channel. Empty values are left out.
     pub fn new(data: watch::Receiver<BTreeMap<String, String>>) -> ClusterAuthentication {
         ClusterAuthentication(data)
     }
 
-    /// Waits until it has changed since this was asked last, or for ever when it never will.
+    /// Waits until the data has changed since the last call; pending for ever when the sender is gone.
     pub(crate) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -44,26 +44,26 @@ impl ClusterAuthentication {
 }
 
 impl Default for ClusterAuthentication {
-    /// Nothing.
+    /// No data.
     fn default() -> ClusterAuthentication {
         ClusterAuthentication::from([])
     }
 }
 
 impl<const N: usize> From<[(String, String); N]> for ClusterAuthentication {
-    /// What never changes.
+    /// Data that never changes.
     fn from(data: [(String, String); N]) -> ClusterAuthentication {
         ClusterAuthentication(watch::Sender::new(data.into()).subscribe())
     }
 }
 
-/// Publishes what has changed at once, for ever.
+/// Publishes every change of the data at once; never returns.
 pub(crate) async fn follow(registry: &dyn Registry, config: &Config) {
     let mut data = config.cluster_authentication.clone();
     loop {
         data.changed().await;
         if let Err(status) = unless_off(publish_authentication(registry, config)).await {
-            // The next turn of the system objects tries again.
+            // The periodic reconciliation of the objects tries again.
             tracing::warn!(error = %status, "the exchanged authorities could not be published");
         }
     }
@@ -87,7 +87,7 @@ async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Res
         for (key, value) in &data {
             let own = value.as_str().unwrap_or_default();
             let merged = match present.get(key).and_then(Value::as_str) {
-                // Other servers of the store may have authorities of their own, and say so at the same place.
+                // Other servers of the store may publish their own trust anchors in the same config map.
                 Some(theirs) if !config.exclusive && own.contains(PEM_BEGIN) => {
                     union_of_certificates(theirs, own)
                 }
@@ -103,7 +103,7 @@ async fn publish_authentication(registry: &dyn Registry, config: &Config) -> Res
 const PEM_BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const PEM_END: &str = "-----END CERTIFICATE-----";
 
-/// The certificates of two bundles, each once, in the order they come in.
+/// Merges the certificates of two bundles, without duplicates, in order.
 fn union_of_certificates(one: &str, two: &str) -> String {
     let mut union: Vec<&str> = Vec::new();
     for block in [one, two].iter().flat_map(|bundle| bundle.split_inclusive(PEM_END)) {
@@ -117,7 +117,7 @@ fn union_of_certificates(one: &str, two: &str) -> String {
     union.iter().flat_map(|certificate| [certificate, "\n"]).collect()
 }
 
-/// The items of two lists, each once, in the order they come in. What is no list is written anew.
+/// Merges the items of two lists, without duplicates, in order. A malformed list counts as empty.
 fn union_of_lists(one: &str, two: &str) -> String {
     let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
     let mut union = list(one);

@@ -1,25 +1,25 @@
-//! What the controllers have to know.
+//! The configuration of the controllers.
 
 use crate::{ClusterAuthentication, kubernetes_service::EndpointReconciler};
 use pintle_api::core::service::ServiceNetwork;
 use std::{net::IpAddr, sync::Arc};
 
-/// What the server tells about itself in the cluster's objects.
+/// The settings that the controllers need, and the server's addresses in the cluster's objects.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where services get their addresses and ports from; the same as the services' strategy has.
+    /// The network from which services get addresses and ports; shared with the services' strategy.
     pub service_network: Arc<ServiceNetwork>,
-    /// The address at which others reach the server (`--advertise-address`). A loopback address is not published:
-    /// endpoints cannot have one.
+    /// The address at which clients reach the server (`--advertise-address`). A loopback address is not published,
+    /// because endpoints cannot have one.
     pub advertise_address: IpAddr,
-    /// The port at which others reach the server (`--secure-port`).
+    /// The port at which clients reach the server (`--secure-port`).
     pub secure_port: u16,
     /// Whether no other server uses the store.
     pub exclusive: bool,
-    /// Who is behind the `kubernetes` service (`--endpoint-reconciler-type`).
+    /// The source of the addresses behind the `kubernetes` service (`--endpoint-reconciler-type`).
     pub endpoint_reconciler: EndpointReconciler,
-    /// The name of the machine, from which the server's identity is made.
+    /// The host name, from which the server's identity is derived.
     pub hostname: String,
-    /// How extension servers authenticate what this server forwards to them.
+    /// The data with which extension servers authenticate forwarded requests.
     pub cluster_authentication: ClusterAuthentication,
 }

@@ -1,4 +1,4 @@
-//! The loops that keep the objects.
+//! Runs the controllers that reconcile the server's objects.
 
 use crate::objects::unless_off;
 use crate::repair::{self, NodePortRepair};
@@ -12,20 +12,21 @@ use pintle_registry::Registry;
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-/// How often the address behind the `kubernetes` service is looked at: a client in the cluster is lost without it.
+/// The interval between reconciliations of the endpoints of the `kubernetes` service: clients in the cluster depend on
+/// them.
 const ENDPOINTS_INTERVAL: Duration = Duration::from_secs(10);
-/// How long the server's end may be held up by telling the others: they find out in a while all the same.
+/// The time limit for withdrawing from other servers at shutdown; they notice the absence anyway, when leases expire.
 const WITHDRAWAL_PATIENCE: Duration = Duration::from_secs(20);
-/// How often objects are looked at that somebody may have deleted.
+/// The interval between reconciliations of objects that clients may delete.
 const OBJECTS_INTERVAL: Duration = Duration::from_secs(60);
-/// How often leaks of addresses and ports are looked for: it lists all services.
+/// The interval between searches for leaked addresses and ports; each search lists all services.
 const REPAIR_INTERVAL: Duration = Duration::from_secs(180);
-/// How often the identity lease is renewed, a fraction of its duration: a renewal is a write.
+/// The interval between renewals of the identity lease, a fraction of its duration; each renewal is a write.
 const IDENTITY_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Keeps the objects that [`crate::bootstrap()`] made until `shutdown` ends. A failure is logged and tried again at
-/// the next turn; unchanged objects are read and not written. Then tells the other servers of
-/// the store that this one ends, for which the registry must still work.
+/// Reconciles the objects of [`crate::bootstrap()`] until `shutdown` completes. A failure is logged and retried at the
+/// next interval; unchanged objects are read and not written. Afterwards withdraws this server's leases and endpoints,
+/// for which the registry must still work.
 pub async fn run(registry: &dyn Registry, config: &Config, shutdown: impl Future<Output = ()>) {
     let loops = async {
         tokio::join!(

@@ -1,4 +1,4 @@
-//! The objects of priority and fairness: those that every server has, and what all of them make of this server
+//! Reconciles the objects of priority and fairness, and applies them to this server
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/>).
 
 mod bootstrap;

@@ -1,4 +1,4 @@
-//! The lease by which a server says that it lives
+//! The identity lease, by which a running server is visible to others
 //! (<https://kubernetes.io/docs/concepts/architecture/leases/#api-server-identity>).
 
 use crate::Config;
@@ -19,14 +19,14 @@ const COMPONENT: &str = "kube-apiserver";
 const COMPONENT_LABEL: &str = "apiserver.kubernetes.io/identity";
 const DURATION_SECONDS: i64 = 3600;
 
-/// Tells one life of the server from the next.
+/// Distinguishes one run of the server from the next.
 static INCARNATION: LazyLock<Uuid> = LazyLock::new(Uuid::new_v4);
 
 fn leases() -> GroupResource {
     GroupResource::new("coordination.k8s.io", "leases")
 }
 
-/// Says that the server lives now.
+/// Creates or renews the lease of this server.
 pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timestamp) -> Result<(), Status> {
     let name = identity(&config.hostname);
     let holder = holder(&name);
@@ -53,7 +53,7 @@ pub(crate) async fn renew(registry: &dyn Registry, config: &Config, now: Timesta
     .await
 }
 
-/// Says that the server ends, unless a later life of it has the lease.
+/// Deletes the lease of this server, unless a later run holds it.
 pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     if config.exclusive {
         return Ok(());
@@ -69,7 +69,7 @@ pub(crate) async fn remove(registry: &dyn Registry, config: &Config) -> Result<(
     delete(registry, &lease).await.map(drop)
 }
 
-/// Deletes the leases of servers that are gone.
+/// Deletes expired leases of servers.
 pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     for lease in registry.list(&leases(), KUBE_SYSTEM).await? {
         let is_ours = lease.label(COMPONENT_LABEL) == Some(COMPONENT);
@@ -80,7 +80,8 @@ pub(crate) async fn collect_expired(registry: &dyn Registry, now: Timestamp) -> 
     Ok(())
 }
 
-/// Deletes the lease as it was read, and says whether it did: another server may be faster, or this one's server back.
+/// Deletes the lease if it is unchanged since it was read; returns whether it did. Another server may delete or renew
+/// it first.
 async fn delete(registry: &dyn Registry, lease: &Value) -> Result<bool, Status> {
     let options = DeleteOptions {
         precondition_resource_version: Some(lease.resource_version().to_owned()),
@@ -101,8 +102,8 @@ fn holder(name: &str) -> String {
     format!("{name}_{}", *INCARNATION)
 }
 
-/// The name by which a server on this host tells itself from others: `apiserver-` and a hash of the host's and the
-/// component's name, each after its length.
+/// The name of a server on this host: `apiserver-` and a hash of the host's and the component's name, each preceded by
+/// its length.
 pub fn identity(hostname: &str) -> String {
     let mut hash = Sha256::new();
     for text in [hostname, COMPONENT] {
@@ -113,7 +114,7 @@ pub fn identity(hostname: &str) -> String {
     format!("apiserver-{}", base32(hash.get(..16).unwrap_or_default()))
 }
 
-/// RFC 4648 without padding, in lower case.
+/// Encodes base32 by RFC 4648, without padding, in lower case.
 fn base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let bit = |index: usize| bytes.get(index / 8).map_or(0, |byte| byte >> (7 - index % 8) & 1);

@@ -1,8 +1,8 @@
-//! The `kubernetes` service, by which clients inside the cluster reach this server: the service, its endpoints and its
-//! endpoint slice, in the namespace `default`.
+//! Reconciles the `kubernetes` service, through which clients inside the cluster reach this server: the service, its
+//! endpoints and its endpoint slice, in the namespace `default`.
 //!
-//! Several servers may share a store. Who of them is behind the service is what an [`EndpointReconciler`] says; the ports
-//! are those of the server that came first, for all must use the same.
+//! Several servers may share a store. An [`EndpointReconciler`] determines the servers behind the service. The ports
+//! are those of the first server, since all servers must use the same.
 
 use crate::Config;
 use crate::master_leases::MasterLeases;
@@ -15,28 +15,28 @@ use std::{collections::BTreeSet, net::IpAddr, time::Duration};
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 
-/// How often the service is tried to be made while its address is taken, and how long is waited in between.
+/// The number of attempts to create the service while its address is taken, and the pause between them.
 const ATTEMPTS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How a server comes to know which servers are behind the service (`--endpoint-reconciler-type`).
+/// The source of the servers behind the service (`--endpoint-reconciler-type`).
 #[derive(Debug, Clone)]
 pub enum EndpointReconciler {
-    /// `lease`: those that renew their leases.
+    /// `lease`: the servers whose leases are valid.
     Lease(MasterLeases),
-    /// `master-count`: those that have put themselves there, at most so many.
+    /// `master-count`: the servers that have added themselves, up to this number.
     MasterCount(usize),
-    /// `none`: somebody else sees to it.
+    /// `none`: the endpoints are managed externally.
     None,
 }
 
-/// Makes the service, and puts the addresses of the servers behind it.
+/// Reconciles the service and its endpoints.
 pub(crate) async fn reconcile(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     tokio::try_join!(reconcile_service(registry, config), reconcile_endpoints(registry, config))?;
     Ok(())
 }
 
-/// Takes this server's address from behind the service, for those who go on.
+/// Removes this server's address from the endpoints at shutdown.
 pub(crate) async fn withdraw(registry: &dyn Registry, config: &Config) -> Result<(), Status> {
     let own = config.advertise_address;
     if config.exclusive || !is_published(config) {
@@ -53,13 +53,13 @@ pub(crate) async fn withdraw(registry: &dyn Registry, config: &Config) -> Result
         EndpointReconciler::MasterCount(_) => publish(registry, config, without_own).await,
     };
     match result {
-        // Somebody has taken all of it.
+        // The endpoints were deleted.
         Err(status) if status.reason == StatusReason::NotFound => Ok(()),
         result => result,
     }
 }
 
-/// Endpoints cannot have a loopback address, which nobody else reaches anyway.
+/// Endpoints cannot have a loopback address, which other hosts could not reach.
 fn is_published(config: &Config) -> bool {
     !config.advertise_address.is_loopback() && !config.advertise_address.is_unspecified()
 }
@@ -83,7 +83,7 @@ async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(
         },
     });
     if !config.exclusive {
-        // Another server may have other ports, and each would set its own again and again.
+        // Servers with different ports would overwrite each other's ports without end.
         return create_unless_begun(registry, object).await;
     }
     create_or_change(registry, &core("services"), NAMESPACE, object, |service| {
@@ -93,7 +93,8 @@ async fn reconcile_service(registry: &dyn Registry, config: &Config) -> Result<(
     .await
 }
 
-/// Creates the service unless another server has, or is about to: its address is taken then, before the service is there.
+/// Creates the service. Retries while the address is taken but the service does not exist, because another server is
+/// creating it.
 async fn create_unless_begun(registry: &dyn Registry, object: Value) -> Result<(), Status> {
     let mut attempt = 1;
     loop {
@@ -118,7 +119,7 @@ async fn reconcile_endpoints(registry: &dyn Registry, config: &Config) -> Result
             publish(registry, config, |_| BTreeSet::from([own])).await
         }
         EndpointReconciler::Lease(leases) => {
-            // First of all, so that the others know of this server whatever fails afterwards.
+            // The lease comes first, so that other servers see this one whatever fails afterwards.
             leases.renew(own).await?;
             let alive = leases.list().await?;
             if alive.is_empty() {
@@ -135,8 +136,8 @@ async fn reconcile_endpoints(registry: &dyn Registry, config: &Config) -> Result
     }
 }
 
-/// The addresses with this server's. When they are too many, those that follow this server's go, and then from the start:
-/// if all servers do so, those that live are left in the end.
+/// Adds this server's address. Above the maximum, the addresses that follow this server's are removed, continuing from
+/// the start of the order. When all servers do this, the addresses of stopped servers disappear.
 fn with_own(present: &BTreeSet<IpAddr>, own: IpAddr, count: usize) -> BTreeSet<IpAddr> {
     let mut all = present.clone();
     all.insert(own);
@@ -149,20 +150,20 @@ fn with_own(present: &BTreeSet<IpAddr>, own: IpAddr, count: usize) -> BTreeSet<I
     all
 }
 
-/// Addresses in the order of their text, as the store lists them.
+/// Sorts addresses as text, as the store lists them.
 fn sorted(addresses: &BTreeSet<IpAddr>) -> Vec<IpAddr> {
     let mut sorted: Vec<IpAddr> = addresses.iter().copied().collect();
     sorted.sort_by_key(IpAddr::to_string);
     sorted
 }
 
-/// Puts the addresses that `wanted` makes of those there are behind the service.
+/// Publishes the addresses that `wanted` returns for the present ones in the endpoints and the slice.
 async fn publish(
     registry: &dyn Registry,
     config: &Config,
     wanted: impl Fn(&BTreeSet<IpAddr>) -> BTreeSet<IpAddr> + Send + Sync,
 ) -> Result<(), Status> {
-    // The slice is made here and not by the controller that mirrors endpoints.
+    // The slice is managed here and not by the controller that mirrors endpoints.
     const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
     let resource = core("endpoints");
     let mut object = json!({
@@ -180,7 +181,7 @@ async fn publish(
     reconcile_endpoint_slice(registry, &endpoints).await
 }
 
-/// Sets the addresses. Ports that are there stay, unless nobody else can have set them.
+/// Sets the addresses. Existing ports are kept, unless this server uses the store exclusively.
 fn set_addresses(
     endpoints: &mut Value,
     config: &Config,
@@ -204,7 +205,7 @@ fn set_addresses(
         Some(subset) if !config.exclusive => subset.at("ports").cloned().unwrap_or_else(|| ports(config)),
         _ => ports(config),
     };
-    // Other things that somebody has said of the addresses stay as long as the addresses do.
+    // Other attributes of the addresses are kept as long as the addresses do not change.
     let addresses = match &subset {
         Some(subset) if wanted == present && listed.len() == present.len() => {
             subset.at("addresses").cloned().unwrap_or_default()
@@ -223,7 +224,7 @@ async fn reconcile_endpoint_slice(registry: &dyn Registry, endpoints: &Value) ->
     let subset = endpoints.items_at("subsets").first().unwrap_or(&none);
     let addresses: Vec<IpAddr> =
         subset.items_at("addresses").iter().filter_map(|address| address.str_at("ip").parse().ok()).collect();
-    // A slice has one family. Of a mixture it is the one that every cluster had first.
+    // A slice has one address family; a mixture of families gives an IPv4 slice.
     let is_ipv6 = !addresses.is_empty() && addresses.iter().all(IpAddr::is_ipv6);
     let address_type = if is_ipv6 { "IPv6" } else { "IPv4" };
     let of_family = addresses.iter().filter(|address| address.is_ipv6() == is_ipv6);
@@ -250,7 +251,7 @@ async fn reconcile_endpoint_slice(registry: &dyn Registry, endpoints: &Value) ->
         "addressType": address_type,
     });
     fill(&mut object);
-    // The type of addresses may not change, so a slice of the other type has to go first.
+    // The address type is immutable, so a slice of the other type is deleted first.
     match registry.get(&resource, NAMESPACE, NAME).await {
         Ok(slice) if slice.str_at("addressType") != address_type => {
             match registry.delete(&resource, NAMESPACE, NAME, Default::default()).await {

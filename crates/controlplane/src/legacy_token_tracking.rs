@@ -1,4 +1,4 @@
-//! Since when the last use of tokens in secrets is noted
+//! Records the day since which the last use of tokens in secrets is tracked
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up>).
 
 use crate::objects::{core, create_or_change};
@@ -11,9 +11,9 @@ use serde_json::json;
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "data.since";
 
-/// Notes the day on which it is first called. A day that cannot be read becomes that of the call.
+/// Records the day of the first call. A malformed day is replaced by that of the call.
 pub(crate) async fn reconcile(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
-    // Not even the form in which it is stored changes with a server that starts.
+    // An object with a valid day is not rewritten, not even into another stored form.
     if let Ok(object) = registry.get(&core("configmaps"), KUBE_SYSTEM, NAME).await
         && has_day(&object)
     {

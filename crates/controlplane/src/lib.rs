@@ -1,9 +1,9 @@
-//! What the server itself does with the built-in groups: the objects that a fresh server has, and the controllers that
-//! keep them and repair what crashes leave behind.
+//! The server's own objects and controllers: creates the objects of a fresh server, reconciles them, and repairs leaks
+//! of addresses and ports.
 //!
-//! [`bootstrap()`] makes the objects before the server is ready; [`run`] keeps them until it shuts down. Both go
-//! through the server's own [`Registry`](pintle_registry::Registry), as any client's writes do, and are safe to run in
-//! several servers of one store: each write is a create or a compare-and-swap towards the same state.
+//! [`bootstrap()`] creates the objects before the server is ready; [`run`] reconciles them until shutdown. Both use the
+//! server's own [`Registry`](pintle_registry::Registry), so that the same strategies apply as for clients' writes, and
+//! are safe in several servers of one store: each write is a create or a compare-and-swap towards the same state.
 
 mod bootstrap;
 mod cluster_authentication;

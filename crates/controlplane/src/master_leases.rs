@@ -1,17 +1,17 @@
-//! Which servers of a store live: each keeps a key with its address, which ends by itself when its server does.
+//! Tracks the running servers of a store: each renews a key with its address, which expires when the server stops.
 //!
-//! The keys are kube-apiserver's own (`/registry/masterleases/ADDRESS`, an `Endpoints` of one address), so that it and
-//! this server count each other.
+//! The keys have kube-apiserver's format (`/registry/masterleases/ADDRESS`, an `Endpoints` of one address), so that
+//! both kinds of servers see each other.
 
 use pintle_machinery::{Status, Value, ValueExt, meta::ObjectMeta};
 use pintle_storage::{Key, KeyValue, ListRequest, Storage, ValueState, WriteError};
 use serde_json::json;
 use std::{collections::BTreeSet, fmt, net::IpAddr, sync::Arc, time::Duration};
 
-/// How long a server that says nothing more is believed to live: longer than the interval at which it says so.
+/// The lifetime of a lease; longer than the interval between renewals.
 const TTL: Duration = Duration::from_secs(15);
 
-/// The leases of a store.
+/// The leases in a store.
 #[derive(Clone)]
 pub struct MasterLeases {
     storage: Arc<dyn Storage>,
@@ -19,12 +19,12 @@ pub struct MasterLeases {
 }
 
 impl MasterLeases {
-    /// The leases below a prefix that ends with a slash. The storage speaks JSON.
+    /// Creates the leases below a prefix that ends with a slash. The storage must encode JSON.
     pub fn new(storage: Arc<dyn Storage>, prefix: impl Into<String>) -> MasterLeases {
         MasterLeases { storage, prefix: prefix.into() }
     }
 
-    /// The addresses of the servers that live.
+    /// The addresses with a valid lease.
     pub(crate) async fn list(&self) -> Result<BTreeSet<IpAddr>, Status> {
         let request =
             ListRequest { prefix: self.prefix.clone(), start_after: None, limit: 0, revision: None };
@@ -32,14 +32,14 @@ impl MasterLeases {
         Ok(leases.items.iter().filter_map(address).collect())
     }
 
-    /// Says that the server at this address lives.
+    /// Creates or renews the lease of this address.
     pub(crate) async fn renew(&self, own: IpAddr) -> Result<(), Status> {
         let key = self.key(own);
         let mut current = self.read(&key).await?;
         loop {
-            // A value that nobody can read is overwritten.
+            // An unreadable value is overwritten.
             let before = current.as_ref().and_then(decode).unwrap_or_default();
-            // The counter makes each write another one.
+            // The counter makes every write change the value.
             let generation = before.generation().saturating_add(1);
             let lease = json!({
                 "kind": "Endpoints",
@@ -61,7 +61,7 @@ impl MasterLeases {
         }
     }
 
-    /// Says that the server at this address ends.
+    /// Removes the lease of this address.
     pub(crate) async fn remove(&self, own: IpAddr) -> Result<(), Status> {
         let key = self.key(own);
         let mut current = self.read(&key).await?;

@@ -1,12 +1,12 @@
-//! How objects are brought to the state they should have.
+//! Creates and updates objects towards a desired state.
 
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, meta::ObjectMeta};
 use pintle_registry::{Registry, WriteOptions};
 
-/// Whose writes these are, in `managedFields`.
+/// The field manager of these writes.
 const FIELD_MANAGER: &str = "kube-apiserver";
 
-/// How often an object is made again that somebody deletes.
+/// The number of attempts to create or update an object that is deleted concurrently.
 const ATTEMPTS: usize = 3;
 
 pub(crate) fn write_options() -> WriteOptions {
@@ -18,8 +18,7 @@ pub(crate) fn core(resource: &str) -> GroupResource {
     GroupResource::new("", resource)
 }
 
-/// Keeps objects, where it is no failure that a resource they need is switched off (`--runtime-config`): such objects are
-/// not there.
+/// Reconciles objects, and ignores the error that their resource is disabled (`--runtime-config`).
 pub(crate) async fn unless_off(keep: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
     match keep.await {
         Err(status) if status == Status::no_such_resource() => Ok(()),
@@ -27,7 +26,7 @@ pub(crate) async fn unless_off(keep: impl Future<Output = Result<(), Status>>) -
     }
 }
 
-/// Creates the object unless one of its name is there, and says whether it did.
+/// Creates the object unless it exists; returns whether it did.
 pub(crate) async fn create_if_missing(
     registry: &dyn Registry,
     resource: &GroupResource,
@@ -39,13 +38,13 @@ pub(crate) async fn create_if_missing(
         result => return result.map(|_| false),
     }
     match registry.create(resource, namespace, object, write_options()).await {
-        // Another server was faster.
+        // Another server created it first.
         Err(status) if status.reason == StatusReason::AlreadyExists => Ok(false),
         result => result.map(|_| true),
     }
 }
 
-/// Creates the object, or changes what is there; nothing is written when `change` changes nothing.
+/// Creates or updates the object; nothing is written when `change` changes nothing.
 pub(crate) async fn create_or_change(
     registry: &dyn Registry,
     resource: &GroupResource,
@@ -63,7 +62,7 @@ pub(crate) async fn create_or_change(
             Ok(object)
         };
         match registry.update(resource, namespace, &name, Box::new(change), write_options()).await {
-            // Somebody has deleted it in between.
+            // The object was deleted concurrently.
             Err(status) if status.reason == StatusReason::NotFound => {}
             result => return result.map(drop),
         }

@@ -1,8 +1,8 @@
 //! The roles and bindings that every cluster has
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings>).
 //!
-//! They are brought up to date whenever a server starts: what is missing is added, what somebody added stays. Who does not
-//! want that for an object sets its annotation `rbac.authorization.kubernetes.io/autoupdate` to "false".
+//! They are reconciled whenever a server starts: missing parts are added, and additions of users stay. The annotation
+//! `rbac.authorization.kubernetes.io/autoupdate` with the value "false" disables this for an object.
 
 mod bindings;
 mod cluster_roles;
@@ -16,7 +16,7 @@ use pintle_registry::Registry;
 use serde_json::{Map, json};
 use std::{future::Future, pin::Pin};
 
-/// Makes the roles and bindings that are missing, and adds to the others what they lack.
+/// Creates the missing roles and bindings, and adds missing parts to the others.
 pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
     reconcile::carry_over(registry).await?;
     let roles = cluster_roles::CLUSTER_ROLES.iter().chain(controller_roles::CONTROLLER_ROLES);
@@ -25,7 +25,7 @@ pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
         controller_roles::CONTROLLER_ROLES.iter().map(|role| Binding::of_controller(role.name));
     let bindings = bindings::CLUSTER_ROLE_BINDINGS.iter().chain(bindings::ROLE_BINDINGS);
     let bindings = bindings.map(Binding::object).chain(of_controllers);
-    // All at once, so that the writes share their syncs to disk.
+    // Concurrent, so that the writes share a group commit.
     let roles = roles.map(|role| -> Reconciliation<'_> { Box::pin(reconcile::role(registry, role)) });
     let bindings =
         bindings.map(|binding| -> Reconciliation<'_> { Box::pin(reconcile::binding(registry, binding)) });
@@ -34,19 +34,19 @@ pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
 
 type Reconciliation<'a> = Pin<Box<dyn Future<Output = Result<(), Status>> + Send + 'a>>;
 
-/// A role as it has to be.
+/// The desired state of a role.
 struct Role {
     name: &'static str,
     /// "" is a cluster role.
     namespace: &'static str,
     rules: &'static [Rule],
-    /// A label that it has besides those that all have.
+    /// An additional label, besides those that all roles have.
     label: Option<&'static str>,
-    /// The label of the roles whose rules a controller gives it.
+    /// The label of the roles that a controller aggregates into this one.
     aggregates: Option<&'static str>,
 }
 
-/// A rule, with its lists as words.
+/// A rule, with its lists as words separated by spaces.
 struct Rule {
     verbs: &'static str,
     /// `core` is the group without a name.
@@ -61,13 +61,13 @@ const fn on(verbs: &'static str, groups: &'static str, resources: &'static str) 
     Rule { verbs, groups, resources, names: "", urls: "" }
 }
 
-/// Verbs on paths that are no resources.
+/// Verbs on non-resource paths.
 const fn at(verbs: &'static str, urls: &'static str) -> Rule {
     Rule { verbs, groups: "", resources: "", names: "", urls }
 }
 
 impl Rule {
-    /// Only the objects of these names.
+    /// Restricts the rule to objects with these names.
     const fn named(self, names: &'static str) -> Rule {
         Rule { names, ..self }
     }
@@ -122,7 +122,7 @@ impl Role {
     }
 }
 
-/// Somebody who has a role.
+/// The subject of a binding.
 enum Subject {
     User(&'static str),
     Group(&'static str),
@@ -142,10 +142,10 @@ impl Subject {
     }
 }
 
-/// A binding as it has to be.
+/// The desired state of a binding.
 struct Binding {
     name: &'static str,
-    /// "" is a cluster role binding, which gives a cluster role. In a namespace, roles are given.
+    /// "" is a cluster role binding, which refers to a cluster role. A binding in a namespace refers to a role.
     namespace: &'static str,
     role: &'static str,
     subjects: &'static [Subject],
@@ -168,7 +168,7 @@ impl Binding {
         binding
     }
 
-    /// A controller is the service account whose name its role ends with.
+    /// Binds a controller's role to the service account of its name.
     fn of_controller(role: &'static str) -> Value {
         let mut binding = binding("", role, role);
         let account = Subject::ServiceAccount("kube-system", role.trim_start_matches(CONTROLLER_PREFIX));
@@ -177,7 +177,7 @@ impl Binding {
     }
 }
 
-/// What the names of controllers' roles begin with.
+/// The name prefix of controllers' roles.
 const CONTROLLER_PREFIX: &str = "system:controller:";
 
 fn binding(namespace: &str, name: &str, role: &str) -> Value {
@@ -190,7 +190,7 @@ fn binding(namespace: &str, name: &str, role: &str) -> Value {
     binding
 }
 
-/// With the labels and annotations that all of them have.
+/// Creates an object with the common labels and annotations.
 fn object(kind: &str, namespace: &str, name: &str) -> Value {
     let mut object = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",

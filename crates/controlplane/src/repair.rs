@@ -1,8 +1,8 @@
-//! What crashes and races leave behind: addresses and ports that no service holds any more, or that a service holds
-//! and nothing says so.
+//! Repairs address and port allocations after crashes and races: releases allocations that no service holds, and adds
+//! missing allocations of services.
 //!
-//! Taking comes before the service is stored and giving back after it is gone, so what looks leaked may be a write that
-//! is under way. Hence leaks are only taken back after a while.
+//! An address is allocated before its service is stored and released after the service is deleted, so an apparent leak
+//! may be a write in progress. Leaks are therefore released only after a delay.
 
 mod cluster_ips;
 mod node_ports;

@@ -1,4 +1,4 @@
-//! The block of service addresses that the server was started with, as an object
+//! Publishes the configured block of service addresses as a `ServiceCIDR` object
 //! (<https://kubernetes.io/docs/tasks/network/extend-service-ip-ranges/>).
 
 use crate::Config;
@@ -14,8 +14,8 @@ use serde_json::json;
 
 const NAME: &str = "kubernetes";
 
-/// Creates the object, and says that it is ready unless somebody said something else or it ends. An object of other
-/// blocks is left alone: the cluster's addresses are from there.
+/// Creates the object, and sets its `Ready` condition to true unless it already has a value or the object is
+/// terminating. An object with other blocks is left alone: the cluster's addresses come from those.
 pub(crate) async fn reconcile(
     registry: &dyn Registry,
     config: &Config,

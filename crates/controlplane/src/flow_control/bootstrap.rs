@@ -1,4 +1,4 @@
-//! Makes the objects that every server has, and keeps them as they should be
+//! Creates and reconciles the flow schemas and priority levels that every server has
 //! (<https://kubernetes.io/docs/concepts/cluster-administration/flow-control/#maintenance-of-the-mandatory-and-suggested-configuration-objects>).
 
 use super::{flow_schemas, priority_levels};
@@ -9,13 +9,13 @@ use pintle_flowcontrol::{
 use pintle_machinery::{GroupResource, Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::{DeleteOptions, Registry, WriteOptions};
 
-/// Whose writes these are, in `managedFields`.
+/// The field manager of these writes.
 const FIELD_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
-/// Makes what is missing, changes what is not as it should be, and removes what earlier versions made and this one does
-/// not. Objects that somebody has made their own are left alone.
+/// Creates missing objects, updates outdated ones, and removes objects of earlier versions that this one does not have.
+/// Objects that a user has taken over are left alone.
 pub(crate) async fn reconcile(registry: &dyn Registry) -> Result<(), Status> {
-    // A schema whose level is not there yet would be told to be dangling.
+    // Levels first: a schema without its level would be reported as dangling.
     tokio::try_join!(
         ensure(registry, priority_levels(), Requirement::Suggested, bootstrap::priority_levels),
         ensure(registry, priority_levels(), Requirement::Mandatory, bootstrap::priority_levels),
@@ -35,7 +35,7 @@ async fn ensure(
     objects: fn(Requirement) -> Vec<Value>,
 ) -> Result<(), Status> {
     let objects = objects(requirement);
-    // All at once, so that they share their syncs to disk.
+    // Concurrent, so that the writes share a group commit.
     let writes = objects.iter().map(|object| ensure_one(registry, &resource, requirement, object));
     futures_util::future::try_join_all(writes).await.map(drop)
 }
@@ -56,20 +56,20 @@ async fn ensure_one(
             }
             let revise = |current: Value| Ok(revised(&current, wanted, requirement).unwrap_or(current));
             return match registry.update(resource, "", wanted.name(), Box::new(revise), options()).await {
-                // Somebody has deleted it in between; it is made at the next turn.
+                // The object was deleted concurrently; the next reconciliation creates it.
                 Err(status) if status.reason == StatusReason::NotFound => Ok(()),
                 result => result.map(drop),
             };
         }
     }
     match registry.create(resource, "", wanted.clone(), options()).await {
-        // Another server was faster.
+        // Another server created it first.
         Err(status) if status.reason == StatusReason::AlreadyExists => Ok(()),
         result => result.map(drop),
     }
 }
 
-/// The object as it should be; `None` when it is.
+/// The object with the required changes; `None` when none are needed.
 fn revised(current: &Value, wanted: &Value, requirement: Requirement) -> Option<Value> {
     let updates_spec = requirement == Requirement::Mandatory || is_ours(current);
     let mut revised = current.clone();
@@ -84,13 +84,13 @@ fn revised(current: &Value, wanted: &Value, requirement: Requirement) -> Option<
     (revised != *current).then_some(revised)
 }
 
-/// Whether the server keeps the spec of a suggested object up to date: when it is said so, or when nothing is said and
-/// nobody has changed the spec yet.
+/// Whether the server keeps the spec of a suggested object up to date: when the annotation requests it, or when there
+/// is no annotation and the spec was never changed.
 fn is_ours(current: &Value) -> bool {
     annotation(current).unwrap_or(current.i64_at("metadata.generation") == Some(1))
 }
 
-/// What the annotation says, as Go reads it; `None` when that is neither yes nor no.
+/// The value of the annotation, parsed as Go parses a boolean; `None` when absent or malformed.
 fn annotation(object: &Value) -> Option<bool> {
     match object.annotation(AUTO_UPDATE)? {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -99,7 +99,7 @@ fn annotation(object: &Value) -> Option<bool> {
     }
 }
 
-/// What the exempt level has of the server is its owner's choice.
+/// The concurrency settings of the exempt level are the user's choice.
 fn is_same_spec(current: &Value, wanted: &Value) -> bool {
     let mut wanted = wanted.clone();
     if current.name() == EXEMPT && wanted.at("exempt").is_some() {
@@ -219,7 +219,7 @@ mod tests {
         now(reconcile(&registry)).unwrap();
         let has = |name: &str| stored(&registry, &flow_schemas(), name).is_some();
         assert!(!has("old") && has("kept") && has("theirs"));
-        // What was deleted comes again.
+        // A deleted object is created again.
         now(registry.delete(&flow_schemas(), "", "probes", DeleteOptions::default())).unwrap();
         now(reconcile(&registry)).unwrap();
         assert!(has("probes"));

@@ -1,4 +1,4 @@
-//! Makes the objects take effect in this server, and tells in their status which of them cannot.
+//! Applies flow schemas and priority levels to this server, and reports dangling schemas in their status.
 
 use super::{flow_schemas, priority_levels};
 use futures_util::future::try_join_all;
@@ -10,27 +10,27 @@ use serde_json::json;
 use std::{collections::HashMap, collections::VecDeque, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::Instant};
 
-/// Whose writes these are, in `managedFields`.
+/// The field manager of these writes.
 const FIELD_MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
-/// How often the status of one schema is written in a minute at most: servers that do not agree would write for ever.
+/// The maximum number of status writes per schema and minute: servers that disagree would write without end.
 const WRITES_A_MINUTE: usize = 6;
 const MINUTE: Duration = Duration::from_secs(60);
-/// How long until what failed is tried again.
+/// The back-off after a failure.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long until what was written too often is looked at again.
+/// The delay of a status write that exceeds the maximum.
 const POSTPONED: Duration = Duration::from_secs(45);
 
-/// Follows the flow schemas and priority levels of a registry.
+/// Watches the flow schemas and priority levels of a registry.
 pub struct FlowControlController {
     registry: Arc<dyn Registry>,
     flow_control: Arc<FlowControl>,
     changes: watch::Receiver<u64>,
-    /// When statuses were written in the last minute, by schema.
+    /// The times of the status writes in the last minute, by schema.
     written: HashMap<String, VecDeque<Instant>>,
 }
 
 impl FlowControlController {
-    /// A controller that configures `flow_control` whenever `changes` grows.
+    /// Creates a controller that configures `flow_control` whenever `changes` increases.
     pub fn new(
         registry: Arc<dyn Registry>,
         flow_control: Arc<FlowControl>,
@@ -39,15 +39,15 @@ impl FlowControlController {
         FlowControlController { registry, flow_control, changes, written: HashMap::new() }
     }
 
-    /// Makes the objects take effect that there are now. Statuses are left as they are.
+    /// Applies the current objects. Does not write statuses.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the objects cannot be read.
     pub async fn configure(&self) -> Result<(), Status> {
         self.read().await.map(drop)
     }
 
-    /// Runs until `shutdown` ends.
+    /// Runs until `shutdown` completes.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = self.follow() => {}
@@ -83,7 +83,7 @@ impl FlowControlController {
         }
     }
 
-    /// Brings flow control and statuses up to date; says whether a status is to be written later.
+    /// Updates flow control and statuses; returns whether a status write is postponed.
     async fn sync(&mut self) -> Result<bool, Status> {
         let mut is_postponed = false;
         let mut due = Vec::new();
@@ -93,7 +93,7 @@ impl FlowControlController {
                 false => is_postponed = true,
             }
         }
-        // All at once, so that they share their syncs to disk.
+        // Concurrent, so that the writes share a group commit.
         try_join_all(due.iter().map(|update| self.write(update))).await?;
         Ok(is_postponed)
     }
@@ -105,7 +105,7 @@ impl FlowControlController {
 
     async fn list(&self, resource: GroupResource) -> Result<Vec<Value>, Status> {
         match self.registry.list(&resource, "").await {
-            // Of what is switched off there is nothing, and the mandatory objects are in force.
+            // A disabled resource has no objects; the mandatory objects are in force.
             Err(status) if status == Status::no_such_resource() => Ok(Vec::new()),
             result => result,
         }
@@ -150,7 +150,7 @@ impl FlowControlController {
         };
         let (resource, name) = (flow_schemas(), update.schema.as_str());
         match self.registry.update(&resource, "", name, Box::new(set_condition), options).await {
-            // It was deleted.
+            // The schema was deleted.
             Err(status) if status.reason == StatusReason::NotFound => Ok(()),
             result => result.map(drop),
         }

@@ -73,7 +73,7 @@ fn a_number_of_servers_puts_itself_there() {
     reconcile("10.0.0.1");
     reconcile("10.0.0.2");
     check(&registry, &["10.0.0.1", "10.0.0.2"]);
-    // The one that follows goes.
+    // The address that follows is removed.
     reconcile("10.0.0.11");
     check(&registry, &["10.0.0.1", "10.0.0.11"]);
     reconcile("10.0.0.3");

@@ -1,8 +1,8 @@
-//! Who has which role from the beginning.
+//! The default role bindings.
 
 use super::{Binding, Subject};
 
-/// In the whole cluster. The roles of controllers are given to the service accounts of their names.
+/// Cluster role bindings. The roles of controllers are bound to the service accounts of their names.
 pub(super) const CLUSTER_ROLE_BINDINGS: &[Binding] = &[
     Binding::new("cluster-admin", "cluster-admin", &[Subject::Group("system:masters")]),
     Binding::new("system:basic-user", "system:basic-user", &[Subject::Group("system:authenticated")]),
@@ -34,7 +34,7 @@ pub(super) const CLUSTER_ROLE_BINDINGS: &[Binding] = &[
     ),
 ];
 
-/// In the namespaces of the system.
+/// Role bindings in system namespaces.
 pub(super) const ROLE_BINDINGS: &[Binding] = &[
     Binding::new(
         "system:controller:bootstrap-signer",

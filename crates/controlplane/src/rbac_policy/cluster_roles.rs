@@ -1,9 +1,9 @@
-//! The cluster roles of users, nodes and the parts of the control plane
+//! The cluster roles of users, nodes and control plane components
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/rbac/#default-roles-and-role-bindings>).
 
 use super::{Role, at, on};
 
-/// By name.
+/// Sorted by name.
 pub(super) const CLUSTER_ROLES: &[Role] = &[
     Role::new("admin", &[])
         .aggregating("rbac.authorization.k8s.io/aggregate-to-admin"),

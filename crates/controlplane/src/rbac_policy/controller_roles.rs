@@ -3,7 +3,7 @@
 
 use super::{Role, on};
 
-/// By name.
+/// Sorted by name.
 pub(super) const CONTROLLER_ROLES: &[Role] = &[
     Role::new("system:controller:attachdetach-controller", &[
         on("list watch", "core", "persistentvolumeclaims persistentvolumes"),

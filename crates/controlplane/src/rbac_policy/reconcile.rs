@@ -1,4 +1,4 @@
-//! How what is there becomes what has to be.
+//! Reconciles stored roles and bindings with the desired ones.
 
 use super::resource_of;
 use crate::objects::{create_if_missing, create_or_change};
@@ -9,20 +9,21 @@ use pintle_rbac::{GROUP_NAME, PolicyRule, covers};
 use pintle_registry::{DeleteOptions, Registry};
 use serde_json::json;
 
-/// "false" keeps an object as it is.
+/// The annotation that excludes an object from reconciliation with the value "false".
 pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// How often a binding is made anew that somebody changes meanwhile.
+/// The number of attempts to replace a binding that changes concurrently.
 const ATTEMPTS: usize = 4;
 
-/// Makes a role, or adds what it lacks.
+/// Creates a role, or adds the parts that it lacks.
 pub(super) async fn role(registry: &dyn Registry, wanted: Value) -> Result<(), Status> {
     let (resource, namespace) = (resource_of(&wanted), wanted.namespace().to_owned());
     let object = wanted.clone();
     create_or_change(registry, &resource, &namespace, object, |role| complete_role(role, &wanted)).await
 }
 
-/// Makes a binding, or adds what it lacks; one to another role is made anew, since a binding keeps its role.
+/// Creates a binding, or adds the subjects that it lacks. A binding to another role is replaced, since its role is
+/// immutable.
 pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<(), Status> {
     let (resource, namespace) = (resource_of(&wanted), wanted.namespace().to_owned());
     for _ in 0..ATTEMPTS {
@@ -42,7 +43,7 @@ pub(super) async fn binding(registry: &dyn Registry, wanted: Value) -> Result<()
             DeleteOptions { precondition_uid: Some(existing.uid().to_owned()), ..DeleteOptions::default() };
         match registry.delete(&resource, &namespace, wanted.name(), options).await {
             Ok(_) => {}
-            // It is gone, or another one has taken its place.
+            // The binding was deleted or replaced concurrently.
             Err(status) if matches!(status.reason, StatusReason::NotFound | StatusReason::Conflict) => {}
             Err(status) => return Err(status),
         }
@@ -61,7 +62,7 @@ fn complete_role(role: &mut Value, wanted: &Value) {
     complete_metadata(role, wanted);
     let own = PolicyRule::of_role(role);
     let missing = covers::missing(&own.iter().collect::<Vec<_>>(), &PolicyRule::of_role(wanted));
-    // What is wanted is ours, and has not too many parts.
+    // The desired rules are the server's own, and their number is bounded.
     for rule in missing.unwrap_or_default() {
         push(role, "rules", json!(rule));
     }
@@ -88,7 +89,7 @@ fn complete_binding(binding: &mut Value, wanted: &Value) {
     }
 }
 
-/// Labels and annotations that are there have the values they have.
+/// Adds missing labels and annotations; existing values are kept.
 fn complete_metadata(object: &mut Value, wanted: &Value) {
     for path in ["metadata.labels", "metadata.annotations"] {
         let mut own = object.map_at(path).clone();
@@ -106,8 +107,8 @@ fn push(object: &mut Value, path: &str, item: Value) {
     }
 }
 
-/// Carries over what clusters of old versions have: the rules of roles that are now gathered from others, and the subjects of
-/// a binding of which a part became one of its own.
+/// Migrates objects of old versions: the rules of roles that are now aggregated, and the subjects of a binding that was
+/// split into two.
 pub(super) async fn carry_over(registry: &dyn Registry) -> Result<(), Status> {
     let cluster = |resource: &str| GroupResource::new(GROUP_NAME, resource);
     let (roles, bindings) = (cluster("clusterroles"), cluster("clusterrolebindings"));
@@ -121,7 +122,7 @@ pub(super) async fn carry_over(registry: &dyn Registry) -> Result<(), Status> {
         }
         let Some(mut role) = find(registry, &roles, old).await? else { continue };
         if role.at("aggregationRule").is_some() {
-            // The roles that gather have been there already.
+            // The aggregated roles already exist.
             break;
         }
         role.set("metadata.name", new);
@@ -158,7 +159,7 @@ async fn find(
     }
 }
 
-/// What the copy of an object may not have.
+/// Removes the metadata that a copy of an object must not have.
 fn forget_identity(object: &mut Value) {
     for member in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
         object.remove_at(&format!("metadata.{member}"));

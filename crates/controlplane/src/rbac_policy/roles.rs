@@ -1,8 +1,8 @@
-//! The roles in the namespaces of the system.
+//! The default roles in system namespaces.
 
 use super::{Role, on};
 
-/// By namespace and name.
+/// Sorted by namespace and name.
 pub(super) const ROLES: &[Role] = &[
     Role::new(
         "system:controller:bootstrap-signer",

@@ -1,4 +1,4 @@
-//! `IPAddress` objects against services.
+//! Compares `IPAddress` objects with services.
 
 use crate::objects::{core, create_if_missing};
 use jiff::{SignedDuration, Timestamp};
@@ -13,10 +13,10 @@ use pintle_machinery::{
 use pintle_registry::{DeleteOptions, Registry};
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// So long a write may be between taking an address and storing its service.
+/// The maximum time between the allocation of an address and the write of its service.
 const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 
-/// Claims the addresses that services hold unclaimed, and gives back those that none holds.
+/// Allocates addresses that services hold without an allocation, and releases those that no service holds.
 pub(crate) async fn repair(registry: &dyn Registry, now: Timestamp) -> Result<(), Status> {
     let services = registry.list(&core("services"), "").await?;
     let mut held: BTreeMap<IpAddr, &Value> = BTreeMap::new();
@@ -72,7 +72,7 @@ async fn release(registry: &dyn Registry, object: &Value) -> Result<(), Status> 
 
 async fn claim(registry: &dyn Registry, address: IpAddr, service: &Value) -> Result<(), Status> {
     let (namespace, name) = (service.namespace(), service.name());
-    // The service may have gone since it was listed, and its address with it.
+    // The service may have been deleted since it was listed, and its address released.
     match registry.get(&core("services"), namespace, name).await {
         Ok(current) if current.uid() == service.uid() => {}
         _ => return Ok(()),

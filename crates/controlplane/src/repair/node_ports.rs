@@ -1,4 +1,4 @@
-//! The node ports that are taken against services.
+//! Compares allocated node ports with services.
 
 use crate::objects::{core, create_if_missing, write_options};
 use pintle_api::core::service::{
@@ -9,22 +9,23 @@ use pintle_machinery::{Status, StatusReason, Value, ValueExt, meta::ObjectMeta};
 use pintle_registry::Registry;
 use std::collections::BTreeMap;
 
-/// After so many looks a port that no service holds is given back.
+/// The number of runs after which a port that no service holds is released.
 const LOOKS_BEFORE_RELEASE: u32 = 3;
 
-/// Remembers which ports looked leaked, and how often.
+/// Counts the runs in which a port looked leaked.
 #[derive(Debug, Default)]
 pub(crate) struct NodePortRepair {
     looks: BTreeMap<i64, u32>,
 }
 
 impl NodePortRepair {
-    /// Takes the ports that services hold untaken, and gives back those that no service has held for a while.
+    /// Allocates ports that services hold without an allocation, and releases those that no service has held for some
+    /// runs.
     pub(crate) async fn run_once(&mut self, registry: &dyn Registry, range: PortRange) -> Result<(), Status> {
         let resource = node_port_allocations();
         let empty = range_allocation_object(&PortSet::new(range));
         create_if_missing(registry, &resource, "", empty).await?;
-        // Read before the services: a port that is taken meanwhile makes the write below a conflict.
+        // Read before the services: a concurrent allocation makes the write below conflict.
         let stored = registry.get(&resource, "", RANGE_ALLOCATION_NAME).await?;
         let services = registry.list(&core("services"), "").await?;
 
@@ -70,7 +71,7 @@ impl NodePortRepair {
         let result =
             registry.update(&resource, "", RANGE_ALLOCATION_NAME, Box::new(replace), write_options()).await;
         match result {
-            // The next look sees the new state.
+            // The next run reads the new state.
             Err(status) if status.reason == StatusReason::Conflict => Ok(()),
             result => result.map(|_| ()),
         }
