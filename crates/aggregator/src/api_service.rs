@@ -1,4 +1,4 @@
-//! API services: which server answers for a group and version
+//! API services: the registration of the server for each group and version
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ pub(crate) fn resource() -> Resource {
     resource.categories = vec!["api-extensions".to_owned()];
     // The aggregator keeps its group in the path, unlike the built-in groups.
     resource.storage.path = "apiregistration.k8s.io/apiservices".to_owned();
-    // As kube-apiserver's aggregator, it knows nothing but JSON.
+    // Always JSON, as in kube-apiserver's aggregator.
     resource.storage.encoding = StorageEncoding::Json;
     resource.table = Arc::new(ApiServiceTable);
     resource.strategy = Arc::new(ApiServiceStrategy);
@@ -46,17 +46,17 @@ pub(crate) fn resource() -> Resource {
     resource
 }
 
-/// The resource of API services.
+/// The group and the plural name of API services.
 pub(crate) fn resource_name() -> GroupResource {
     GroupResource::new("apiregistration.k8s.io", "apiservices")
 }
 
-/// Says of an API service that this server answers for its version. Whether that changes anything.
+/// Sets the `Available` condition of an API service that this server serves itself. Returns whether it changed.
 pub(crate) fn set_local_condition(object: &mut Value) -> bool {
     set_available(object, "True", "Local", "Local APIServices are always available")
 }
 
-/// Says whether the server behind an API service can be used, and why. Whether that changes anything.
+/// Sets the `Available` condition with a reason. Returns whether it changed.
 pub(crate) fn set_available(object: &mut Value, status: &str, reason: &str, message: &str) -> bool {
     let wanted = [("status", status), ("reason", reason), ("message", message)];
     let mut conditions = object.items_at("status.conditions").to_vec();
@@ -121,7 +121,7 @@ impl Strategy for ApiServiceStrategy {
     }
 }
 
-/// Of `status`.
+/// The rules for writes to `status`.
 struct StatusStrategy;
 
 impl Strategy for StatusStrategy {
@@ -159,7 +159,7 @@ impl Strategy for StatusStrategy {
     }
 }
 
-/// <https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/api-service-v1/>
+/// Validates by <https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/api-service-v1/>.
 fn validate(object: &Value) -> ErrorList {
     let (group, version) = (object.str_at("spec.group"), object.str_at("spec.version"));
     let required_name = format!("{version}.{group}");
@@ -223,12 +223,12 @@ fn validate(object: &Value) -> ErrorList {
     errors
 }
 
-/// How many bytes a text in base64 is.
+/// The number of bytes that a base64 text encodes.
 fn byte_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
 
-/// Takes a part of the object as it is stored.
+/// Restores a part of the stored object.
 fn keep(object: &mut Value, old: &Value, part: &str) {
     match old.at(part) {
         Some(value) => object.set(part, value.clone()),
@@ -236,7 +236,7 @@ fn keep(object: &mut Value, old: &Value, part: &str) {
     }
 }
 
-/// Who serves the version, and whether they do.
+/// The columns: the service behind the version, and its availability.
 struct ApiServiceTable;
 
 impl TableConvertor for ApiServiceTable {
@@ -259,7 +259,7 @@ impl TableConvertor for ApiServiceTable {
     }
 }
 
-/// The state of the condition, and the reason unless all is well.
+/// The status of the `Available` condition, with the reason unless it is `True`.
 fn availability(object: &Value) -> String {
     let mut conditions = object.items_at("status.conditions").iter();
     match conditions.find(|condition| condition.str_at("type") == AVAILABLE) {

@@ -1,10 +1,10 @@
-//! API services of what this server serves itself: one for each built-in group and version, and one for each that custom
-//! resources are served in.
+//! Registers API services for the groups and versions that this server serves itself: one for each built-in group and
+//! version, and one for each group and version of custom resources.
 //!
-//! The label `kube-aggregator.kubernetes.io/automanaged` of an API service says whose it is. `onstart`: it is made, or
-//! brought back to what it was, when the server starts, and from then on its administrator's. `true`: it is kept as it
-//! should be, and goes with the last definition that serves the version. Others are nobody's business here, but for one
-//! thing: a local API service is always available.
+//! The label `kube-aggregator.kubernetes.io/automanaged` of an API service states its owner. With `onstart`, the
+//! controller creates or resets the API service when the server starts; afterwards an administrator may change it. With
+//! `true`, the controller reconciles it permanently, and deletes it with the last definition that serves the version.
+//! Other API services are left alone, except that the controller sets their `Available` condition.
 
 use crate::{
     api_service::{resource_name, set_available, set_local_condition},
@@ -33,35 +33,35 @@ const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 const CONTINUOUSLY: &str = "true";
 
-/// How many API services are worked on at a time: those of a fresh server share their syncs of the disk.
+/// The number of concurrent workers. Writes of a fresh server share a group commit.
 const WORKERS: usize = 16;
-/// How many events are taken at once.
+/// The maximum number of events that are processed at once.
 const BATCH: usize = 64;
-/// How often the services behind API services are looked at.
+/// The interval between checks of the services behind API services.
 const SERVICES_INTERVAL: Duration = Duration::from_secs(15);
-/// How long the controller waits before it watches again.
+/// The pause before the controller restarts its watch.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The groups and versions that definitions of custom resources serve.
+/// The groups and versions of custom resources.
 pub trait CustomGroupVersions: Send + Sync {
-    /// Whether a definition serves it.
+    /// Whether a definition serves the group and version.
     fn is_served(&self, group_version: &GroupVersion) -> bool;
 
-    /// Waits until every definition that was there at the start is known.
+    /// Waits until the informer has synced.
     fn wait_synced(&self) -> BoxFuture<'_, ()>;
 
-    /// Waits until there are some for which the answer of [`CustomGroupVersions::is_served`] may be another one, and takes
-    /// them. Cancelled while it waits, it takes nothing.
+    /// Waits for groups and versions whose result of [`CustomGroupVersions::is_served`] may have changed, and takes
+    /// them. Cancel safe: a cancelled call takes nothing.
     fn changed(&self) -> BoxFuture<'_, Vec<GroupVersion>>;
 }
 
-/// The controller that makes, keeps and deletes automatic API services.
+/// The controller that creates, reconciles and deletes automatic API services.
 pub struct AutoRegistration {
     stores: Arc<Stores>,
-    /// Where the services are that API services name.
+    /// The stores with the services that API services refer to.
     services: Arc<Stores>,
     store: Arc<Store>,
-    /// The built-in ones, by name.
+    /// The built-in groups and versions, by API service name.
     built_in: BTreeMap<String, GroupVersion>,
     custom: Arc<dyn CustomGroupVersions>,
     queue: WorkQueue,
@@ -70,17 +70,17 @@ pub struct AutoRegistration {
 
 #[derive(Default)]
 struct State {
-    /// The API services that were there when the server started.
+    /// The API services that existed when the server started.
     at_start: HashSet<String>,
-    /// Those that have been brought into shape once.
+    /// The API services that were reconciled at least once.
     synced: HashSet<String>,
-    /// Built-in ones that have not been seen to be available yet.
+    /// The built-in API services that were not observed as available yet.
     pending: HashSet<String>,
 }
 
 impl AutoRegistration {
-    /// A controller that is not running yet, for the built-in groups and versions that are served. `None` where API
-    /// services are switched off.
+    /// Creates the controller, not yet running, for the served built-in groups and versions. `None` when the API
+    /// service resource is disabled.
     pub fn new(
         stores: &Arc<Stores>,
         services: &Arc<Stores>,
@@ -105,15 +105,15 @@ impl AutoRegistration {
         }))
     }
 
-    /// Names of built-in API services that have not been seen to be available yet, sorted; the server is not ready before
-    /// there are none.
+    /// The names of built-in API services that were not observed as available yet, sorted. The server becomes ready
+    /// when the list is empty.
     pub fn pending(&self) -> Vec<String> {
         let mut pending: Vec<String> = self.state.lock().pending.iter().cloned().collect();
         pending.sort_unstable();
         pending
     }
 
-    /// Starts the controller, which ends when `stopping` turns true.
+    /// Starts the controller, which ends when `stopping` becomes true.
     pub fn start(
         self: Arc<Self>,
         supervisor: &Supervisor,
@@ -133,7 +133,7 @@ impl AutoRegistration {
 
     async fn run(&self) {
         self.queue.recover();
-        // Or API services would be deleted whose definitions are only not known yet.
+        // Otherwise API services would be deleted whose definitions are not known yet.
         self.custom.wait_synced().await;
         self.note_start().await;
         for name in self.built_in.keys() {
@@ -167,7 +167,7 @@ impl AutoRegistration {
         }
     }
 
-    /// Looks at every API service, and at every one that changes.
+    /// Processes every API service, and then every change.
     async fn follow_api_services(&self) {
         loop {
             let options = WatchOptions {
@@ -191,12 +191,12 @@ impl AutoRegistration {
                     }
                 }
             }
-            // The watch was cut off, or the cache is not usable: everything is looked at again.
+            // The watch ended, or the cache is not usable: all API services are processed again.
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Looks again and again at the API services that have a service, which comes and goes.
+    /// Rechecks the API services with a service at every interval.
     async fn follow_services(&self) {
         loop {
             tokio::time::sleep(SERVICES_INTERVAL).await;
@@ -221,7 +221,7 @@ impl AutoRegistration {
     }
 
     async fn sync(&self, name: &str) -> Result<(), Status> {
-        // What is behind is told of again.
+        // A stale cached state causes another event later.
         let current = match self.stores.get_cached(&resource_name(), "", name).await {
             Ok(object) => Some(object),
             Err(status) if status.code == 404 => None,
@@ -236,7 +236,7 @@ impl AutoRegistration {
         }
     }
 
-    /// What an API service should be, and what is to be done about it.
+    /// The desired state of an API service, and the action towards it.
     fn register(&self, name: &str, current: Option<&Value>) -> Action {
         let state = self.state.lock();
         let registration = Registration {
@@ -287,13 +287,13 @@ impl AutoRegistration {
             }
         };
         match done {
-            // It is another one meanwhile, which is going to be told of.
+            // The object has changed meanwhile; its event follows.
             Err(status) if matches!(status.code, 404 | 409) => Ok(()),
             done => done,
         }
     }
 
-    /// Local API services are always available; whether others are, their services say.
+    /// Sets the `Available` condition: local API services are always available, others depend on their service.
     async fn keep_available(&self, object: &Value) -> Result<(), Status> {
         let name = object.name();
         if let Some(service) = object.at("spec.service") {
@@ -324,7 +324,7 @@ impl AutoRegistration {
             });
             match self.stores.update(&resource_name(), "", name, change, options("status")).await {
                 Err(status) if !matches!(status.code, 404 | 409) => return Err(status),
-                // The change is going to be told of.
+                // The event of the change follows.
                 _ => return Ok(()),
             }
         }
@@ -360,20 +360,20 @@ fn options(subresource: &'static str) -> WriteOptions {
     WriteOptions { field_manager: "kube-apiserver".to_owned(), subresource, ..WriteOptions::default() }
 }
 
-/// An API service as it should be.
+/// The desired state of an API service.
 #[derive(Debug, Clone, PartialEq)]
 struct Wanted {
     spec: Value,
     managed: &'static str,
 }
 
-/// What is known when it is decided what to do about an API service.
+/// The inputs of the decision on an API service.
 struct Registration<'a> {
     wanted: Option<Wanted>,
     current: Option<&'a Value>,
-    /// It was there when the server started.
+    /// Whether it existed when the server started.
     was_there: bool,
-    /// It has been brought into shape since.
+    /// Whether it was reconciled since.
     has_synced: bool,
 }
 
@@ -397,7 +397,7 @@ impl Registration<'_> {
         let managed = current.label(MANAGED).unwrap_or_default();
         let is_ours = match managed {
             CONTINUOUSLY => true,
-            // Once, and only what was there before.
+            // Only once, and only if it existed before.
             ON_START => self.was_there && !self.has_synced,
             _ => false,
         };
@@ -431,20 +431,21 @@ mod tests {
         let (start, always) = (Some(wanted(ON_START)), Some(wanted(CONTINUOUSLY)));
         let set = || Action::SetSpec(wanted("").spec);
         let create = |wanted: &Option<Wanted>| Action::Create(wanted.clone().unwrap());
-        // What is wanted, what is there (label, priority), whether it was at the start, whether it has synced, what to do.
+        // The desired state, the current one (label, priority), whether it existed at the start, whether it was
+        // reconciled, the action.
         let rows = [
             (&None, None, false, false, Action::None),
             (&start, None, false, false, create(&start)),
             (&start, None, true, true, Action::None),
             (&always, None, false, true, create(&always)),
-            // Whoever took the label off, or never had it.
+            // The label was removed or never set.
             (&start, Some(("", 5)), true, false, Action::None),
             (&always, Some(("", 5)), true, false, Action::None),
             (&None, Some(("", 5)), true, false, Action::None),
-            // What somebody else made with our label since the start.
+            // Created with our label by a client since the start.
             (&start, Some((ON_START, 5)), false, false, Action::None),
             (&None, Some((ON_START, 5)), false, false, Action::None),
-            // What an older server left.
+            // Left by an older server.
             (&None, Some((ON_START, 5)), true, false, Action::Delete),
             (&None, Some((ON_START, 5)), true, true, Action::None),
             (&start, Some((ON_START, 5)), true, false, set()),
@@ -452,7 +453,7 @@ mod tests {
             (&start, Some((ON_START, 5)), true, true, Action::None),
             (&start, Some((CONTINUOUSLY, 5)), true, true, Action::None),
             (&start, Some((CONTINUOUSLY, 5)), true, false, set()),
-            // Those of definitions.
+            // For groups and versions of definitions.
             (&always, Some((CONTINUOUSLY, 5)), false, true, set()),
             (&always, Some((CONTINUOUSLY, 1000)), false, true, Action::None),
             (&None, Some((CONTINUOUSLY, 1000)), false, true, Action::Delete),

@@ -1,4 +1,4 @@
-//! The `Available` condition of API services that name a service, as far as Service and EndpointSlice objects decide it
+//! Computes the `Available` condition of API services with a service from Service and EndpointSlice objects
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/>).
 
 use pintle_machinery::{GroupResource, Status, Value, ValueExt};
@@ -11,7 +11,8 @@ pub(crate) struct Unavailable {
     pub(crate) message: String,
 }
 
-/// Finds the reason why an API service is unavailable. Without request forwarding every API service with a service is.
+/// Determines the reason why an API service is unavailable. Requests are not forwarded yet, so every API service with a
+/// service is unavailable.
 pub(crate) async fn unavailable(services: &dyn Registry, object: &Value) -> Result<Unavailable, Status> {
     let (namespace, name) = (object.str_at("spec.service.namespace"), object.str_at("spec.service.name"));
     let core = |resource: &str| GroupResource::new("", resource);

@@ -1,4 +1,4 @@
-//! The aggregator: API services and the front of the server chain.
+//! The aggregator: API services, and the first server of the delegation chain.
 
 mod api_service;
 mod auto_registration;
@@ -10,7 +10,7 @@ pub use priority::group_priority;
 
 use pintle_registry::Resource;
 
-/// The resources of the aggregator itself: API services.
+/// The declarations of the aggregator's own resources: API services.
 pub fn resources() -> Vec<Resource> {
     vec![api_service::resource()]
 }

@@ -1,10 +1,10 @@
-//! The order in which groups and versions are offered.
+//! The priorities by which discovery orders groups and versions.
 
 /// A group, its priority, and its versions with theirs.
 type Group = (&'static str, i64, &'static [(&'static str, i64)]);
 
-/// The group priority and the version priority of each group and version that is built in, as its automatic `APIService`
-/// has them. Groups with the higher first number come first, and within a group versions with the higher second.
+/// The group priority and the version priority of each built-in group and version, the same as in its automatic
+/// `APIService`. Groups with a higher first number come first, and within a group versions with a higher second number.
 const BUILT_IN: [Group; 20] = [
     ("", 18000, &[("v1", 1)]),
     ("apps", 17800, &[("v1", 15)]),
@@ -28,10 +28,10 @@ const BUILT_IN: [Group; 20] = [
     ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21), ("v1beta3", 18), ("v1beta2", 15), ("v1beta1", 12)]),
 ];
 
-/// Those of groups of custom resources.
+/// The priorities of groups and versions of custom resources.
 pub(crate) const CUSTOM: (i64, i64) = (1000, 100);
 
-/// The priorities of a group and version that is built in; `None` for others, which get no `APIService` for being served.
+/// The priorities of a built-in group and version; `None` for others, which get no automatic `APIService`.
 pub(crate) fn built_in_priority(group: &str, version: &str) -> Option<(i64, i64)> {
     let (_, group_priority, versions) = BUILT_IN.iter().find(|(name, ..)| *name == group)?;
     let (_, version_priority) = versions.iter().find(|(name, _)| *name == version)?;
@@ -40,7 +40,7 @@ pub(crate) fn built_in_priority(group: &str, version: &str) -> Option<(i64, i64)
 
 /// The priorities by which discovery orders groups and versions.
 pub fn group_priority(group: &str, version: &str) -> (i64, i64) {
-    // The aggregator's own group is registered nowhere, and comes first.
+    // The aggregator's own group has no `APIService` and comes first.
     let own = (group == "apiregistration.k8s.io").then_some((18000, 15));
     own.or_else(|| built_in_priority(group, version)).unwrap_or(CUSTOM)
 }
