@@ -1,8 +1,9 @@
 //! Extracts the descriptions of the API's types and fields from the `k8s-openapi` crate.
 //!
-//! Its `JsonSchema` implementations carry them. Running them here, when building, keeps that large crate and `schemars`
-//! out of the server: what is left is one deflated text, unpacked while a document is made. The text has a line a fact:
-//! `=<definition>` starts a type, then come its own description and its fields', each as `<field>\t<JSON string>`.
+//! Its `JsonSchema` implementations contain them. Running them at build time keeps that large crate and `schemars` out
+//! of the server. The result is one deflated text, inflated while a document is built. It has one fact per line:
+//! `=<definition>` starts a type, followed by its own description and those of its fields, each as `<field>\t<JSON
+//! string>`.
 
 use k8s_openapi::{
     api, apiextensions_apiserver::pkg::apis::apiextensions, apimachinery::pkg as machinery,
@@ -48,7 +49,7 @@ macro_rules! request {
     };
 }
 
-/// The types from which all others are reached: the kinds, and what requests and answers carry besides.
+/// The types from which all others are reachable: the kinds, and the other types in requests and responses.
 fn request_roots(generator: &mut SchemaGenerator) {
     request!(generator,
         api::admissionregistration::v1: [MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration],

@@ -1,36 +1,35 @@
-//! Custom resources, as far as documents are about them.
+//! Describes custom resources to the documents.
 
 use pintle_machinery::{GroupVersionKind, Value, ValueExt};
 use std::sync::Arc;
 
 /// The custom resource definitions whose resources the documents describe.
 ///
-/// A document is made from definitions when it is asked for, so that a definition costs nothing until then: all that is
-/// needed of each at any time is what [`PublishedDefinition`] holds.
+/// A document is built from definitions on request, so that an idle definition costs only its [`PublishedDefinition`].
 pub trait CustomDefinitions: Send + Sync {
     /// The definitions, sorted by name.
     fn published(&self) -> Vec<PublishedDefinition>;
 
-    /// A definition as an object of `apiextensions.k8s.io/v1`, if it is published. A schema that is not structural is left
-    /// out.
+    /// Returns a definition as an object of `apiextensions.k8s.io/v1`, if it is published. Schemas that are not
+    /// structural are left out.
     fn definition(&self, name: &str) -> Option<Value>;
 }
 
-/// Which documents a definition is in, and which state of it.
+/// The documents that contain a definition, and the definition's current state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedDefinition {
     /// The name of the definition.
     pub name: Arc<str>,
-    /// The group of its resource.
+    /// The group of the custom resource.
     pub group: Arc<str>,
-    /// The versions that are served.
+    /// The served versions.
     pub versions: Arc<[Box<str>]>,
-    /// Another for each other content.
+    /// A text that is different for each content.
     pub state: Arc<str>,
 }
 
 impl PublishedDefinition {
-    /// A definition whose content is told by its identity and generation. `versions` are those that are served.
+    /// Creates it with a state made of the definition's uid and generation. `versions` are the served ones.
     pub fn new<'a>(
         name: &str,
         uid: &str,
@@ -46,7 +45,7 @@ impl PublishedDefinition {
         }
     }
 
-    /// The same of the definition as an object.
+    /// Creates it from a definition object.
     pub fn of(definition: &Value) -> PublishedDefinition {
         PublishedDefinition::new(
             definition.str_at("metadata.name"),
@@ -68,18 +67,18 @@ pub(crate) struct CustomResource<'a> {
     pub(crate) list_kind: &'a str,
     pub(crate) plural: &'a str,
     pub(crate) is_namespaced: bool,
-    /// The schema, as it is declared; `None` when there is none that can be described.
+    /// The declared schema; `None` when it is absent or cannot be described.
     pub(crate) schema: Option<&'a Value>,
-    /// All fields are kept, whatever the schema says.
+    /// Whether all unknown fields are preserved.
     pub(crate) preserves_unknown_fields: bool,
     pub(crate) has_status: bool,
     pub(crate) has_scale: bool,
-    /// The paths of the fields that can be selected by.
+    /// The paths of the selectable fields.
     pub(crate) selectable_fields: Vec<&'a str>,
 }
 
 impl<'a> CustomResource<'a> {
-    /// The versions of a definition that are served.
+    /// The served versions of a definition.
     pub(crate) fn all(definition: &'a Value) -> impl Iterator<Item = CustomResource<'a>> {
         served(definition).map(|version| CustomResource::new(definition, version))
     }
@@ -105,7 +104,7 @@ impl<'a> CustomResource<'a> {
         }
     }
 
-    /// The name of the definition of a kind of this version: the group's labels turned round, version and kind.
+    /// The definition name of a kind of this version: the group's labels in reverse order, version and kind.
     pub(crate) fn model_name(&self, kind: &str) -> String {
         let labels: Vec<&str> = self.kind.group.rsplit('.').collect();
         format!("{}.{}.{kind}", labels.join("."), self.kind.version)

@@ -1,7 +1,7 @@
-//! The OpenAPI 3 documents about custom resources: one a group and version, whichever definitions its resources come from.
+//! The OpenAPI 3 documents of custom resources: one for each group and version, from all definitions in it.
 //!
-//! A document is made when it is asked for and kept while there is room. Most of its text is about types that all custom
-//! resources have in common (metadata, options, `Status`): that is a part which all documents share, made once.
+//! A document is built on request and cached within a memory bound. Most of its text describes types that all custom
+//! resources use (metadata, options, `Status`); all documents share that part, which is built once.
 
 use crate::{
     custom_definition::{CustomDefinitions, CustomResource, PublishedDefinition},
@@ -22,17 +22,17 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// How much memory documents may take that are kept for those who ask again.
+/// The maximum size of the cached documents, in bytes.
 const KEPT: usize = 8 << 20;
 
-/// The form of a document.
+/// The encoding of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     Json,
     Protobuf,
 }
 
-/// Documents of custom resources.
+/// Builds and caches the documents of custom resources.
 pub(crate) struct CustomDocuments {
     definitions: Arc<dyn CustomDefinitions>,
     server_version: String,
@@ -40,18 +40,18 @@ pub(crate) struct CustomDocuments {
     versions: Vec<GroupVersion>,
     common: [OnceLock<Common>; 2],
     kept: Mutex<Kept>,
-    /// Held while a document is made.
+    /// Held while a document is built.
     making: Mutex<()>,
 }
 
 /// Writes some definitions.
 type WriteDefinitions<'w> = dyn FnMut(&[(String, Value)]) -> io::Result<()> + 'w;
 
-/// What all documents in one form have in common.
+/// The parts that all documents of one encoding share.
 struct Common {
-    /// The types of every resource.
+    /// The types of every custom resource.
     always: Arc<Part>,
-    /// Those of resources that can be scaled.
+    /// The types for the scale subresource.
     scale: Arc<Part>,
     end: Arc<Part>,
 }
@@ -59,7 +59,7 @@ struct Common {
 #[derive(Default)]
 struct Kept {
     documents: BTreeMap<(String, Form), (Arc<Document>, u64)>,
-    /// Counts uses, to tell which document was not used for longest.
+    /// Counts uses, for the eviction of the least recently used document.
     uses: u64,
 }
 
@@ -79,18 +79,18 @@ impl CustomDocuments {
         }
     }
 
-    /// The definitions that documents are made from.
+    /// The definitions that the documents are built from.
     pub(crate) fn definitions(&self) -> &dyn CustomDefinitions {
         &*self.definitions
     }
 
-    /// Whether documents are about a resource: in a version that the server has built-in resources in, custom ones are not
-    /// served.
+    /// Whether a resource is included in the documents. Custom resources are not served in a group and version that has
+    /// built-in resources.
     pub(crate) fn is_about(&self, resource: &CustomResource<'_>) -> bool {
         !self.versions.contains(&resource.kind.group_version())
     }
 
-    /// The hash of each document, by the group and version that it is about. No document is made for it.
+    /// The hash of each document, by group and version. Builds no document.
     pub(crate) fn hashes(&self) -> BTreeMap<GroupVersion, String> {
         let published = self.definitions.published();
         let mut by_version: BTreeMap<GroupVersion, Vec<&PublishedDefinition>> = BTreeMap::new();
@@ -111,7 +111,7 @@ impl CustomDocuments {
         hash_of(std::iter::once(self.server_version.as_str()).chain(states))
     }
 
-    /// The document about a group and version, if there are custom resources in it.
+    /// The document of a group and version; `None` without custom resources in it.
     pub(crate) fn document(&self, version: &GroupVersion, form: Form) -> Option<Arc<Document>> {
         let mut published = self.definitions.published();
         published.retain(|definition| {
@@ -137,8 +137,8 @@ impl CustomDocuments {
         Some(document)
     }
 
-    /// Makes the document of a version from the definitions of these names. Its hash is that of the definitions it was made
-    /// from, which may have changed since the request.
+    /// Builds the document of a version from the definitions with these names. The hash covers the definitions that
+    /// were read, which may be newer than the request.
     fn make(&self, names: &[&str], version: &GroupVersion, form: Form) -> Option<Document> {
         let is_about = |resource: &CustomResource<'_>| resource.kind.group_version() == *version;
         let mut paths = Paths::new();
@@ -228,7 +228,7 @@ fn all<'n>(definitions: &Definitions<'_>, names: impl Iterator<Item = &'n str>) 
     found
 }
 
-/// The document up to its own definitions, behind which more follow.
+/// Writes the document up to its own definitions; the shared ones follow.
 fn write_json<'a>(
     out: &mut impl Write,
     info: &Value,
@@ -263,7 +263,7 @@ impl Kept {
         Some(document.clone())
     }
 
-    /// Keeps a document, and lets go of those that were not used for longest when there are too many.
+    /// Inserts a document, and evicts the least recently used ones above the size bound.
     fn insert(&mut self, key: (String, Form), document: Arc<Document>) {
         self.uses += 1;
         self.documents.insert(key, (document, self.uses));

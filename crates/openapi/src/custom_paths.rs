@@ -1,5 +1,5 @@
-//! The operations of a custom resource. They are those of built-in resources, less what clients of old need (watch paths) and
-//! what only built-in kinds can do (protobuf, strategic merge patches).
+//! The operations of a custom resource: those of built-in resources without the legacy watch paths and without media
+//! types that only built-in kinds support (protobuf, strategic merge patches).
 
 use crate::{
     custom_definition::CustomResource,
@@ -15,7 +15,7 @@ const MEDIA: &[&str] = &["application/json", "application/yaml"];
 const PATCH_MEDIA: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
-/// The definition of `Scale`.
+/// The name of the definition of `Scale`.
 pub(crate) const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Adds the paths of a custom resource.
@@ -49,10 +49,10 @@ pub(crate) fn add(paths: &mut Paths, resource: &CustomResource<'_>) {
     }
 }
 
-/// Writes the operations of one resource. A part is `status`, `scale` or "" for the whole object.
+/// Builds the operations of one resource. `part` is `status`, `scale` or "" for the whole object.
 struct Writer<'a> {
     resource: &'a CustomResource<'a>,
-    /// The definition of its objects.
+    /// The name of the objects' definition.
     object: String,
 }
 
@@ -142,7 +142,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What the operations on a part have in common.
+    /// The common fields of all operations on a part.
     fn operation(&self, part: &str) -> Operation {
         let kind = &self.resource.kind;
         Operation {
@@ -196,7 +196,7 @@ fn of(part: &str) -> String {
     if part.is_empty() { String::new() } else { format!(" {part} of") }
 }
 
-/// The article before a kind, with spaces around it. What looks like a plural has none.
+/// The article before a kind, with spaces around it; none before an apparent plural.
 fn article(kind: &str) -> &'static str {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return " ";

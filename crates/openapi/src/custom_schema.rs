@@ -1,8 +1,8 @@
-//! The schemas of custom resources, as clients get to see them.
+//! Converts the schemas of custom resources to published OpenAPI schemas.
 //!
-//! What a definition declares is nearly what is published. OpenAPI 3 documents have all of it; metadata and the like are
-//! added, since definitions leave them out. OpenAPI 2 knows less, and the clients that read it take a list of properties for
-//! complete: whatever may hold more than is declared is published without properties, and what may be null without a type
+//! OpenAPI 3 documents contain all of a declared schema, plus metadata and type fields, which definitions omit. OpenAPI
+//! 2 is less expressive, and its clients reject unlisted properties. There a schema that allows more than its declared
+//! properties is published without properties, and a nullable schema without a type
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#publish-validation-schema-in-openapi>).
 
 use crate::{
@@ -17,7 +17,7 @@ const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 /// The members that combine schemas.
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// What is published as it is declared. A boolean that is false says nothing.
+/// The members that are published unchanged. A boolean that is false is omitted.
 const PLAIN: [&str; 30] = [
     "default",
     "description",
@@ -51,7 +51,7 @@ const PLAIN: [&str; 30] = [
     "x-kubernetes-validations",
 ];
 
-/// The definitions of a custom resource: its kind and its list, by name.
+/// The definitions of a custom resource, its kind and its list, by name.
 pub(crate) fn definitions(
     resource: &CustomResource<'_>,
     dialect: Dialect,
@@ -65,7 +65,7 @@ pub(crate) fn definitions(
     ])
 }
 
-/// The built-in definitions that those of a custom resource refer to.
+/// The built-in definitions that the definitions of a custom resource refer to.
 pub(crate) fn references() -> [String; 2] {
     [meta("ListMeta"), meta("ObjectMeta")]
 }
@@ -80,7 +80,7 @@ impl Writer<'_> {
         let is_v2 = self.dialect == Dialect::V2;
         let is_open = |schema: &Value| resource.preserves_unknown_fields || schema.bool_at(PRESERVE);
         let mut value = match resource.schema.filter(|schema| !(is_v2 && is_open(schema))) {
-            // Clients would take properties for all there are.
+            // Clients would consider listed properties complete.
             None => Map::from_iter([("type".to_owned(), json!("object"))]),
             Some(schema) => {
                 let mut value = self.structural(schema);
@@ -115,7 +115,7 @@ impl Writer<'_> {
         value.into()
     }
 
-    /// A structural schema.
+    /// Converts a structural schema.
     fn structural(&self, schema: &Value) -> Map {
         let is_v2 = self.dialect == Dialect::V2;
         let (nullable, preserves) = (schema.bool_at("nullable"), schema.bool_at(PRESERVE));
@@ -157,7 +157,7 @@ impl Writer<'_> {
         value
     }
 
-    /// An object within the object has type and metadata of its own.
+    /// Adds type and metadata fields of an embedded resource.
     fn embed(&self, value: &mut Map) {
         let properties = properties_of(value);
         properties.insert(
@@ -191,7 +191,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Every kind has these two.
+    /// Adds the type fields of every kind.
     fn add_type_meta(&self, properties: &mut Map) {
         for name in ["apiVersion", "kind"] {
             let mut property = Map::from_iter([("type".to_owned(), json!("string"))]);
@@ -210,18 +210,18 @@ const EMBEDDED_API_VERSION: &str =
     "apiVersion defines the versioned schema of this representation of an object.";
 const EMBEDDED_KIND: &str = "kind is a string value representing the type of this object. In CamelCase.";
 
-/// What is published as it is declared.
+/// Copies the members that are published unchanged.
 fn plain(schema: &Value) -> Map {
     let says_something = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
     let member = |name: &str| match (name, schema.get(name)) {
-        // False is a default, too.
+        // For defaults, false is a value too.
         ("default" | "example", Some(value)) if !value.is_null() => Some(value),
         (_, value) => value.filter(|value| says_something(value)),
     };
     PLAIN.iter().filter_map(|name| Some(((*name).to_owned(), member(name)?.clone()))).collect()
 }
 
-/// OpenAPI 2 has no alternatives and no null.
+/// Removes alternatives and nullable types for OpenAPI 2.
 fn simplify(schema: &Value, nullable: bool, preserves: bool, value: &mut Map) {
     let json_type = schema.str_at("type");
     let has_no_items = json_type == "array" && !value.contains_key("items");
@@ -247,7 +247,7 @@ fn simplify(schema: &Value, nullable: bool, preserves: bool, value: &mut Map) {
     }
 }
 
-/// The schemas that a schema combines. An integer or string says so in words that everybody understands.
+/// Converts combined schemas. An integer-or-string schema gets its explicit alternatives.
 fn combine(schema: &Value, value: &mut Map) {
     for junctor in JUNCTORS {
         let nested: Vec<Value> = schema.items_at(junctor).iter().map(nested).collect();
@@ -276,7 +276,7 @@ fn combine(schema: &Value, value: &mut Map) {
     }
 }
 
-/// A schema that only restricts values that another describes.
+/// Converts a schema that only restricts values.
 fn nested(schema: &Value) -> Value {
     let mut value = plain(schema);
     if let Some(items) = schema.field("items") {

@@ -1,7 +1,7 @@
-//! Types of the schema as OpenAPI schemas.
+//! Converts types of the schema to OpenAPI schemas.
 //!
-//! A named struct is a definition that others refer to; so are the few scalars with a type of their own (times,
-//! quantities). Everything else is written where it is used.
+//! A named struct is a definition that others refer to, and so are the few scalars with a type of their own (times,
+//! quantities). Other types are written inline.
 
 use crate::{
     descriptions::Descriptions,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The two versions of OpenAPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// OpenAPI 2, which knows no alternatives and, as clients have always seen it, no defaults.
+    /// OpenAPI 2, without alternatives and, as in the reference, without defaults.
     V2,
     /// OpenAPI 3.
     V3,
@@ -35,7 +35,7 @@ impl Dialect {
     }
 }
 
-/// The definition of a kind of the schema.
+/// The definition name of a kind of the schema.
 pub(crate) fn name_of_kind(kind: &GroupVersionKind) -> String {
     match Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind) {
         Some(found) => definition(found.package(), found.name()),
@@ -43,16 +43,16 @@ pub(crate) fn name_of_kind(kind: &GroupVersionKind) -> String {
     }
 }
 
-/// Writes definitions.
+/// Builds definitions.
 pub(crate) struct Definitions<'a> {
     pub(crate) dialect: Dialect,
     pub(crate) descriptions: &'a Descriptions,
-    /// The versions that the document is about: request kinds such as `DeleteOptions` belong to each of them.
+    /// The versions of the document: request kinds such as `DeleteOptions` belong to each of them.
     pub(crate) versions: &'a [GroupVersion],
 }
 
 impl Definitions<'_> {
-    /// Visits the definitions with these names and all that they refer to, each once.
+    /// Visits the named definitions and all that they refer to, each once.
     pub(crate) fn visit<'n, E>(
         &self,
         names: impl Iterator<Item = &'n str>,
@@ -86,7 +86,7 @@ impl Definitions<'_> {
         value
     }
 
-    /// Describes the fields of a definition that is not made from the schema.
+    /// Adds descriptions to the fields of a definition that is not built from the schema.
     fn with_descriptions(&self, name: &str, mut definition: Value) -> Value {
         let properties = definition.get_mut("properties").and_then(Value::as_object_mut);
         for (field, property) in properties.into_iter().flatten() {
@@ -98,7 +98,7 @@ impl Definitions<'_> {
         definition
     }
 
-    /// Lists and what is generic over kinds are not described by the dependency that describes the rest.
+    /// The source of the other descriptions has none for lists and generic types.
     fn describe(&self, name: &str) -> Option<Value> {
         self.descriptions.definition(name).or_else(|| {
             if name == meta("WatchEvent") {
@@ -122,7 +122,7 @@ impl Definitions<'_> {
                     let kind = definition.strip_suffix("List").and_then(|kind| kind.rsplit('.').next());
                     return kind.map(|kind| json!(format!("List of {}.", plural(kind))));
                 }
-                // Every kind has the fields of every other.
+                // All kinds share the descriptions of these two fields.
                 name @ ("apiVersion" | "kind") => {
                     return self.descriptions.field("io.k8s.api.core.v1.Pod", name);
                 }
@@ -165,7 +165,7 @@ impl Definitions<'_> {
         value.into()
     }
 
-    /// The kinds that a definition is the schema of.
+    /// The kinds that a definition describes.
     fn kinds(&self, schema: SchemaRef<'_>) -> Vec<Value> {
         let kind = schema.name();
         let core = GroupVersion::new("", "v1");
@@ -210,7 +210,7 @@ impl Definitions<'_> {
             siblings.insert("x-kubernetes-patch-merge-key".to_owned(), json!(key));
         }
         let mut value = match self.value(field.ty()) {
-            // In OpenAPI 3 whatever stands beside a reference is ignored.
+            // OpenAPI 3 ignores siblings of a reference.
             Value::Object(reference)
                 if self.dialect == Dialect::V3 && reference.contains_key("$ref") && !siblings.is_empty() =>
             {
@@ -223,7 +223,7 @@ impl Definitions<'_> {
         value.into()
     }
 
-    /// A type where it is used.
+    /// The inline schema of a type.
     fn value(&self, schema: SchemaRef<'_>) -> Value {
         let refer = |package: &str, name: &str| self.dialect.reference_to(&definition(package, name));
         match schema.ty() {
@@ -249,7 +249,7 @@ impl Definitions<'_> {
     }
 }
 
-/// Text, or one of the values of an enum.
+/// The schema of a string or an enum.
 fn text(schema: SchemaRef<'_>) -> Value {
     let mut values: Vec<&str> = schema.enum_values().collect();
     if values.is_empty() {
@@ -259,13 +259,13 @@ fn text(schema: SchemaRef<'_>) -> Value {
     json!({"type": "string", "enum": values})
 }
 
-/// What server-side apply is told about a list or map, where the type says it.
+/// Adds the extensions for server-side apply that a list or map declares.
 fn topology(field: FieldRef<'_>, siblings: &mut Map) {
     if !field.is_topology_marked() {
         return;
     }
     let schema = field.ty();
-    // Bytes are a list too, in Go.
+    // In Go, bytes are a list too.
     if matches!(schema.ty(), Type::List | Type::Bytes) {
         let list_type = match schema.list_type() {
             ListType::Atomic => "atomic",
@@ -286,12 +286,12 @@ fn topology(field: FieldRef<'_>, siblings: &mut Map) {
     }
 }
 
-/// A field is required unless it says otherwise or may be left out when written.
+/// Whether a field is required: declared so, or neither optional nor omitted when empty.
 fn is_required(field: FieldRef<'_>) -> bool {
     field.is_required() || (!field.is_optional() && field.omit() == Omit::Never)
 }
 
-/// What is put in for an absent field: a declared default, or the zero value where absence cannot be told.
+/// The default of an absent field: the declared one, or the zero value where absent and zero do not differ.
 fn default_of(field: FieldRef<'_>) -> Option<Value> {
     if let Some(default) = field.default() {
         return Some(default.clone());
@@ -309,7 +309,7 @@ fn default_of(field: FieldRef<'_>) -> Option<Value> {
     }
 }
 
-/// The definitions that are no structs.
+/// The definitions that are not structs.
 fn scalar(dialect: Dialect, definition: &str) -> Option<Value> {
     let name = definition.strip_prefix("io.k8s.")?;
     let v3 = dialect == Dialect::V3;
@@ -340,7 +340,7 @@ fn scalar(dialect: Dialect, definition: &str) -> Option<Value> {
     })
 }
 
-/// What `/version` answers is no API object and so not in the schema.
+/// The type of the `/version` response, which is not an API object and so not in the schema.
 fn version_info(with_defaults: bool) -> Value {
     const REQUIRED: [&str; 9] = [
         "major",
@@ -367,7 +367,7 @@ fn version_info(with_defaults: bool) -> Value {
     json!({"type": "object", "properties": properties, "required": REQUIRED})
 }
 
-/// The types whose fields exclude each other, with the field that tells which is set.
+/// The types whose fields exclude each other, with the discriminator field.
 fn unions(definition: &str) -> Option<Value> {
     Some(match definition.strip_prefix("io.k8s.api.")? {
         "core.v1.AppArmorProfile" | "core.v1.SeccompProfile" => json!({
@@ -390,7 +390,7 @@ fn unions(definition: &str) -> Option<Value> {
     })
 }
 
-/// The struct that a definition is about.
+/// The struct that a definition describes.
 fn schema_of(definition: &str) -> Option<SchemaRef<'static>> {
     let (package, name) = definition.strip_prefix("io.k8s.")?.rsplit_once('.')?;
     let type_name = format!("k8s.io/{}.{name}", package.replace('.', "/"));
@@ -398,7 +398,7 @@ fn schema_of(definition: &str) -> Option<SchemaRef<'static>> {
     Schema::builtin().by_type_name(&type_name)
 }
 
-/// A kind's plural, as it is mostly formed.
+/// The regular plural of a kind.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match (kind.strip_suffix('y'), kind.ends_with('s')) {

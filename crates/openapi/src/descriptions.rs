@@ -1,7 +1,7 @@
-//! The descriptions of types and fields, which the build script took from a dependency that carries them.
+//! The descriptions of types and fields, which the build script extracts from a dependency.
 //!
-//! They are kept deflated and unpacked for as long as a document is being made: a server that nobody asks for OpenAPI
-//! pays nothing for them.
+//! They are stored deflated and inflated only while a document is built, so that they cost no memory on a server
+//! without OpenAPI requests.
 
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
@@ -9,16 +9,16 @@ use std::{collections::HashMap, io::Read as _};
 
 static DEFLATED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));
 
-/// What each definition and its fields are.
+/// The descriptions of definitions and their fields.
 #[derive(Debug)]
 pub(crate) struct Descriptions {
     text: String,
-    /// Where in the text the lines of a definition are.
+    /// The range of each definition's lines in the text.
     definitions: HashMap<String, (usize, usize)>,
 }
 
 impl Descriptions {
-    /// Unpacks them.
+    /// Inflates the descriptions.
     pub(crate) fn load() -> Descriptions {
         let mut text = String::new();
         let unpacked = DeflateDecoder::new(DEFLATED).read_to_string(&mut text);
@@ -50,8 +50,8 @@ impl Descriptions {
     }
 }
 
-/// What the API's documentation says of a field of a definition, such as `name` of
-/// `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`. The documentation is unpacked for this call: ask once.
+/// Returns the API documentation of a field of a definition, such as `name` of
+/// `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta`. Each call inflates the documentation, so callers keep the result.
 pub fn field_description(definition: &str, field: &str) -> Option<String> {
     Descriptions::load().field(definition, field)?.as_str().map(str::to_owned)
 }

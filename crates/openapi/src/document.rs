@@ -1,4 +1,4 @@
-//! A finished document.
+//! A finished, compressed document.
 
 use bytes::Bytes;
 use flate2::{Compression, Crc, read::DeflateDecoder, write::DeflateEncoder};
@@ -10,9 +10,8 @@ use std::{
     time::SystemTime,
 };
 
-/// A document as it is kept: compressed, with the hash of what it was made from. It is made of parts that are compressed
-/// each for itself, so that documents that have a part in common share it and a document with another part is put
-/// together without compressing the rest again.
+/// A compressed document with the hash of its source. It consists of separately compressed parts, so that documents can
+/// share a part, and a document with one changed part is assembled without compressing the others again.
 #[derive(Debug, Clone)]
 pub struct Document {
     parts: Box<[Arc<Part>]>,
@@ -21,29 +20,29 @@ pub struct Document {
 }
 
 impl Document {
-    /// The document that `write` writes, with the hash of its content. It is compressed and hashed as it comes, never held
-    /// as a whole.
+    /// Creates the document that `write` writes, with the hash of its content. Content is compressed and hashed as it
+    /// is written and never held as a whole.
     pub(crate) fn written_by(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Document {
         let mut digest = Sha512::new();
         let part = Part::hashed_by(&mut digest, write);
         Document { parts: [part].into(), hash: hexadecimal(digest), made: SystemTime::now() }
     }
 
-    /// The document made of these parts.
+    /// Assembles a document from parts.
     pub(crate) fn of(parts: Vec<Arc<Part>>, hash: String) -> Document {
         Document { parts: parts.into(), hash, made: SystemTime::now() }
     }
 
-    /// The same document in another form has the same hash.
+    /// Takes the hash of the same document in another encoding.
     pub(crate) fn with_hash_of(self, other: &Document) -> Document {
         Document { hash: other.hash.clone(), ..self }
     }
 
-    /// The pieces of the document compressed by gzip, for clients that accept it. They are shared, not copied.
+    /// The document in gzip form, as shared pieces.
     pub fn gzip_pieces(&self) -> Vec<Bytes> {
-        // Deflate by an unknown system, no name and no time.
+        // Deflate, unknown system, no name and no time.
         const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-        // A last block with nothing in it: the parts end on whole bytes, and none of them is the last.
+        // An empty final block: the parts end at byte boundaries, and none has a final block.
         const END: [u8; 2] = [3, 0];
         let mut gzip = vec![Bytes::from_static(&HEADER)];
         let mut crc = Crc::new();
@@ -55,45 +54,45 @@ impl Document {
         gzip
     }
 
-    /// The length of the document in bytes.
+    /// The uncompressed length in bytes.
     pub fn length(&self) -> usize {
         self.parts.iter().map(|part| part.crc.amount() as usize).sum()
     }
 
-    /// The document, decompressed piece by piece: it may be many times larger than its compressed form.
+    /// The uncompressed document, inflated piece by piece: it may be many times larger than its compressed form.
     pub fn pieces(&self) -> impl Iterator<Item = Bytes> + Send + use<> {
         Pieces { parts: self.parts.clone().into_vec().into_iter(), reader: None }
     }
 
-    /// The document compressed by gzip, in one piece.
+    /// The document in gzip form, in one piece.
     pub fn gzip(&self) -> Bytes {
         self.gzip_pieces().concat().into()
     }
 
-    /// The document in one piece.
+    /// The uncompressed document in one piece.
     pub fn content(&self) -> Bytes {
         self.pieces().collect::<Vec<_>>().concat().into()
     }
 
-    /// The hash of the document, in upper-case hexadecimal digits: its entity tag (in quotes), and the `hash` in the
-    /// URL by which the index names it. A document asked for with its own hash may be cached for ever.
+    /// The hash of the document, in upper-case hexadecimal digits: its entity tag (in quotes), and the `hash` in its
+    /// URL in the index. A response to a request with the right hash may be cached for ever.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// When the document was made, which is not before what it tells of last changed.
+    /// The time when the document was built, which is not before the last change of its source.
     pub fn made(&self) -> SystemTime {
         self.made
     }
 
-    /// How much memory the parts take that no other document has.
+    /// The size of the parts that no other document shares, in bytes.
     pub(crate) fn own_size(&self) -> usize {
         let own = self.parts.iter().filter(|part| Arc::strong_count(part) == 1);
         own.map(|part| part.deflated.len() + size_of::<Part>()).sum()
     }
 }
 
-/// A document on its way to a client.
+/// Inflates a document piece by piece.
 struct Pieces {
     parts: std::vec::IntoIter<Arc<Part>>,
     reader: Option<DeflateDecoder<io::Cursor<Bytes>>>,
@@ -112,7 +111,7 @@ impl Iterator for Pieces {
                     self.reader.insert(DeflateDecoder::new(io::Cursor::new(part.deflated.clone())))
                 }
             };
-            // A part has no last block, which the reader complains of after all of the part's content.
+            // A part has no final block, so the reader reports an error after the part's content.
             let read = reader.take(PIECE).read_to_end(&mut piece);
             if read.is_err() || piece.is_empty() {
                 self.reader = None;
@@ -122,10 +121,10 @@ impl Iterator for Pieces {
     }
 }
 
-/// How many bytes of a document are decompressed at once.
+/// The size of inflated pieces, in bytes.
 const PIECE: u64 = 64 * 1024;
 
-/// A part of a document: deflate blocks, none of them the last one, that refer to nothing before them.
+/// A part of a document: deflate blocks, none of them final, without references to earlier parts.
 #[derive(Debug)]
 pub(crate) struct Part {
     deflated: Bytes,
@@ -133,12 +132,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The part that `write` writes.
+    /// Creates the part that `write` writes.
     pub(crate) fn written_by(write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>) -> Arc<Part> {
         Arc::new(Part::written(None, write))
     }
 
-    /// The same, whose content goes into a hash.
+    /// As [`Part::written_by`], and adds the content to a hash.
     pub(crate) fn hashed_by(
         digest: &mut Sha512,
         write: impl FnOnce(&mut PartWriter<'_>) -> io::Result<()>,
@@ -146,7 +145,7 @@ impl Part {
         Arc::new(Part::written(Some(digest), write))
     }
 
-    /// A part of exactly these bytes.
+    /// Creates a part of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Arc<Part> {
         Part::written_by(|out| out.write_all(bytes))
     }
@@ -161,7 +160,7 @@ impl Part {
             digest,
             waiting: Vec::with_capacity(BUFFER),
         };
-        // Writing to a vector cannot fail. A flush ends the last block on a whole byte.
+        // Writing to a vector cannot fail. A flush ends the last block at a byte boundary.
         let _ = write(&mut writer).and_then(|()| writer.pass_on()).and_then(|()| writer.encoder.flush());
         let mut deflated = std::mem::take(writer.encoder.get_mut());
         deflated.shrink_to_fit();
@@ -169,7 +168,7 @@ impl Part {
     }
 }
 
-/// The hash of texts, each with where it ends.
+/// The hash of texts; their boundaries are hashed too.
 pub(crate) fn hash_of<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut digest = Sha512::new();
     for text in texts {
@@ -179,7 +178,7 @@ pub(crate) fn hash_of<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     hexadecimal(digest)
 }
 
-/// A hash as documents have it.
+/// Formats a hash in upper-case hexadecimal digits.
 pub(crate) fn hexadecimal(digest: Sha512) -> String {
     let digest = digest.finalize();
     let mut hash = String::with_capacity(digest.len() * 2);
@@ -190,16 +189,16 @@ pub(crate) fn hexadecimal(digest: Sha512) -> String {
     hash
 }
 
-/// Where a part is written to.
+/// The writer of a part.
 pub(crate) struct PartWriter<'a> {
     encoder: DeflateEncoder<Vec<u8>>,
     crc: Crc,
     digest: Option<&'a mut Sha512>,
-    /// What is not hashed and compressed yet: JSON comes in very small pieces.
+    /// Content that is not hashed and compressed yet: JSON is written in very small pieces.
     waiting: Vec<u8>,
 }
 
-/// How much is hashed and compressed at a time.
+/// The size in bytes at which content is hashed and compressed.
 const BUFFER: usize = 32 * 1024;
 
 impl PartWriter<'_> {

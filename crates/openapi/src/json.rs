@@ -1,9 +1,9 @@
-//! Writing a large JSON object member by member, so that it is never in memory as a whole.
+//! Writes a large JSON object member by member, so that it is never in memory as a whole.
 
 use pintle_machinery::Value;
 use std::io::{self, Write};
 
-/// An object being written.
+/// The writer of an object.
 pub(crate) struct Members<'w, W: Write> {
     out: &'w mut W,
     is_empty: bool,
@@ -16,7 +16,7 @@ impl<'w, W: Write> Members<'w, W> {
         Ok(Members { out, is_empty: true })
     }
 
-    /// Goes on with an object that was started elsewhere and has members.
+    /// Continues an object that was started elsewhere and has members.
     pub(crate) fn resume(out: &'w mut W) -> Members<'w, W> {
         Members { out, is_empty: false }
     }

@@ -1,8 +1,8 @@
-//! OpenAPI documents, made from what resources declare and what the schema says of their types.
+//! OpenAPI documents, built from the declarations of resources and the schema of their types.
 //!
-//! `/openapi/v3` is an index of documents, one an API version, one a group and a few more; `/openapi/v2` is everything in
-//! one. Documents are made when they are first asked for and kept compressed: an idle server keeps none. Their shape is
-//! that of the Kubernetes API server, which clients rely on to explain, validate and merge objects
+//! `/openapi/v3` is an index of documents: one for each API version, one for each group and a few more; `/openapi/v2`
+//! is one document with everything. Documents are built on first request and cached compressed, so an idle server holds
+//! none. Their form is that of the reference, which clients rely on to explain, validate and merge objects
 //! (<https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-interface-definition>).
 
 mod custom_definition;
@@ -44,7 +44,7 @@ use std::{
 };
 use v2_documents::V2Documents;
 
-/// The documents about a set of resources.
+/// The documents of a set of resources.
 pub struct OpenApi {
     resources: Vec<Arc<Resource>>,
     server_version: String,
@@ -55,7 +55,7 @@ pub struct OpenApi {
 }
 
 impl OpenApi {
-    /// The documents about these resources. `server_version` is the server's version, such as `v1.36.2`.
+    /// Creates the documents of these resources. `server_version` is the server's version, such as `v1.36.2`.
     pub fn new(resources: Vec<Arc<Resource>>, server_version: impl Into<String>) -> OpenApi {
         OpenApi {
             resources,
@@ -67,14 +67,14 @@ impl OpenApi {
         }
     }
 
-    /// The same, and about the resources of these definitions.
+    /// Adds the custom resources of these definitions.
     #[must_use]
     pub fn with_custom_definitions(self, definitions: Arc<dyn CustomDefinitions>) -> OpenApi {
         let custom = CustomDocuments::new(definitions, &self.server_version, self.versions());
         OpenApi { custom: Some(custom), ..self }
     }
 
-    /// The answer to `/openapi/v3`: where each document is, with its hash.
+    /// The response to `/openapi/v3`: the URL of each document, with its hash.
     pub fn v3_index(&self) -> Bytes {
         let entry = |key: String, hash: &str| {
             let url = format!("/openapi/v3/{key}?hash={hash}");
@@ -86,7 +86,7 @@ impl OpenApi {
             .flat_map(|custom| custom.hashes())
             .map(|(version, hash)| entry(key_of(&version), &hash))
             .collect();
-        // A version of the server's own is not taken over by custom resources.
+        // A custom resource never replaces one of the server's own versions.
         paths.extend(self.v3_documents().iter().map(|(key, document)| entry(key.clone(), document.hash())));
         json!({"paths": paths}).to_string().into()
     }
@@ -102,7 +102,8 @@ impl OpenApi {
         self.custom.as_ref()?.document(&GroupVersion::new(group, version), form)
     }
 
-    /// The same in protobuf (`application/com.github.proto-openapi.spec.v3@v1.0+protobuf`), with the same hash.
+    /// As [`OpenApi::v3_document`], in protobuf (`application/com.github.proto-openapi.spec.v3@v1.0+protobuf`), with
+    /// the same hash.
     pub fn v3_document_protobuf(&self, key: &str) -> Option<Arc<Document>> {
         let Some(json) = self.v3_documents().get(key) else {
             return self.custom_document(key, Form::Protobuf);
@@ -125,7 +126,8 @@ impl OpenApi {
         Some(document)
     }
 
-    /// All documents of `/openapi/v3` that are about built-in resources, by key. The index needs the hash of each, so that they are made together.
+    /// The `/openapi/v3` documents of built-in resources, by key. They are built together, because the index contains
+    /// the hash of each.
     pub fn v3_documents(&self) -> &BTreeMap<String, Arc<Document>> {
         self.documents.get_or_init(|| {
             let descriptions = Descriptions::load();
@@ -145,13 +147,13 @@ impl OpenApi {
         })
     }
 
-    /// The answer to `/openapi/v2` in JSON.
+    /// The response to `/openapi/v2` in JSON.
     pub fn v2(&self) -> Document {
         self.v2_document(Form::Json)
     }
 
-    /// The answer to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
-    /// Go clients ask for. It has the hash of the JSON form.
+    /// The response to `/openapi/v2` in protobuf (`application/com.github.proto-openapi.spec.v2@v1.0+protobuf`), which
+    /// Go clients request. It has the hash of the JSON form.
     pub fn v2_protobuf(&self) -> Document {
         self.v2_document(Form::Protobuf)
     }
@@ -186,7 +188,7 @@ fn key_of(version: &GroupVersion) -> String {
     paths::root(version).trim_start_matches('/').to_owned()
 }
 
-/// How clients say who they are.
+/// The security scheme.
 fn bearer_token() -> Value {
     json!({
         "type": "apiKey",
@@ -196,7 +198,7 @@ fn bearer_token() -> Value {
     })
 }
 
-/// What Kubernetes' clients want to know of an operation.
+/// Adds the extensions that Kubernetes' clients read from an operation.
 fn add_extensions(operation: &Operation, value: &mut Map) {
     if let Some(action) = operation.action {
         value.insert("x-kubernetes-action".to_owned(), json!(action));

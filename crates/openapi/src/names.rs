@@ -19,12 +19,12 @@ pub(crate) fn meta(name: &str) -> String {
     definition("k8s.io/apimachinery/pkg/apis/meta/v1", name)
 }
 
-/// A group in operation ids: `Core`, `Apps`, `RbacAuthorization`.
+/// A group as part of operation ids: `Core`, `Apps`, `RbacAuthorization`.
 pub(crate) fn group_in_id(group: &str) -> String {
     valid_id(group_stem(group), true)
 }
 
-/// A group in tags: `core`, `apps`, `rbacAuthorization`.
+/// A group as a tag: `core`, `apps`, `rbacAuthorization`.
 pub(crate) fn group_in_tag(group: &str) -> String {
     valid_id(group_stem(group), false)
 }
@@ -34,8 +34,8 @@ fn group_stem(group: &str) -> &str {
     group.strip_suffix(".k8s.io").unwrap_or(group)
 }
 
-/// A name as part of an operation id: letters, digits but at the start, and underscores. What follows anything else begins
-/// with a capital letter.
+/// A name as part of an operation id: letters, digits (not at the start), and underscores. Other characters are dropped
+/// and capitalize the following letter.
 pub(crate) fn valid_id(name: &str, mut capitalize: bool) -> String {
     let mut id = String::with_capacity(name.len());
     for (position, c) in name.char_indices() {

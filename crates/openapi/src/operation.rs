@@ -1,4 +1,4 @@
-//! Operations, before they are written as OpenAPI 2 or 3.
+//! Operations, independent of the OpenAPI version.
 
 use crate::parameters::Parameter;
 use pintle_machinery::GroupVersionKind;
@@ -29,13 +29,13 @@ pub(crate) const PATCH_MEDIA: &[&str] = &[
     "application/apply-patch+yaml",
 ];
 
-/// Whatever there is.
+/// Any media type.
 pub(crate) const ANY_MEDIA: &[&str] = &["*/*"];
 
 /// All operations by path and method.
 pub(crate) type Paths = BTreeMap<String, BTreeMap<&'static str, Operation>>;
 
-/// What a request or an answer carries.
+/// The content of a request or a response.
 #[derive(Debug, Clone)]
 pub(crate) enum Payload {
     /// A value of a definition.
@@ -62,17 +62,17 @@ pub(crate) struct Operation {
     pub(crate) kind: Option<GroupVersionKind>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
-    /// Status codes of success; that of missing credentials is everywhere.
+    /// Status codes of success; 401 is added to every operation.
     pub(crate) codes: &'static [u16],
     pub(crate) answer: Payload,
-    /// The media types that OpenAPI 2 says a request may have, whether it has a body or not.
+    /// The media types that OpenAPI 2 lists for the request, with or without a body.
     pub(crate) consumes: &'static [&'static str],
-    /// The media types of the answer.
+    /// The media types of the response.
     pub(crate) media: &'static [&'static str],
 }
 
 impl Operation {
-    /// The definitions that the operation needs.
+    /// The names of the definitions that the operation refers to.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = &str> {
         let answer = match &self.answer {
             Payload::Definition(definition) => Some(definition.as_str()),
@@ -82,7 +82,7 @@ impl Operation {
     }
 }
 
-/// What a status code means.
+/// The description of a status code.
 pub(crate) fn meaning(code: u16) -> &'static str {
     match code {
         200 => "OK",
@@ -92,7 +92,7 @@ pub(crate) fn meaning(code: u16) -> &'static str {
     }
 }
 
-/// The parameters that all operations of a path have; they are said once, for the path.
+/// The parameters that all operations of a path share; they are declared once, on the path.
 pub(crate) fn common_parameters(operations: &BTreeMap<&'static str, Operation>) -> Vec<Parameter> {
     let mut all = operations.values();
     let mut common = all.next().map(|first| first.parameters.clone()).unwrap_or_default();
@@ -103,7 +103,7 @@ pub(crate) fn common_parameters(operations: &BTreeMap<&'static str, Operation>) 
     common
 }
 
-/// The parameters that an operation has for itself.
+/// The parameters of an operation that are not shared.
 pub(crate) fn own_parameters(operation: &Operation, common: &[Parameter]) -> Vec<Parameter> {
     let mut own = operation.parameters.clone();
     own.retain(|parameter| !common.contains(parameter));
@@ -111,7 +111,7 @@ pub(crate) fn own_parameters(operation: &Operation, common: &[Parameter]) -> Vec
     own
 }
 
-/// By name; one in the path before one in the query.
+/// Sorts parameters by name; a path parameter precedes a query parameter.
 fn sort(parameters: &mut [Parameter]) {
     parameters.sort_by_key(|parameter| (parameter.name, !parameter.in_path));
 }

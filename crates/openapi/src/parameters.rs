@@ -5,11 +5,11 @@
 pub(crate) struct Parameter {
     /// Its name.
     pub(crate) name: &'static str,
-    /// A part of the path (and so required), not of the query.
+    /// Whether it is a path parameter (and so required), not a query parameter.
     pub(crate) in_path: bool,
     /// `string`, `integer` or `boolean`.
     pub(crate) json_type: &'static str,
-    /// What it does.
+    /// The description for users.
     pub(crate) description: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub(crate) const PATCH: [Parameter; 4] = [
     query("force", "boolean", "Whether an apply takes fields that others manage."),
 ];
 
-/// What the options of streams and proxied requests do; their types have no descriptions of their own here.
+/// The descriptions of the options of streams and proxied requests, whose types have none here.
 pub(crate) fn option_description(name: &str) -> &'static str {
     match name {
         "command" => "The command, one argument each time it is given.",

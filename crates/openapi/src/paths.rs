@@ -1,5 +1,4 @@
-//! The documents there are, and the operations in each: one document a version, one a group, and some for paths
-//! outside of groups.
+//! Assigns operations to documents: one document for each version, one for each group, and some for non-group paths.
 
 use crate::{
     names::{definition, group_in_id, group_in_tag, meta},
@@ -10,13 +9,13 @@ use pintle_machinery::GroupVersion;
 use pintle_registry::Resource;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The path that all paths of a version start with.
+/// The prefix of all paths of a version.
 pub(crate) fn root(group_version: &GroupVersion) -> String {
     let root = if group_version.group.is_empty() { "api" } else { "apis" };
     format!("/{root}/{group_version}")
 }
 
-/// All documents: what `/openapi/v3/<key>` describes, by key.
+/// The operations of all documents, by the key in `/openapi/v3/<key>`.
 pub(crate) fn documents(resources: &[Arc<Resource>]) -> BTreeMap<String, Paths> {
     let mut documents: BTreeMap<String, Paths> = BTreeMap::new();
     for resource in resources {

@@ -1,8 +1,8 @@
-//! Writing gnostic's protobuf messages for OpenAPI.
+//! Encodes gnostic's protobuf messages for OpenAPI.
 
 use pintle_machinery::{Map, Value, ValueExt};
 
-/// A message being written.
+/// The encoder of one message.
 #[derive(Default)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -15,52 +15,52 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// Bytes, or a string that is written even when empty.
+    /// Writes bytes, or a string even when empty.
     pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
         self.varint(u64::from(number) << 3 | 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// A string; an empty one is not written.
+    /// Writes a string unless it is empty.
     pub(crate) fn text(&mut self, number: u32, text: &str) {
         if !text.is_empty() {
             self.bytes(number, text.as_bytes());
         }
     }
 
-    /// A boolean; false is not written.
+    /// Writes a boolean unless it is false.
     pub(crate) fn boolean(&mut self, number: u32, value: bool) {
         if value {
             self.boolean_always(number, value);
         }
     }
 
-    /// A boolean that is written even when false: one of several that may be set.
+    /// Writes a boolean even when false, for a member of a oneof.
     pub(crate) fn boolean_always(&mut self, number: u32, value: bool) {
         self.varint(u64::from(number) << 3);
         self.varint(u64::from(value));
     }
 
-    /// A double, written even when zero: one of several that may be set.
+    /// Writes a double even when zero, for a member of a oneof.
     pub(crate) fn double(&mut self, number: u32, value: f64) {
         self.varint(u64::from(number) << 3 | 1);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A message as a field.
+    /// Writes a message as a field.
     pub(crate) fn message(&mut self, number: u32, message: &Message) {
         self.bytes(number, &message.0);
     }
 
-    /// A message that is the only field of another.
+    /// Writes a message as the only field of another.
     pub(crate) fn within(&mut self, number: u32, inner: u32, message: &Message) {
         let mut outer = Message::default();
         outer.message(inner, message);
         self.message(number, &outer);
     }
 
-    /// One entry of a map.
+    /// Writes one entry of a map.
     pub(crate) fn named(&mut self, number: u32, name: &str, message: &Message) {
         let mut entry = Message::default();
         entry.text(1, name);
@@ -68,7 +68,7 @@ impl Message {
         self.message(number, &entry);
     }
 
-    /// String members of an object.
+    /// Writes string members of an object.
     pub(crate) fn texts_of(&mut self, object: &Value, members: &[(u32, &str)]) {
         for (number, member) in members {
             let text = object.field(member).and_then(Value::as_str);
@@ -76,35 +76,35 @@ impl Message {
         }
     }
 
-    /// A member of an object that is a list of strings.
+    /// Writes a member of an object that is a list of strings.
     pub(crate) fn list_of(&mut self, object: &Value, number: u32, member: &str) {
         for item in object.items_at(member) {
             self.bytes(number, item.as_str().unwrap_or_default().as_bytes());
         }
     }
 
-    /// A member of an object that is a list of any values.
+    /// Writes a member of an object that is a list of any values.
     pub(crate) fn anys_of(&mut self, object: &Value, number: u32, member: &str) {
         for item in object.items_at(member) {
             self.message(number, &any(item));
         }
     }
 
-    /// A member of an object that is any value.
+    /// Writes a member of an object that is any value.
     pub(crate) fn any_of(&mut self, object: &Value, number: u32, member: &str) {
         if let Some(value) = object.field(member) {
             self.message(number, &any(value));
         }
     }
 
-    /// A boolean that is the only field of another message, and written even when false.
+    /// Writes a boolean, even when false, as the only field of another message.
     pub(crate) fn boolean_within(&mut self, number: u32, inner: u32, value: bool) {
         let mut outer = Message::default();
         outer.boolean_always(inner, value);
         self.message(number, &outer);
     }
 
-    /// Where a schema is documented.
+    /// Writes the external documentation of a schema.
     pub(crate) fn external_docs(&mut self, schema: &Value, number: u32) {
         if let Some(docs) = schema.field("externalDocs") {
             let mut message = Message::default();
@@ -113,8 +113,8 @@ impl Message {
         }
     }
 
-    /// What a schema says of the size of values: thirteen fields that have the same order in all versions, from
-    /// `multipleOf` with the number `first`.
+    /// Writes the limits of a schema: thirteen fields in the same order in all versions, from `multipleOf` with the
+    /// number `first`.
     pub(crate) fn limits(&mut self, schema: &Value, first: u32) {
         for (number, member) in (first..).zip(LIMITS) {
             match schema.field(member) {
@@ -122,7 +122,7 @@ impl Message {
                 Some(Value::Bool(value)) => self.boolean(number, *value),
                 Some(Value::String(text)) => self.text(number, text),
                 Some(value) if DOUBLES.contains(&member) => {
-                    // Zero is not written.
+                    // Zero is omitted.
                     if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
                         self.double(number, value);
                     }
@@ -137,7 +137,7 @@ impl Message {
         }
     }
 
-    /// The members whose name starts with `x-`.
+    /// Writes the members whose name starts with `x-`.
     pub(crate) fn extensions(&mut self, object: &Value, number: u32) {
         let members: Option<&Map> = object.as_object();
         for (name, value) in members.into_iter().flatten().filter(|(name, _)| name.starts_with("x-")) {
@@ -163,7 +163,7 @@ const LIMITS: [&str; 13] = [
 ];
 const DOUBLES: [&str; 3] = ["multipleOf", "maximum", "minimum"];
 
-/// Any value: a text in YAML, of which JSON is a part.
+/// Encodes any value as YAML text, of which JSON is a subset.
 fn any(value: &Value) -> Message {
     let mut any = Message::default();
     any.text(2, &value.to_string());

@@ -1,4 +1,4 @@
-//! The operations of a resource.
+//! Builds the operations of a resource.
 
 use crate::{
     names::{capitalized, definition_of, group_in_id, group_in_tag, meta},
@@ -112,7 +112,7 @@ fn add_subresource(
     }
 }
 
-/// Streams and proxied requests. Proxies take any method, also on paths below.
+/// Adds streams and proxied requests. Proxies accept any method, also on sub-paths.
 fn connect(
     put: &mut impl FnMut(&str, &'static str, Operation),
     writer: &Writer<'_>,
@@ -147,17 +147,17 @@ fn connect(
     }
 }
 
-/// A subresource and what it reads and writes.
+/// A subresource and its kind.
 struct Part<'a> {
     name: &'a str,
     kind: GroupVersionKind,
     object: String,
 }
 
-/// Writes the operations of one resource.
+/// Builds the operations of one resource.
 struct Writer<'a> {
     resource: &'a Resource,
-    /// The definition of its objects.
+    /// The name of the objects' definition.
     object: String,
 }
 
@@ -292,7 +292,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Text instead of an object.
+    /// The operation that returns text instead of an object.
     fn read_text(&self, part: &Part<'_>, options: SchemaRef<'static>) -> Operation {
         let options: Vec<Parameter> = option_parameters(options).collect();
         Operation {
@@ -333,7 +333,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What the operations of the resource have in common.
+    /// The common fields of all operations of the resource.
     fn operation(&self) -> Operation {
         let version = &self.resource.resource;
         Operation {
@@ -384,7 +384,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The parameters of a request, with those of the path.
+    /// The parameters of a request, including those of the path.
     fn parameters(&self, with_name: bool, with_namespace: bool, own: &[Parameter]) -> Vec<Parameter> {
         let mut parameters = own.to_vec();
         parameters.push(PRETTY);
@@ -411,8 +411,8 @@ fn delete_options() -> Option<Body> {
     Some(Body { definition: meta("DeleteOptions"), required: false, media: ANY_MEDIA })
 }
 
-/// The fields of a kind of options as query parameters; a list is a parameter that may be repeated. Fields that have no
-/// plain form in a query are not announced.
+/// The fields of a kind of options as query parameters; a list is a repeatable parameter. Fields without a plain query
+/// form are left out.
 fn schema_of(options: &ConnectOptions) -> Option<SchemaRef<'static>> {
     let kind = &options.kind;
     Schema::builtin().by_kind(&kind.group, &kind.version, &kind.kind)

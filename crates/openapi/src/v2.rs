@@ -1,4 +1,4 @@
-//! The OpenAPI 2 document: all paths in one.
+//! Builds the OpenAPI 2 document, which contains all paths.
 
 use crate::{
     definitions::{Definitions, Dialect},
@@ -14,7 +14,7 @@ use std::{
     io::{self, Write},
 };
 
-/// What the document is made from.
+/// The inputs of the document.
 pub(crate) struct Source<'a> {
     pub(crate) documents: &'a [&'a Paths],
     /// The API versions that the paths belong to.
@@ -24,7 +24,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Everything but paths and definitions.
+    /// All members except paths and definitions.
     pub(crate) fn head(&self) -> [(&'static str, Value); 4] {
         [
             ("swagger", json!("2.0")),
@@ -40,7 +40,7 @@ impl Source<'_> {
         paths.map(|(path, operations)| (path.as_str(), path_item(operations)))
     }
 
-    /// Visits the definitions that the operations need.
+    /// Visits the definitions that the operations refer to.
     pub(crate) fn visit_definitions<E>(
         &self,
         visit: impl FnMut(&str, &Value) -> Result<(), E>,
@@ -51,7 +51,7 @@ impl Source<'_> {
         definitions.visit(items.flat_map(BTreeMap::values).flat_map(Operation::definitions), visit)
     }
 
-    /// Writes the JSON of the document up to the last path, behind which more may follow.
+    /// Writes the JSON of the document up to the last path; more paths may follow.
     pub(crate) fn write_paths(&self, out: &mut impl Write) -> io::Result<()> {
         let mut document = Members::start(out)?;
         for (name, value) in self.head() {
@@ -64,7 +64,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Writes what is behind the paths up to the last definition, behind which more may follow.
+    /// Writes the JSON from the end of the paths up to the last definition; more definitions may follow.
     pub(crate) fn write_definitions(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(b"}")?;
         let mut document = Members::resume(out);
@@ -73,7 +73,7 @@ impl Source<'_> {
     }
 }
 
-/// What is behind the definitions.
+/// The JSON after the definitions.
 pub(crate) const END: &[u8] = b"}}";
 
 pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value {

@@ -1,8 +1,7 @@
-//! The OpenAPI 2 document in its two forms: everything in one.
+//! Builds and caches the OpenAPI 2 document in both encodings.
 //!
-//! What is about built-in resources is made once. What a custom resource definition adds is made when the document is asked
-//! for and kept for as long as the definition stays as it is, so that a change of one definition makes that one's anew and
-//! puts the rest together as it is.
+//! The part for built-in resources is built once. The part for a custom resource definition is built on request and
+//! cached until the definition changes, so that a change of one definition rebuilds only its part.
 
 use crate::{
     custom_definition::{CustomResource, PublishedDefinition},
@@ -24,37 +23,37 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Lends what the document is made from, as far as it is about built-in resources.
+/// Passes the inputs for built-in resources to a function.
 type WithSource<'a> = dyn Fn(&mut dyn FnMut(&v2::Source<'_>)) + 'a;
 
-/// The document about built-in resources.
+/// The cached parts of the document.
 #[derive(Default)]
 pub(crate) struct V2Documents {
     json: OnceLock<BuiltinJson>,
     protobuf: OnceLock<Arc<Part>>,
     custom: Mutex<BTreeMap<(Arc<str>, Form), CustomParts>>,
-    /// Held while parts are made: the tree of a definition takes a multiple of its text.
+    /// Held while parts are built: the tree of a definition takes a multiple of its text.
     making: Mutex<()>,
 }
 
-/// The parts between which custom resources go.
+/// The parts for built-in resources; those of custom resources are inserted between them.
 struct BuiltinJson {
     paths: Arc<Part>,
     definitions: Arc<Part>,
     hash: String,
 }
 
-/// What one definition adds.
+/// The parts of one definition.
 #[derive(Clone)]
 struct CustomParts {
     state: Arc<str>,
-    /// Its paths and its definitions in JSON; both in one in protobuf, the other empty.
+    /// Its paths and its definitions in JSON; in protobuf, both in `paths` and the other empty.
     paths: Arc<Part>,
     definitions: Arc<Part>,
 }
 
 impl V2Documents {
-    /// The document. `with_source` is asked when the part about built-in resources is made.
+    /// Assembles the document. `with_source` is called when the part for built-in resources is built.
     pub(crate) fn document(
         &self,
         form: Form,
@@ -101,7 +100,7 @@ impl V2Documents {
         Document::of(parts, hash)
     }
 
-    /// What each published definition adds, by its name.
+    /// The parts of each published definition, by its name.
     fn custom_parts(&self, form: Form, custom: &CustomDocuments) -> Vec<(Arc<str>, CustomParts)> {
         let published = custom.definitions().published();
         let is_published = |name: &Arc<str>| published.binary_search_by(|own| own.name.cmp(name)).is_ok();

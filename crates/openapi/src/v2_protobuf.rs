@@ -1,13 +1,13 @@
-//! OpenAPI 2 in protobuf: the messages of gnostic's `openapi.v2` package, filled from the JSON form.
+//! Encodes OpenAPI 2 in protobuf: the messages of gnostic's `openapi.v2` package, filled from the JSON form.
 //!
-//! Only members that this crate writes are known. Members whose name starts with `x-` are extensions: names with a text
-//! in YAML, of which JSON is a part.
+//! Supports only the members that this crate writes. Members whose name starts with `x-` are extensions, encoded as
+//! YAML text, of which JSON is a subset.
 
 use crate::{protobuf::Message, v2};
 use pintle_machinery::{Map, Value, ValueExt};
 use std::convert::Infallible;
 
-/// The document in protobuf.
+/// Encodes the document.
 pub(crate) fn encode(source: &v2::Source<'_>) -> Vec<u8> {
     let mut message = Message::default();
     let head: Map = source.head().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -37,7 +37,7 @@ pub(crate) fn encode(source: &v2::Source<'_>) -> Vec<u8> {
     message.0
 }
 
-/// Paths and definitions for behind the document: a reader puts together what it finds of a message in several places.
+/// Encodes further paths and definitions to append to the document: a protobuf reader merges repeated messages.
 pub(crate) fn encode_more<'a>(
     items: impl Iterator<Item = (&'a str, Value)>,
     definitions: impl Iterator<Item = (&'a String, &'a Value)>,
@@ -112,7 +112,7 @@ fn operation(operation: &Value) -> Message {
     message
 }
 
-/// A parameter, wrapped as an item, then by where it is.
+/// Encodes a parameter, wrapped as an item and by its location.
 fn parameter(parameter: &Value) -> Message {
     let mut outer = Message::default();
     if parameter.str_at("in") == "body" {
@@ -128,7 +128,7 @@ fn parameter(parameter: &Value) -> Message {
         let mut place = Message::default();
         place.boolean(1, parameter.bool_at("required"));
         place.texts_of(parameter, &[(2, "in"), (3, "description"), (4, "name")]);
-        // Query parameters have one field more, which moves the numbers of the rest.
+        // Query parameters have one additional field, which shifts the numbers of the later ones.
         let shift = u32::from(!in_path);
         place.text(5 + shift, parameter.str_at("type"));
         place.boolean(19 + shift, parameter.bool_at("uniqueItems"));

@@ -1,4 +1,4 @@
-//! OpenAPI 3 documents.
+//! Builds OpenAPI 3 documents.
 
 use crate::{
     definitions::{Definitions, Dialect},
@@ -14,10 +14,10 @@ use std::{
     io::{self, Write},
 };
 
-/// The version of OpenAPI.
+/// The OpenAPI version.
 pub(crate) const VERSION: &str = "3.0.0";
 
-/// What a document is made from.
+/// The inputs of a document.
 pub(crate) struct Source<'a> {
     pub(crate) paths: &'a Paths,
     /// The API version that the paths belong to.
@@ -27,7 +27,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// What the document is.
+    /// The title and version of the document.
     pub(crate) fn info(&self) -> Value {
         info("Kubernetes", self.server_version)
     }
@@ -37,7 +37,7 @@ impl Source<'_> {
         self.paths.iter().map(|(path, operations)| (path.as_str(), path_item(operations)))
     }
 
-    /// Visits the definitions that the operations need.
+    /// Visits the definitions that the operations refer to.
     pub(crate) fn visit_definitions<E>(
         &self,
         visit: impl FnMut(&str, &Value) -> Result<(), E>,
@@ -47,7 +47,7 @@ impl Source<'_> {
         definitions.visit(self.needed(), visit)
     }
 
-    /// The ways to authenticate.
+    /// The security schemes.
     pub(crate) fn security_schemes(&self) -> Value {
         json!({"BearerToken": crate::bearer_token()})
     }
@@ -56,7 +56,7 @@ impl Source<'_> {
         self.paths.values().flat_map(BTreeMap::values).flat_map(Operation::definitions)
     }
 
-    /// Writes the document in JSON.
+    /// Writes the document as JSON.
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let mut document = Members::start(out)?;
         document.member("openapi", &json!(VERSION))?;
@@ -90,7 +90,7 @@ pub(crate) fn path_item(operations: &BTreeMap<&'static str, Operation>) -> Value
     item.into()
 }
 
-/// What a document is.
+/// The title and version of a document.
 pub(crate) fn info(title: &str, version: &str) -> Value {
     json!({"title": title, "version": version})
 }

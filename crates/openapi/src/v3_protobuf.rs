@@ -1,13 +1,13 @@
-//! OpenAPI 3 in protobuf: the messages of gnostic's `openapi.v3` package, filled from the JSON form.
+//! Encodes OpenAPI 3 in protobuf: the messages of gnostic's `openapi.v3` package, filled from the JSON form.
 //!
-//! Only members that this crate writes are known. Most things are wrapped twice: as a named entry, and as something that
-//! may be a reference.
+//! Supports only the members that this crate writes. Most values are wrapped twice: in a named entry, and in an
+//! alternative to a reference.
 
 use crate::{protobuf::Message, v3};
 use pintle_machinery::{Value, ValueExt};
 use std::convert::Infallible;
 
-/// The document in protobuf.
+/// Encodes the document.
 pub(crate) fn encode(source: &v3::Source<'_>) -> Vec<u8> {
     let mut message = head(&source.info(), source.paths());
     let mut schemas = Message::default();
@@ -30,7 +30,7 @@ pub(crate) fn encode(source: &v3::Source<'_>) -> Vec<u8> {
     message.0
 }
 
-/// What is before the definitions.
+/// Encodes the members before the definitions.
 pub(crate) fn head<'a>(info: &Value, items: impl Iterator<Item = (&'a str, Value)>) -> Message {
     let mut written = Message::default();
     written.texts_of(info, &[(1, "title"), (6, "version")]);
@@ -45,7 +45,7 @@ pub(crate) fn head<'a>(info: &Value, items: impl Iterator<Item = (&'a str, Value
     message
 }
 
-/// Some of the definitions. A reader puts together what it finds of a message in several places.
+/// Appends some of the definitions. A protobuf reader merges repeated messages.
 pub(crate) fn some_definitions(message: &mut Message, definitions: &[(String, Value)]) {
     let mut schemas = Message::default();
     for (name, definition) in definitions {
@@ -168,7 +168,7 @@ fn schema(value: &Value) -> Message {
         None => {}
     }
     if let Some(default) = value.field("default") {
-        // The message has no place for an object as default.
+        // The message cannot represent an object as default.
         let mut inner = Message::default();
         match default {
             Value::Number(number) => inner.double(1, number.as_f64().unwrap_or_default()),

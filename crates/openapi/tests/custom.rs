@@ -1,4 +1,4 @@
-//! The documents about custom resources: what is in them, and what it costs to make them.
+//! Tests the content and the cost of the documents of custom resources.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at anything unexpected")]
 
@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-/// Definitions that count how often one was asked for.
+/// Definitions that count their reads.
 #[derive(Default)]
 struct Definitions {
     by_name: Mutex<BTreeMap<String, Value>>,
@@ -36,7 +36,7 @@ impl Definitions {
         self.by_name.lock().unwrap().remove(name);
     }
 
-    /// How many definitions were read since the last time.
+    /// The number of definitions read since the last call.
     fn read(&self) -> usize {
         self.asked.swap(0, Ordering::SeqCst)
     }
@@ -89,7 +89,7 @@ fn parse(text: &[u8]) -> Value {
 const KEY: &str = "apis/stable.example.com/v1";
 const MODEL: &str = "com.example.stable.v1.CronTab";
 
-/// The schema of `spec` in both dialects; `None` where it is not told.
+/// The schema of `spec` in both dialects; `None` where it is not published.
 fn published(spec: &Value) -> [Option<Value>; 2] {
     let definitions = Definitions::with([definition("crontabs", "CronTab", 1, schema_of(spec.clone()))]);
     let open_api = open_api(&definitions);
@@ -119,7 +119,7 @@ fn schemas_are_published_as_kubernetes_publishes_them() {
         same(json!({"type": "object", "additionalProperties": {"type": "array", "items": text}})),
         same(json!({"type": "object", "additionalProperties": true})),
         same(json!({"type": "array", "items": text, "x-kubernetes-list-type": "set", "uniqueItems": true})),
-        // What says nothing is left out.
+        // Members without effect are left out.
         (
             json!({"type": "string", "nullable": false, "default": null, "uniqueItems": false}),
             text.clone(),
@@ -149,7 +149,7 @@ fn schemas_are_published_as_kubernetes_publishes_them() {
             json!({"type": "array", "nullable": true, "items": text}),
             json!({}),
         ),
-        // Clients of OpenAPI 2 refuse fields that are not listed.
+        // Clients of OpenAPI 2 reject unlisted fields.
         (
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": text}}),
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": text}}),
@@ -334,7 +334,7 @@ fn the_one_document_of_openapi_2_changes_by_definition() {
     assert_eq!(definitions.read(), 1, "only what changed is made anew");
     assert_ne!(changed.hash(), json.hash());
     assert!(parse(&changed.content())["paths"]["/apis/stable.example.com/v1/bs"].is_object());
-    // Parts that were compressed each for itself are one stream.
+    // Separately compressed parts form one stream.
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&changed.gzip()[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, changed.content());

@@ -1,4 +1,4 @@
-//! The documents about the built-in resources hold together.
+//! Tests that the documents of the built-in resources are consistent.
 
 use pintle_openapi::OpenApi;
 use serde_json::Value;
@@ -75,7 +75,7 @@ fn kinds_and_their_fields_are_described() {
         }
         assert!(definition["description"].is_string(), "{name}");
         for (field, schema) in definition["properties"].as_object().expect("kinds have fields") {
-            // The Kubernetes API server does not describe this one either.
+            // The reference does not describe this field either.
             let is_known = name.ends_with("CertificateSigningRequest") && field == "metadata";
             assert!(schema["description"].is_string() || is_known, "{name} {field}");
         }
