@@ -18,7 +18,7 @@ use pintle_registry::{
 use serde_json::json;
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub(crate) fn resource() -> Resource {
     let mut resource = Resource::new(
         "apiregistration.k8s.io",

@@ -218,7 +218,7 @@ impl CustomDocuments {
     }
 }
 
-/// These definitions and those that they refer to.
+/// The named definitions and all definitions that they refer to.
 fn all<'n>(definitions: &Definitions<'_>, names: impl Iterator<Item = &'n str>) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     let Ok(()) = definitions.visit(names, |name, definition| {

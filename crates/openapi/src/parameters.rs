@@ -88,7 +88,7 @@ pub(crate) const LIST: [Parameter; 11] = [
     ),
 ];
 
-/// The parameters that choose what is deleted, on collections.
+/// The parameters that select the objects of a delete collection.
 pub(crate) const DELETE_COLLECTION: [Parameter; 9] = [
     CONTINUE,
     FIELD_SELECTOR,
