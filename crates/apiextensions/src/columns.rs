@@ -1,4 +1,4 @@
-//! How custom resources print as tables: the columns that their definition declares
+//! Converts custom resources to table rows by the columns that their definition declares
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#additional-printer-columns>).
 
 use jiff::Timestamp;
@@ -14,8 +14,8 @@ use pintle_registry::{Cell, Column, TableConvertor};
 use serde_json::json;
 use std::sync::{Arc, OnceLock};
 
-/// The columns of one version, from its part of a definition: the name, then what the version declares; the age when it
-/// declares nothing. Columns from the first whose path cannot be read are left out.
+/// The columns of a version, given its entry in a definition: the name and the declared columns, or the name and the
+/// age when it declares none. Columns from the first one with a malformed path on are left out.
 pub fn columns(version: &Value) -> Arc<dyn TableConvertor> {
     let declared = version.items_at("additionalPrinterColumns");
     if declared.is_empty() {
@@ -25,13 +25,13 @@ pub fn columns(version: &Value) -> Arc<dyn TableConvertor> {
     Arc::new(Columns(declared.iter().take(MAX_COLUMNS).map_while(PathColumn::new).collect()))
 }
 
-/// How many columns are shown besides the name.
+/// The maximum number of columns besides the name.
 pub(crate) const MAX_COLUMNS: usize = 256;
-/// How many values all paths of a row may look at, and how many bytes of text they may show: cells beyond are empty.
+/// The maximum number of values that the paths of a row visit, and of bytes of text in a row. Cells beyond are empty.
 const MAX_ROW_WORK: usize = 200_000;
 const MAX_ROW_TEXT: usize = 1 << 20;
 
-/// The name, and these.
+/// The name column, and these columns.
 struct Columns(Box<[PathColumn]>);
 
 impl TableConvertor for Columns {
@@ -59,14 +59,14 @@ impl TableConvertor for Columns {
     }
 }
 
-/// A column that shows what a path selects.
+/// A column with the value at a path.
 struct PathColumn {
     name: Box<str>,
     column_type: ColumnType,
     format: Box<str>,
     description: Option<Box<str>>,
     priority: i32,
-    /// As it is written.
+    /// The path as declared.
     source: Box<str>,
     path: JsonPath,
 }
@@ -81,7 +81,7 @@ enum ColumnType {
 }
 
 impl ColumnType {
-    /// By its name in definitions; those that are written today have no other.
+    /// The type for a name in definitions; also accepts names that only older definitions contain.
     fn new(name: &str) -> Option<ColumnType> {
         Some(match name {
             "boolean" => ColumnType::Boolean,
@@ -135,7 +135,7 @@ impl PathColumn {
         }
     }
 
-    /// The first thing that the path selects, when it is of the column's type; null otherwise.
+    /// The first value that the path selects, if it has the column's type; null otherwise.
     fn cell(&self, object: &Value, now: Timestamp, work: &mut usize) -> Cell {
         let Some(selected) = self.path.first_within(object, work) else { return Value::Null };
         match selected {
@@ -154,11 +154,11 @@ fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
         (ColumnType::Boolean, Value::Bool(boolean)) => (*boolean).into(),
         (ColumnType::Integer, Value::Number(number)) => match number.as_i64() {
             Some(integer) => integer.into(),
-            // Whole seconds, pieces or percents of what is written with a fraction.
+            // A number with a fraction is truncated.
             None => (number.as_f64().unwrap_or_default() as i64).into(),
         },
         (ColumnType::Number, Value::Number(number)) => match number.as_i64() {
-            // Every number is a double here, and a whole one is printed without a fraction.
+            // Numbers are doubles here, and a whole one is printed without a fraction.
             Some(integer) => ((integer as f64) as i64).into(),
             None => number.clone().into(),
         },
@@ -167,17 +167,17 @@ fn cell(column_type: ColumnType, value: &Value, now: Timestamp) -> Cell {
     }
 }
 
-/// A value as text: objects and lists as JSON, other things as Go prints them.
+/// Converts a value to text: objects and lists as JSON, others in Go's format.
 fn text(value: &Value) -> String {
     match value {
         Value::Object(_) | Value::Array(_) => String::from_utf8_lossy(&encode_any(value)).into_owned(),
-        // What Go's templates print for a null.
+        // Go's templates print this for null.
         Value::Null => "<no value>".to_owned(),
         scalar => go_format(scalar),
     }
 }
 
-/// How long ago a time was.
+/// Formats the age of a timestamp.
 fn age_of(time: &str, now: Timestamp) -> String {
     const UNKNOWN: &str = "<unknown>";
     if matches!(time, "" | "null") {
@@ -190,12 +190,12 @@ fn age_of(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// The column of versions that declare none.
+/// The age column, for versions without declared columns.
 fn age() -> PathColumn {
     PathColumn::new(&age_column()).unwrap_or_else(|| unreachable!("a constant, which is a column"))
 }
 
-/// The same as a definition would declare it.
+/// The declaration of the age column.
 pub(crate) fn age_column() -> Value {
     json!({
         "name": "Age",
@@ -205,8 +205,8 @@ pub(crate) fn age_column() -> Value {
     })
 }
 
-/// What the API's documentation says of a field of `ObjectMeta`. It is looked up once, when the first table is asked for:
-/// the documentation is kept compressed.
+/// The API documentation of a field of `ObjectMeta`. Loaded once, for the first table, since the documentation is
+/// stored compressed.
 fn object_meta_description(field: &str) -> &'static str {
     static DESCRIPTIONS: OnceLock<[(&str, String); 2]> = OnceLock::new();
     let descriptions = DESCRIPTIONS.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! How objects get from one version of a custom resource to another
+//! Converts objects between the versions of a custom resource
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/>).
 
 mod answer;
@@ -14,7 +14,7 @@ use crate::definition_view::Definition;
 use pintle_registry::{Converter, SameContent};
 use std::sync::Arc;
 
-/// The way between the versions of a definition.
+/// The converter between the versions of a definition.
 pub(crate) fn converter(definition: &Definition, webhooks: &Webhooks) -> Arc<dyn Converter> {
     match &definition.spec.conversion {
         Some(conversion) if conversion.strategy == "Webhook" => {

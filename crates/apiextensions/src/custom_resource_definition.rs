@@ -1,11 +1,11 @@
-//! Custom resource definitions
+//! The resource of custom resource definitions
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/>).
 
 use crate::definition::{DefinitionStrategy, StatusStrategy};
 use pintle_registry::{Resource, Scope, Subresource, SubresourceKind, Verb};
 use std::sync::Arc;
 
-/// The declaration.
+/// The declaration of the resource.
 pub(crate) fn resource() -> Resource {
     let mut resource = Resource::new(
         "apiextensions.k8s.io",

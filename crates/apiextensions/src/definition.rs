@@ -1,9 +1,9 @@
-//! Custom resource definitions as objects: their defaults and the rules they are written by
+//! Defaults and validates custom resource definitions
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/>).
 //!
-//! [`validation`] is the beginning of the rules. Messages, paths and the order of errors are the reference's, since
-//! clients show and match them. A definition is read into [`spec::Spec`] once, and a schema into
-//! [`json_schema_props::JsonSchemaProps`]; the checks walk over that, and make the text of a path only for an error.
+//! [`validation`] is the entry point of validation. Messages, paths and the order of errors are the reference's, since
+//! clients show and match them. A definition is parsed into [`spec::Spec`] once, and a schema into
+//! [`json_schema_props::JsonSchemaProps`]; the checks walk these types, and build a path's text only for an error.
 
 mod strategy;
 

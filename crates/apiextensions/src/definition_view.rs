@@ -1,4 +1,4 @@
-//! What serving and the controllers need to know of a definition, read from its JSON without its schemas.
+//! The view that serving and the controllers have of a definition, parsed from its JSON without its schemas.
 
 use pintle_cacher::CachedObject;
 use pintle_machinery::Value;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A definition as of one revision. Its schemas stay in the JSON that the cache holds until somebody needs them.
+/// A definition at one revision. Its schemas stay in the cached JSON until they are needed.
 pub(crate) struct Definition {
     pub(crate) metadata: Metadata,
     pub(crate) spec: Spec,
@@ -44,7 +44,7 @@ pub(crate) struct Spec {
     pub(crate) preserve_unknown_fields: bool,
 }
 
-/// Names, as asked for and as accepted.
+/// Names, requested or accepted.
 #[derive(Debug, Deserialize, Default, Clone, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Names {
@@ -74,7 +74,7 @@ pub(crate) struct Subresources {
     pub(crate) scale: Option<Scale>,
 }
 
-/// An object of which nothing matters but that it is there.
+/// An object of which only the presence matters.
 #[derive(Deserialize, Default)]
 pub(crate) struct Present {}
 
@@ -111,22 +111,22 @@ pub(crate) struct Condition {
 }
 
 impl Definition {
-    /// Reads a cached definition.
+    /// Parses a cached definition.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the JSON is not a definition.
     pub(crate) fn read(object: &Arc<CachedObject>) -> Result<Definition, String> {
         let parsed: Parsed = serde_json::from_slice(object.json()).map_err(|error| error.to_string())?;
         let Parsed { metadata, spec, status } = parsed;
         Ok(Definition { metadata, spec, status, object: object.clone() })
     }
 
-    /// The cached object that this was read from.
+    /// The cached object that it was parsed from.
     pub(crate) fn object(&self) -> &Arc<CachedObject> {
         &self.object
     }
 
-    /// Whether another one, perhaps of another generation, has the same specification.
+    /// Whether another definition, perhaps of another generation, has the same spec.
     pub(crate) fn has_spec_of(&self, other: &Definition) -> bool {
         #[derive(Deserialize)]
         struct Whole<'a> {
@@ -140,7 +140,7 @@ impl Definition {
             || spec(self).is_some_and(|own| spec(other) == Some(own))
     }
 
-    /// Of each version, what it shows and can be selected by.
+    /// The printer columns and selectable fields of each version.
     pub(crate) fn shown(&self) -> Vec<Value> {
         #[derive(Deserialize)]
         struct Whole {
@@ -169,7 +169,7 @@ impl Definition {
         conditions.iter().find(|condition| condition.condition_type == condition_type)
     }
 
-    /// Whether a condition is there and true.
+    /// Whether a condition has the status `True`.
     pub(crate) fn is_true(&self, condition_type: &str) -> bool {
         self.condition(condition_type).is_some_and(|condition| condition.status == "True")
     }

@@ -1,4 +1,4 @@
-//! In which groups and versions custom resources are served, for whoever announces them.
+//! Tracks the groups and versions of custom resources, for the registration of API services.
 
 use crate::{
     definition_view::Definition,
@@ -9,7 +9,7 @@ use pintle_machinery::GroupVersion;
 use std::collections::{HashMap, HashSet};
 use tokio::sync::Notify;
 
-/// The groups and versions that definitions serve, and those of them that have just come or gone.
+/// The groups and versions that definitions serve, and the recent changes.
 #[derive(Default)]
 pub struct GroupVersions {
     state: Mutex<State>,
@@ -18,19 +18,19 @@ pub struct GroupVersions {
 
 #[derive(Default)]
 struct State {
-    /// How many definitions serve each.
+    /// The number of definitions that serve each.
     served: HashMap<GroupVersion, usize>,
-    /// What nobody has asked for yet. No more than there ever were.
+    /// Changes that were not taken yet. Bounded by the number of groups and versions ever served.
     changed: HashSet<GroupVersion>,
 }
 
 impl GroupVersions {
-    /// Whether a definition serves it.
+    /// Whether a definition serves the group and version.
     pub fn is_served(&self, group_version: &GroupVersion) -> bool {
         self.state.lock().served.contains_key(group_version)
     }
 
-    /// Waits until some have come or gone, and takes them. Cancelled while it waits, it takes nothing. For one caller.
+    /// Waits for changes and takes them. Cancel safe: a cancelled call takes nothing. Supports one caller.
     pub async fn changed(&self) -> Vec<GroupVersion> {
         loop {
             let changed = std::mem::take(&mut self.state.lock().changed);
@@ -42,7 +42,7 @@ impl GroupVersions {
     }
 }
 
-/// A definition that is not established counts as well, and one that is on its way out until it is gone.
+/// The served versions of a definition, whether or not it is established, until it is removed.
 fn served(definition: &Definition) -> impl Iterator<Item = GroupVersion> {
     let versions = definition.spec.versions.iter().filter(|version| version.served);
     versions.map(|version| GroupVersion::new(definition.spec.group.clone(), version.name.clone()))

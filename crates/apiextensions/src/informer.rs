@@ -1,4 +1,4 @@
-//! Follows the definitions and tells of their changes.
+//! Watches the definitions and reports their changes to handlers.
 
 use crate::definition_view::Definition;
 use parking_lot::RwLock;
@@ -7,7 +7,7 @@ use pintle_cacher::{Batch, CachedObject, Heard};
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::watch;
 
-/// A change of one definition: what it was and what it is.
+/// A change of one definition: its previous and its current state.
 pub(crate) struct Change {
     pub(crate) before: Option<Arc<Definition>>,
     pub(crate) now: Option<Arc<Definition>>,
@@ -20,20 +20,20 @@ impl Change {
         either.map_or("", |definition| definition.metadata.name.as_str())
     }
 
-    /// The group that it is about.
+    /// The group of the definition.
     pub(crate) fn group(&self) -> &str {
         let either = self.now.as_ref().or(self.before.as_ref());
         either.map_or("", |definition| definition.spec.group.as_str())
     }
 }
 
-/// Hears of every change, in order. Called from the informer's task: must not wait.
+/// Receives every change, in order. Called from the informer's task: must not block.
 pub(crate) trait Handler: Send + Sync {
     /// A definition has changed.
     fn changed(&self, change: &Change);
 }
 
-/// The definitions as last heard of.
+/// The current definitions.
 #[derive(Default)]
 pub(crate) struct Definitions(RwLock<HashMap<String, Arc<Definition>>>);
 
@@ -43,7 +43,7 @@ impl Definitions {
         self.0.read().get(name).cloned()
     }
 
-    /// All of them.
+    /// All definitions.
     pub(crate) fn all(&self) -> Vec<Arc<Definition>> {
         self.0.read().values().cloned().collect()
     }
@@ -62,12 +62,12 @@ impl Definitions {
     }
 }
 
-/// Feeds the handlers from the cache of definitions.
+/// Feeds the handlers from the watch cache of definitions.
 pub(crate) struct Informer {
     pub(crate) store: Arc<Store>,
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) handlers: Vec<Arc<dyn Handler>>,
-    /// Turns true when every definition that was there at the start has been told of.
+    /// Becomes true when every definition that existed at the start was reported.
     pub(crate) synced: watch::Sender<bool>,
 }
 

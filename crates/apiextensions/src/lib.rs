@@ -1,4 +1,4 @@
-//! The API extensions server: custom resource definitions, and what they define.
+//! The API extensions server: custom resource definitions, and the custom resources that they define.
 //!
 //! ```text
 //!   definitions' cache ──► informer ──► serving: declarations, stores ──► requests
@@ -6,8 +6,8 @@
 //!                             └──► controllers: names, established, … ──► status of definitions
 //! ```
 //!
-//! A definition becomes declarations of resources, one for each version, that the generic server serves like any
-//! others.
+//! A definition becomes declarations of resources, one for each version, which the generic server serves like any other
+//! resource.
 
 mod columns;
 mod controllers;
@@ -33,7 +33,7 @@ pub use selectable_fields::{selectable_fields, unsupported_field};
 
 use pintle_registry::Resource;
 
-/// The resources of the server itself: custom resource definitions. Those that they define come at run time.
+/// The declarations of the server's own resources: definitions. Custom resources are declared at run time.
 pub fn resources() -> Vec<Resource> {
     vec![custom_resource_definition::resource()]
 }

@@ -1,7 +1,7 @@
-//! What clients are told of custom resources by OpenAPI: the schemas of the definitions that are established.
+//! Publishes the schemas of established definitions to OpenAPI.
 //!
-//! Nothing is made or kept for it. Which documents there are, and which state of them, is told from what the informer
-//! knows; the schemas are read from the cached definitions when a document is asked for.
+//! Nothing is computed or kept in advance. The list of documents and their state come from the informer; the schemas
+//! are read from the cached definitions when a document is requested.
 
 use crate::{definition_view::Definition, informer::Definitions, structural::StructuralSchema};
 use pintle_machinery::{Value, ValueExt, codec::json};
@@ -23,7 +23,7 @@ impl CustomDefinitions for Definitions {
     fn definition(&self, name: &str) -> Option<Value> {
         let definition = self.get(name).filter(is_published)?;
         let mut tree = json::decode_any(definition.object().json()).ok()?;
-        // Schemas had not always to be structural.
+        // Older servers stored schemas that are not structural.
         for version in tree.items_at_mut("spec.versions") {
             let schema = version.at("schema.openAPIV3Schema");
             if schema.is_some_and(|schema| StructuralSchema::new(schema).is_err()) {

@@ -1,12 +1,12 @@
-//! What custom resources can be selected by
+//! Declares the selectable fields of custom resources
 //! (<https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/custom-resources/#field-selectors>).
 
 use pintle_machinery::{Value, ValueExt, text::go_format};
 use pintle_registry::SelectableField;
 use std::collections::HashSet;
 
-/// The selectable fields of one version, from the versions in a definition. Their paths are simple ones, `.spec.colour`;
-/// selectors name them without the leading dot. Those that only other versions declare are there too, marked.
+/// The selectable fields of a version, given all versions of a definition. Their paths are simple ones, `.spec.colour`;
+/// selectors name them without the leading dot. Fields that only other versions declare are included and marked.
 pub fn selectable_fields(version: &Value, all_versions: &[Value]) -> Vec<SelectableField> {
     let own: Vec<&str> = paths(version).collect();
     let mut seen = HashSet::new();
@@ -19,7 +19,7 @@ fn paths(version: &Value) -> impl Iterator<Item = &str> {
     version.items_at("selectableFields").iter().map(|field| field.str_at("jsonPath"))
 }
 
-/// How a selector that names another field is refused.
+/// The message for an unsupported field selector.
 pub fn unsupported_field(field: &str) -> String {
     format!("field label not supported: {field}")
 }

@@ -1,4 +1,4 @@
-//! The tasks of the server.
+//! Starts and stops the tasks of the API extensions server.
 
 use crate::{
     controllers::{
@@ -18,11 +18,11 @@ use prometheus::core::Collector;
 use std::sync::Arc;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// The parts by the names of their health checks.
+/// The health checks of the tasks.
 const INFORMER: &str = "poststarthook/start-apiextensions-informers";
 const CONTROLLERS: &str = "poststarthook/start-apiextensions-controllers";
 
-/// A running server: what serves custom resources, and its controllers.
+/// The running server: the informer, serving, and the controllers.
 pub struct ApiExtensions {
     definitions: Arc<Definitions>,
     group_versions: Arc<GroupVersions>,
@@ -32,11 +32,11 @@ pub struct ApiExtensions {
 }
 
 impl ApiExtensions {
-    /// Starts to serve what the definitions in `stores` define, until `stopping` turns true. Where definitions are
-    /// switched off, nothing is defined and nothing served.
+    /// Starts to serve the custom resources of the definitions in `stores`, until `stopping` becomes true. When the
+    /// resource of definitions is disabled, no custom resource is served.
     ///
     /// # Errors
-    /// When the metrics cannot be made: a defect.
+    /// When the metrics cannot be created, which would be a defect.
     pub fn start(
         stores: &Arc<Stores>,
         storage: &Arc<StorageFactory>,
@@ -56,7 +56,7 @@ impl ApiExtensions {
             return Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics });
         };
         let serving = Serving::new(stores.clone(), storage.clone(), supervisor.clone(), webhooks);
-        // First come those who serve, so that what a controller says is true when it says so.
+        // Serving comes first, so that the conditions that controllers set are true when they are set.
         let mut handlers: Vec<Arc<dyn Handler>> = vec![Arc::new(serving), group_versions.clone()];
         let mut tasks = Vec::new();
         run(Naming::new(context.clone()), &mut handlers, &mut tasks, supervisor, stopping);
@@ -70,7 +70,7 @@ impl ApiExtensions {
         Ok(ApiExtensions { definitions, group_versions, synced: is_synced, tasks, metrics })
     }
 
-    /// The definitions, for the documents about what they define.
+    /// The definitions, for OpenAPI documents.
     pub fn definitions(&self) -> Arc<dyn CustomDefinitions> {
         self.definitions.clone()
     }
@@ -80,19 +80,19 @@ impl ApiExtensions {
         self.group_versions.clone()
     }
 
-    /// What is counted, for the server's metrics.
+    /// The metrics of the server.
     pub fn metrics(&self) -> Vec<Box<dyn Collector>> {
         vec![Box::new(self.metrics.clone())]
     }
 
-    /// Tells whether every definition that was there at the start has been looked at.
+    /// Becomes true when every definition that existed at the start was processed.
     pub fn synced(&self) -> watch::Receiver<bool> {
         self.synced.clone()
     }
 
-    /// Waits until every definition that was there at the start is served, if it is to be.
+    /// Waits until every definition that existed at the start is served, as far as it should be.
     pub async fn wait_synced(&self) {
-        // Who has ended will serve nothing more.
+        // An informer that has ended serves nothing more.
         drop(self.synced.clone().wait_for(|synced| *synced).await);
     }
 

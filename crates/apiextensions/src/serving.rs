@@ -1,4 +1,4 @@
-//! Serves what definitions define, as they come, change and go.
+//! Serves custom resources while their definitions are created, change and are deleted.
 
 use crate::{
     conversion::Webhooks,
@@ -12,7 +12,7 @@ use pintle_machinery::GroupResource;
 use pintle_supervisor::Supervisor;
 use std::{collections::HashMap, sync::Arc};
 
-/// The part of the server that keeps the served resources as the definitions say.
+/// Keeps the served resources in line with the definitions.
 pub(crate) struct Serving {
     pub(crate) stores: Arc<Stores>,
     pub(crate) storage: Arc<StorageFactory>,
@@ -21,7 +21,7 @@ pub(crate) struct Serving {
     served: Mutex<HashMap<String, Served>>,
 }
 
-/// What is served of one definition, and by what of it.
+/// The served resources of one definition, and the state they were built from.
 struct Served {
     definition: Arc<Definition>,
     resource: GroupResource,
@@ -29,9 +29,9 @@ struct Served {
 }
 
 impl Served {
-    /// Whether the definition still says what it said when this began.
+    /// Whether the definition still has the content that the resources were built from.
     ///
-    /// Being deleted is another generation of it, in which its objects go as their watches see.
+    /// A terminating definition counts as changed: its watches then receive the deletion of its objects.
     fn is_current(&self, definition: &Definition) -> bool {
         let own = &self.definition;
         own.metadata.uid == definition.metadata.uid

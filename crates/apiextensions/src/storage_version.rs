@@ -1,8 +1,7 @@
-//! The form in which definitions are stored: JSON of `apiextensions.k8s.io/v1beta1`, which is not served any more.
+//! Encodes definitions for storage: JSON of `apiextensions.k8s.io/v1beta1`, a version that is no longer served.
 //!
-//! kube-apiserver writes that and no other, since the older version says once what is the same for all versions of a
-//! custom resource, and a large schema said for each would not fit into an etcd value
-//! (<https://github.com/kubernetes/kubernetes/issues/82292>).
+//! kube-apiserver stores only this version, because it holds values common to all versions of a custom resource once. A
+//! large schema repeated for each version would not fit into an etcd value
 
 use pintle_machinery::{GroupVersionKind, Value, ValueExt, codec::json};
 use pintle_registry::{Resource, StorageEncoding, StoredVersion};
@@ -12,7 +11,7 @@ use serde_json::{Map, json};
 const API_VERSION: &str = "apiextensions.k8s.io/v1beta1";
 const PACKAGE: &str = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1";
 
-/// What may be said once for all versions: its name for all, and its name in a version.
+/// The values that may be stored once for all versions: the common name, and the name in a version.
 const SHARED: [(&str, &str); 4] = [
     ("validation", "schema"),
     ("subresources", "subresources"),
@@ -20,7 +19,7 @@ const SHARED: [(&str, &str); 4] = [
     ("selectableFields", "selectableFields"),
 ];
 
-/// Stores the resource, whose declaration is that of `v1`, in the older version.
+/// Sets the storage version of the resource, which is declared in `v1`.
 pub(crate) fn apply(resource: &mut Resource) {
     let kind = GroupVersionKind::new("apiextensions.k8s.io", "v1beta1", "CustomResourceDefinition");
     resource.storage.kind = kind.clone();
@@ -28,7 +27,7 @@ pub(crate) fn apply(resource: &mut Resource) {
     resource.stored_versions = vec![StoredVersion { kind, type_name: String::new(), to_storage: to_v1 }];
 }
 
-/// JSON with its fields in the order in which Go declares them.
+/// Writes JSON with its fields in Go's declared order.
 struct Writer {
     out: Vec<u8>,
     first: bool,
@@ -52,7 +51,7 @@ impl Writer {
         self.out.push(b':');
     }
 
-    /// A member that is always written.
+    /// Writes a member that is never omitted.
     fn member(&mut self, name: &str, write: impl FnOnce(Vec<u8>) -> Vec<u8>) {
         self.key(name);
         self.out = write(std::mem::take(&mut self.out));
@@ -68,14 +67,14 @@ impl Writer {
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
     }
 
-    /// A value of a type that both versions share, if there is one.
+    /// Writes a value of a type that both versions share, if present.
     fn shared(&mut self, name: &str, value: Option<&Value>, schema: Option<SchemaRef<'_>>) {
         let (Some(value), Some(schema)) = (value, schema) else { return };
         self.key(name);
         json::encode_to(&mut self.out, value, schema);
     }
 
-    /// A list, if there is anything in it.
+    /// Writes a list unless it is empty.
     fn list(&mut self, name: &str, items: &[Value], mut write: impl FnMut(Vec<u8>, &Value) -> Vec<u8>) {
         if items.is_empty() {
             return;
@@ -98,7 +97,7 @@ fn of_type(name: &str) -> Option<SchemaRef<'static>> {
     Schema::builtin().by_type_name(&format!("{PACKAGE}.{name}"))
 }
 
-/// A definition as it is stored.
+/// Encodes a definition for storage.
 fn encode(definition: &Value) -> Vec<u8> {
     let empty = json!({});
     Writer::object(Vec::with_capacity(4096), |object| {
@@ -116,7 +115,7 @@ fn encode(definition: &Value) -> Vec<u8> {
 fn write_spec(object: &mut Writer, spec: &Value) {
     let versions = spec.items_at("versions");
     let first = versions.first();
-    // What all versions have in common is said once.
+    // Values common to all versions are written once.
     let common = SHARED.map(|(_, name)| {
         let value = first.and_then(|version| version.at(name));
         versions.iter().all(|version| version.at(name) == value).then_some(value)
@@ -145,7 +144,7 @@ fn write_spec(object: &mut Writer, spec: &Value) {
             }
             let [schema, subresources, columns, fields] = std::array::from_fn(|at| {
                 let (_, name) = SHARED.get(at)?;
-                // A part that is common to all is nowhere else.
+                // A common value is not repeated in the versions.
                 common.get(at)?.is_none().then(|| version.at(name)).flatten()
             });
             object.shared("schema", schema, of_type("CustomResourceValidation"));
@@ -199,7 +198,7 @@ fn write_selectable_field(mut out: Vec<u8>, field: &Value) -> Vec<u8> {
     out
 }
 
-/// A definition that was stored, in the version that is served.
+/// Converts a stored definition to the served version.
 fn to_v1(mut definition: Value) -> Value {
     let Some(spec) = definition.at_mut("spec") else { return definition };
     let version = spec.remove_at("version");
@@ -222,7 +221,7 @@ fn to_v1(mut definition: Value) -> Value {
         }
     }
     if spec.at("preserveUnknownFields").is_none() {
-        // What was not said meant yes.
+        // In this version the default is true.
         spec.set("preserveUnknownFields", true);
     }
     if let Some(conversion) = spec.at_mut("conversion") {

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const MIB: usize = 1 << 20;
-/// The memory that a case may take beyond its input, in bytes.
+/// The maximum memory of a case beyond its input, in bytes.
 const MEMORY: usize = 160 * MIB;
-/// How long a case may take in a debug build.
+/// The maximum duration of a case in a debug build.
 const TIME: Duration = Duration::from_secs(20);
 
-/// Runs a case and fails when it costs too much.
+/// Runs a case and fails when it exceeds the limits.
 fn check<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let started = Instant::now();
     let (result, peak) = peak_of(run);
@@ -34,7 +34,7 @@ fn check<T>(what: &str, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The message that a client gets. Making it is part of the cost.
+/// The message for the client; building it is part of the cost.
 fn told(errors: &ErrorList) -> String {
     Status::invalid(&GroupKind::new("g", "K"), "n", errors).message
 }
@@ -48,7 +48,7 @@ fn list(item: Value, count: usize) -> Value {
     json!({"v": vec![item; count]})
 }
 
-/// Everything that happens to an object that is written.
+/// All processing of a written object.
 fn write(schema: &StructuralSchema, mut object: Value, old: Option<&Value>) -> ErrorList {
     schema.coerce(&mut object, InvalidMetadata::Refuse).unwrap();
     schema.set_defaults(&mut object);
@@ -174,7 +174,7 @@ fn rules() {
     }
 }
 
-/// The errors of a definition.
+/// Validates a definition and returns its errors.
 fn define(of_schema: Value, more: impl FnOnce(&mut Value)) -> ErrorList {
     let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.g.io"},
@@ -283,7 +283,7 @@ fn numbers_as_text(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
 }
 
-/// A row costs so much at most, whatever its columns ask for.
+/// The cost of a row is bounded for all columns.
 fn rows() {
     let column = |path: &str| json!({"name": "C", "type": "string", "jsonPath": path});
     let deep = (0..250).map(|number| column(&format!("..a[{number}]..b"))).collect::<Vec<_>>();
@@ -294,7 +294,7 @@ fn rows() {
     assert_eq!(cells.len(), 251);
 }
 
-/// One test, since others would allocate meanwhile.
+/// A single test, since parallel tests would allocate too.
 #[test]
 fn costs_are_bounded() {
     values();

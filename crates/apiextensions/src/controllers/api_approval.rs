@@ -1,4 +1,4 @@
-//! Says whether a definition in a group of the Kubernetes community is approved
+//! Sets the condition for the approval of definitions in groups of the Kubernetes community
 //! (<https://github.com/kubernetes/enhancements/pull/1111>).
 
 use super::{Context, Controller, condition};
@@ -14,7 +14,7 @@ const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
 pub(crate) struct ApiApproval(pub(crate) Context);
 
-/// What the condition has to say, if there is to be one.
+/// The content of the condition, if the definition needs one.
 fn verdict(definition: &Definition) -> Option<(&'static str, &'static str, String)> {
     if !is_protected_group(&definition.spec.group) {
         return None;

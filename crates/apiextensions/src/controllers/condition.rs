@@ -1,10 +1,10 @@
-//! Conditions of a definition.
+//! Reads and sets conditions of a definition.
 
 use jiff::Timestamp;
 use pintle_machinery::{Value, ValueExt, meta};
 use serde_json::json;
 
-/// What a condition says.
+/// The content of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Says<'a> {
     pub(crate) condition_type: &'a str,
@@ -13,7 +13,7 @@ pub(crate) struct Says<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Sets a condition. The time of its transition is that of the change of its status.
+/// Sets a condition. The transition time changes only with the status.
 pub(crate) fn set(definition: &mut Value, says: Says<'_>) {
     let now = meta::format_time(Timestamp::now());
     let mut conditions = definition.items_at("status.conditions").to_vec();
@@ -38,7 +38,7 @@ pub(crate) fn set(definition: &mut Value, says: Says<'_>) {
     definition.set("status.conditions", conditions);
 }
 
-/// Takes a condition out.
+/// Removes a condition.
 pub(crate) fn remove(definition: &mut Value, condition_type: &str) {
     if let Some(conditions) = definition.at_mut("status.conditions").and_then(Value::as_array_mut) {
         conditions.retain(|condition| condition.str_at("type") != condition_type);
@@ -51,7 +51,7 @@ pub(crate) fn find<'a>(definition: &'a Value, condition_type: &str) -> Option<&'
     conditions.into_iter().find(|condition| condition.str_at("type") == condition_type)
 }
 
-/// Whether a condition is there and true.
+/// Whether a condition has the status `True`.
 pub(crate) fn is_true(definition: &Value, condition_type: &str) -> bool {
     find(definition, condition_type).is_some_and(|condition| condition.str_at("status") == "True")
 }

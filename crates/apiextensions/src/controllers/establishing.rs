@@ -1,4 +1,4 @@
-//! Says that a definition is served, once its names are accepted.
+//! Sets the `Established` condition of a definition after its names are accepted.
 
 use super::{Context, Controller, condition};
 use crate::{definition::check_ca_bundle, definition_view::Conversion, informer::Change};
@@ -42,7 +42,7 @@ impl Controller for Establishing {
                         reason: "InitialNamesAccepted",
                         message: "the initial names have been accepted",
                     },
-                    // Nobody could tell whether the webhook is the one.
+                    // Without a valid trust anchor the webhook cannot be authenticated.
                     Err(_) => condition::Says {
                         condition_type: "Established",
                         status: "False",

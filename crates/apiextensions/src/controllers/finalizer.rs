@@ -1,4 +1,4 @@
-//! Deletes the objects of a definition before the definition itself goes.
+//! Deletes the objects of a terminating definition before the definition itself.
 
 use super::{Context, Controller, condition};
 use crate::{definition_view::Definition, informer::Change};
@@ -8,15 +8,15 @@ use pintle_machinery::{GroupResource, Status, Value, ValueExt};
 use pintle_registry::{BoxFuture, DeleteOptions, Registry};
 use std::time::Duration;
 
-/// Keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How long objects may take to go before it is said that they do.
+/// The time after which the condition reports that the deletion of objects is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Finalizer(pub(crate) Context);
 
-/// How far the deletion is.
+/// The progress of the deletion.
 struct Outcome {
     status: &'static str,
     reason: &'static str,
@@ -74,7 +74,7 @@ impl Finalizer {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Changes the definition, as long as it is being deleted and waits for this.
+    /// Updates the status of the definition, as long as it is terminating and has the finalizer.
     async fn update(&self, name: &str, mut change: impl FnMut(&mut Value) + Send) -> Result<(), Status> {
         let changed = self.0.update_status(name, |mut definition| {
             let is_due = definition.at("metadata.deletionTimestamp").is_some()
@@ -128,7 +128,7 @@ impl Finalizer {
     }
 }
 
-/// Waits for the end of objects that something still holds.
+/// Waits until no object of the resource exists any more.
 async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(), Status> {
     let options = WatchOptions {
         start: WatchStart::Now(Freshness::Any),
@@ -140,7 +140,7 @@ async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(
         deadline: None,
     };
     loop {
-        // Another one each time that the definition has changed, which ends the watches of the one before.
+        // A change of the definition replaces the store and ends the watches of the previous one.
         let store = stores.store(resource)?;
         let cacher = store.cacher();
         let mut watcher = cacher.watch(options.clone()).await.map_err(Status::internal_error)?;
@@ -159,7 +159,7 @@ async fn wait_until_empty(stores: &Stores, resource: &GroupResource) -> Result<(
     }
 }
 
-/// Whose objects lie where built-in ones do.
+/// Whether built-in objects are stored under the same prefix.
 fn is_built_in(resource: &GroupResource) -> bool {
     matches!(
         (resource.group.as_str(), resource.resource.as_str()),

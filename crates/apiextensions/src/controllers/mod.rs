@@ -1,5 +1,5 @@
-//! What brings definitions, and what they define, to where they should be. Each controller hears of changes from the
-//! informer, keeps a queue of names, and writes through the server's own registry as a client would.
+//! The controllers of definitions. Each receives changes from the informer, keeps a work queue of names, and writes
+//! through the server's own registry, as a client would.
 
 mod api_approval;
 pub(crate) mod condition;
@@ -22,7 +22,7 @@ use pintle_registry::{BoxFuture, Registry, WriteOptions};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What a controller works with.
+/// The dependencies that all controllers share.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) stores: Arc<Stores>,
@@ -30,7 +30,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Changes the status of a definition. A definition that is gone needs no status any more.
+    /// Updates the status of a definition. A deleted definition is ignored.
     async fn update_status(
         &self,
         name: &str,
@@ -48,29 +48,29 @@ impl Context {
     }
 }
 
-/// The resource of definitions.
+/// The group and the plural name of definitions.
 pub(crate) fn resource() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// One controller.
 pub(crate) trait Controller: Send + Sync {
-    /// For the log.
+    /// The name in logs.
     fn name(&self) -> &'static str;
 
-    /// The definitions to look at after a change.
+    /// The definitions to process after a change.
     fn wants(&self, change: &Change) -> Vec<String>;
 
-    /// How many definitions are worked on at a time.
+    /// The number of definitions that are processed concurrently.
     fn workers(&self) -> usize {
         1
     }
 
-    /// Brings one definition a step further.
+    /// Reconciles one definition.
     fn sync<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Status>>;
 }
 
-/// A controller and its queue.
+/// A controller with its work queue.
 pub(crate) struct Worker<C> {
     controller: C,
     queue: WorkQueue,

@@ -1,4 +1,4 @@
-//! Gives each definition the names that it asks for, if no other one of its group has them.
+//! Accepts the requested names of each definition that no other definition of its group has.
 
 use super::{Context, Controller, condition};
 use crate::{definition_view::Names, informer::Change};
@@ -13,17 +13,17 @@ pub(crate) struct Naming {
     groups: Mutex<HashMap<String, Group>>,
 }
 
-/// How many conflicts of short names a condition names.
+/// The maximum number of conflicting short names in a condition.
 const MAX_TOLD: usize = 100;
 
-/// Who has which names in a group. A name may have several owners for a moment, or for good in a store that an older
+/// The owners of the names in a group. A name may have several owners briefly, or permanently in a store that an older
 /// server wrote.
 #[derive(Default)]
 struct Group {
     resources: Owners,
     kinds: Owners,
     accepted: HashMap<String, Names>,
-    /// Those that do not have all the names they ask for.
+    /// The definitions that lack some of their requested names.
     waiting: HashSet<String>,
 }
 
@@ -70,8 +70,8 @@ impl Group {
         }
     }
 
-    /// What a definition gets of the names it wants, and what is told of the others. The last conflict is the one that is
-    /// told.
+    /// Determines the accepted names of a definition and the conflict to report for the others; of several conflicts
+    /// the last one.
     fn decide(&self, wanted: &Names, accepted: &Names) -> Outcome {
         let mut outcome = Outcome {
             names: accepted.clone(),
@@ -106,7 +106,7 @@ fn resource_names(names: &Names) -> impl Iterator<Item = &String> {
     [&names.plural, &names.singular].into_iter().chain(&names.short_names)
 }
 
-/// What comes of a definition's wishes.
+/// The result for one definition.
 struct Outcome {
     names: Names,
     status: &'static str,
@@ -115,7 +115,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Gives one name, unless another definition has it.
+    /// Assigns one name, unless another definition has it.
     fn give(
         &mut self,
         wanted: &String,
@@ -140,7 +140,7 @@ impl Naming {
         Naming { context, groups: Mutex::default() }
     }
 
-    /// Puts the outcome into the definition.
+    /// Writes the result into the definition.
     fn apply(&self, name: &str, mut definition: Value) -> Result<Value, Status> {
         let read = |path: &str| -> Result<Names, Status> {
             match definition.at(path) {
@@ -181,7 +181,7 @@ impl Naming {
             let says = condition::Says { condition_type: "Established", status: "False", reason, message };
             condition::set(&mut definition, says);
         }
-        // Those who ask next are not to get these names, even if they ask before the informer has heard of this.
+        // Reserves the names at once, before the informer receives this update.
         self.groups.lock().entry(group).or_default().set(name, Some(outcome.names));
         Ok(definition)
     }
@@ -226,7 +226,7 @@ impl Controller for Naming {
                     }
                 }
                 if is_new {
-                    // A name may have been given up.
+                    // A name may have been released.
                     wanted.extend(group.waiting.iter().filter(|other| *other != name).cloned());
                 }
             }
@@ -286,14 +286,14 @@ mod tests {
             ),
             (names("cases", "case", &["b"], "Case"), "ShortNamesConflict", "\"b\" is already in use"),
             (names("cases", "case", &[], "BoxList"), "KindConflict", "\"BoxList\" is already in use"),
-            // The last conflict is told.
+            // The last conflict is reported.
             (names("boxes", "box", &["b"], "Box"), "ListKindConflict", "\"BoxList\" is already in use"),
         ];
         for (wanted, reason, message) in rows {
             let (status, told, why, _) = decide(wanted, &none);
             assert_eq!((status, told, why.as_str()), ("False", reason, message));
         }
-        // What is free is given all the same, and what one has stays one's own.
+        // Free names are accepted all the same, and accepted names are kept.
         let (_, _, _, given) = decide(names("cases", "box", &["c"], "Case"), &none);
         assert_eq!(given, Names { singular: String::new(), ..free });
         let own = names("boxes", "box", &["bx", "b"], "Box");

@@ -1,5 +1,5 @@
-//! Says of a definition that an old server stored what its schema lacks to be structural. No such definition can be
-//! written any more.
+//! Sets the condition that lists the structural violations of a definition stored by an old server. Such a definition
+//! can no longer be written.
 
 use super::{Context, Controller, condition};
 use crate::{

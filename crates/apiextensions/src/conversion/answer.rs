@@ -1,14 +1,14 @@
-//! The answer of a webhook, which is believed in nothing that can be checked.
+//! Validates the response of a conversion webhook.
 
 use super::metadata::restore;
 use super::metrics::FailureType;
 use super::review::ReviewVersion;
 use pintle_machinery::{GroupVersion, Value, ValueExt, codec::json, text::quote};
 
-/// What is wrong with an answer: how it is counted, and a text for the client.
+/// An invalid response: the type for metrics, and the message for the client.
 pub(super) struct Refused(pub(super) FailureType, pub(super) String);
 
-/// What a webhook was asked.
+/// The request to which a response belongs.
 pub(super) struct Question<'q> {
     pub(super) version: ReviewVersion,
     pub(super) uid: &'q str,
@@ -16,7 +16,7 @@ pub(super) struct Question<'q> {
     pub(super) objects: Vec<Value>,
 }
 
-/// The converted objects of an answer, in the order of the question.
+/// Returns the converted objects of a response, in the order of the request.
 pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec<Value>, Refused> {
     let about = question.objects.first().map(kind_of).unwrap_or_default();
     let malformed = |why: String| {
@@ -39,7 +39,7 @@ pub(super) fn converted(mut answer: Value, question: Question<'_>) -> Result<Vec
     pairs.map(|(original, converted)| check_object(original, converted, question.to)).collect()
 }
 
-/// An answer of another kind cannot even be read. One that does not say what it is, is read all the same.
+/// Checks the kind of the response. A response without kind and apiVersion is accepted.
 fn check_kind(answer: &Value, version: ReviewVersion) -> Result<(), String> {
     let (api_version, kind) = (answer.str_at("apiVersion"), answer.str_at("kind"));
     let known =
@@ -129,7 +129,7 @@ fn no_object(value: &Value) -> String {
     format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
 }
 
-/// An object's kind as messages name it: `group/version, Kind=Kind`.
+/// An object's kind in the form of messages: `group/version, Kind=Kind`.
 pub(super) fn kind_of(object: &Value) -> String {
     format!("{}, Kind={}", object.str_at("apiVersion"), object.str_at("kind"))
 }

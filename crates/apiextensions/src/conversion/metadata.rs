@@ -1,4 +1,4 @@
-//! What a webhook may change of metadata: labels and annotations. All else is what it was.
+//! Restricts the changes of a webhook to labels and annotations in the metadata.
 
 use pintle_machinery::{
     FieldPath, Map, Value,
@@ -6,10 +6,10 @@ use pintle_machinery::{
     validation::{validate_annotations, validate_labels},
 };
 
-/// The converted object with the original's metadata, but its own labels and annotations.
+/// Returns the converted object with the original's metadata, except for labels and annotations.
 ///
 /// # Errors
-/// When these are none.
+/// When the labels or annotations are malformed.
 pub(super) fn restore(mut original: Value, mut converted: Value) -> Result<Value, String> {
     let members = converted.as_object_mut().ok_or("invalid converted object")?;
     let found = members.remove("metadata").ok_or("missing metadata in converted object")?;

@@ -1,4 +1,4 @@
-//! What conversions cost and how they end, under the reference's names.
+//! Metrics of conversions, under the reference's names.
 
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounterVec, Opts,
@@ -7,7 +7,7 @@ use prometheus::{
 };
 use std::time::Duration;
 
-/// Why a webhook's answer was of no use.
+/// The reason of a failed webhook conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureType {
     Call,
@@ -27,7 +27,7 @@ impl FailureType {
     }
 }
 
-/// Counts and durations of conversions by webhooks. Clones count together.
+/// Counts and durations of webhook conversions. Clones share the counters.
 #[derive(Clone)]
 pub(crate) struct ConversionMetrics {
     requests: IntCounterVec,
@@ -37,7 +37,7 @@ pub(crate) struct ConversionMetrics {
 
 impl ConversionMetrics {
     /// # Errors
-    /// When a name is not one, which the tests would show.
+    /// When a metric name is invalid, which tests would reveal.
     pub(crate) fn new() -> Result<ConversionMetrics, prometheus::Error> {
         const RESULT: [&str; 2] = ["result", "failure_type"];
         let buckets =

@@ -1,9 +1,9 @@
-//! The question to a webhook: a `ConversionReview`.
+//! Builds the request to a webhook: a `ConversionReview`.
 
 use bytes::Bytes;
 use pintle_machinery::{Value, codec::json};
 
-/// The version of a review, which the webhook chose.
+/// The version of a review, selected from the webhook's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReviewVersion {
     V1,
@@ -11,7 +11,7 @@ pub(super) enum ReviewVersion {
 }
 
 impl ReviewVersion {
-    /// The first of the versions that a webhook understands which this server does too.
+    /// The first of the webhook's review versions that this server supports.
     pub(super) fn choose<'v>(versions: impl IntoIterator<Item = &'v str>) -> Option<ReviewVersion> {
         versions.into_iter().find_map(|version| match version {
             "v1" => Some(ReviewVersion::V1),
@@ -35,7 +35,7 @@ impl ReviewVersion {
     }
 }
 
-/// The JSON of a review that asks for objects, each already JSON, in a version.
+/// Builds the JSON of a review that requests the conversion of JSON objects to a version.
 pub(super) fn review(version: ReviewVersion, uid: &str, to: &str, objects: &[Vec<u8>]) -> Bytes {
     let size: usize = objects.iter().map(|object| object.len() + 1).sum();
     let mut out = Vec::with_capacity(size + 320);
@@ -57,7 +57,7 @@ pub(super) fn review(version: ReviewVersion, uid: &str, to: &str, objects: &[Vec
     out.into()
 }
 
-/// The JSON of an object as webhooks get it.
+/// Encodes an object for webhooks.
 pub(super) fn object(object: &Value) -> Vec<u8> {
     json::encode_any(object)
 }

@@ -1,7 +1,7 @@
 //! The conversion strategy `Webhook`.
 //!
-//! Objects that are not in the wanted version yet go to the webhook in one review, or in several when they are many. A
-//! webhook that fails, hangs or lies ends the request with an error, and nothing else: what is stored is as before.
+//! Objects of other versions are sent to the webhook in one review, or in several when they are large. When a webhook
+//! fails, times out or responds wrongly, the request fails with an error, and stored objects are unchanged.
 
 use super::answer::{Question, Refused, converted, kind_of};
 use super::metrics::{ConversionMetrics, FailureType};
@@ -17,29 +17,29 @@ use std::{
 };
 use uuid::Uuid;
 
-/// How long a webhook may take.
+/// The time limit of one webhook call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes of objects go into one review: lists have no bound, and a review is in memory as a whole.
+/// The maximum size of the objects in one review, in bytes: lists are unbounded, and a review is held in memory.
 const REVIEW_SIZE: usize = 2 << 20;
 
-/// What all conversion webhooks share.
+/// The dependencies that all conversion webhooks share.
 #[derive(Clone)]
 pub(crate) struct Webhooks {
     pub(crate) services: Arc<dyn ServiceResolver>,
     pub(crate) metrics: ConversionMetrics,
 }
 
-/// Converts by asking a webhook.
+/// Converts objects by webhook calls.
 pub(crate) struct WebhookConverter {
     definition: String,
-    /// Or why it cannot be asked.
+    /// The client, or the reason why it cannot be built.
     client: Result<WebhookClient, String>,
     version: Option<ReviewVersion>,
     metrics: ConversionMetrics,
 }
 
 impl WebhookConverter {
-    /// By `spec.conversion.webhook` of a definition.
+    /// Creates the converter from `spec.conversion.webhook` of a definition.
     pub(crate) fn new(definition: &str, webhook: &Value, webhooks: &Webhooks) -> WebhookConverter {
         let versions = webhook.items_at("conversionReviewVersions").iter().filter_map(Value::as_str);
         let config = client_config(webhook.at("clientConfig").unwrap_or(&Value::Null));
@@ -91,7 +91,7 @@ impl WebhookConverter {
         Ok(done)
     }
 
-    /// Asks for the objects at some places, and puts what comes of them to the same.
+    /// Sends the objects at these positions in one review, and replaces them by the converted ones.
     async fn review(
         &self,
         objects: &mut [Option<Value>],
@@ -133,8 +133,8 @@ impl WebhookConverter {
     }
 }
 
-/// Whether an object only needs the new version's name, or not even that: it is of that version, or empty, which is how
-/// empty objects are made.
+/// Converts an object that needs no webhook: one already of the version, or an empty one, as for building empty
+/// objects, which only needs a new `apiVersion`. Returns whether it did.
 fn is_converted_by_name(object: &mut Value, version: &str) -> bool {
     if object.str_at("apiVersion") == version {
         return true;

@@ -1,4 +1,4 @@
-//! Groups of the Kubernetes community need its approval, which an annotation tells
+//! Parses the approval annotation that groups of the Kubernetes community require
 //! (<https://github.com/kubernetes/enhancements/pull/1111>).
 
 use super::go_url;
@@ -8,16 +8,16 @@ use pintle_machinery::text::quote;
 pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
 const RULE: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the annotation says.
+/// The meaning of the annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalState {
-    /// There is none.
+    /// The annotation is absent.
     Missing,
-    /// Neither a URL nor a reason to do without.
+    /// The annotation is neither a URL nor a bypass reason.
     Invalid,
-    /// A URL.
+    /// The annotation is a URL.
     Approved,
-    /// A reason to do without.
+    /// The annotation is a bypass reason.
     Bypassed,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn is_protected_group(group: &str) -> bool {
     })
 }
 
-/// What the annotation says, "" if there is none, and a sentence about it.
+/// The state of the annotation (`""` if absent), and a message about it.
 pub(crate) fn approval(annotation: &str) -> (ApprovalState, String) {
     let is_url = || {
         go_url::parse_request_uri(annotation).is_ok_and(|url| !url.host.is_empty() && !url.scheme.is_empty())

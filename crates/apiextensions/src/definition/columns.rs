@@ -1,4 +1,4 @@
-//! Columns besides the name, by paths into the object
+//! Validates the additional printer columns
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#additional-printer-columns>).
 
 use super::path::Path;
@@ -8,7 +8,7 @@ use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
-/// What is wrong with a column.
+/// Validates a column.
 pub(super) fn validate_column(column: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     if column.str_at("name").is_empty() {
         errors.push(FieldError::required(&path.child("name").field(), ""));
@@ -24,7 +24,7 @@ pub(super) fn validate_column(column: &Value, path: &Path<'_>, errors: &mut Erro
         let detail = format!("must be one of {}", FORMATS.join(","));
         errors.push(FieldError::invalid(&path.child("format").field(), format, detail));
     }
-    // The field is called so in the form the rules were made for.
+    // The error path uses the field name of the reference's internal version.
     let json_path_path = path.child("JSONPath");
     match column.str_at("jsonPath") {
         "" => errors.push(FieldError::required(&json_path_path.field(), "")),

@@ -1,4 +1,4 @@
-//! How versions are converted into each other, and the webhook that does it
+//! Validates the conversion strategy and its webhook
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-conversion>).
 
 use super::go_url;
@@ -15,11 +15,10 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 use std::collections::HashSet;
 
 const STRATEGIES: [&str; 2] = ["None", "Webhook"];
-/// The versions of `ConversionReview` that servers before this one knew too; one of them must be among those a webhook
-/// understands.
+/// The versions of `ConversionReview` that older servers supported too; the webhook's list must contain one of them.
 const RECOGNIZED: [&str; 2] = ["v1", "v1beta1"];
 
-/// What is wrong with `spec.conversion`.
+/// Validates `spec.conversion`.
 pub(super) fn validate_conversion(
     conversion: &Value,
     path: &Path<'_>,
@@ -104,7 +103,7 @@ fn validate_url(url: &str, path: &Path<'_>, errors: &mut ErrorList) {
 }
 
 fn validate_service(service: &Value, path: &Path<'_>, errors: &mut ErrorList) {
-    // The reference takes the one for the other.
+    // The reference swaps the two paths.
     for (name, shown) in [("namespace", "name"), ("name", "namespace")] {
         if service.str_at(name).is_empty() {
             errors.push(FieldError::required(&path.child(shown).field(), ""));
@@ -178,26 +177,26 @@ fn is_recognized(version: &Value) -> bool {
     version.as_str().is_some_and(|version| RECOGNIZED.contains(&version))
 }
 
-/// Whether a stored conversion names a version of reviews that is known, or none at all.
+/// Whether a stored conversion has a supported review version, or no list of versions.
 pub(super) fn has_recognized_review_version(conversion: &Value) -> bool {
     let versions = conversion.items_at("webhook.conversionReviewVersions");
     versions.is_empty() || versions.iter().any(is_recognized)
 }
 
-/// Whether a stored conversion has certificates that cannot be read.
+/// Whether a stored conversion has an invalid CA bundle.
 pub(super) fn is_invalid_ca_bundle(conversion: &Value) -> bool {
     let bundle = conversion.str_at("webhook.clientConfig.caBundle");
     !bundle.is_empty() && check_ca_bundle(bundle).is_err()
 }
 
-/// Whether a bundle has a certificate that can be used.
+/// Checks that a bundle has a usable certificate.
 ///
 /// # Errors
-/// Why not.
+/// The message for an invalid bundle.
 pub(crate) fn check_ca_bundle(bundle: &str) -> Result<(), String> {
     let pem = STANDARD.decode(bundle).unwrap_or_default();
     if pem.is_empty() {
-        // The system's are meant.
+        // An empty bundle means the system's trust anchors.
         return Ok(());
     }
     let mut found = false;

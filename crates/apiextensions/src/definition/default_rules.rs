@@ -1,14 +1,14 @@
-//! Defaults must be valid where they are, and say nothing that the schema does not know
+//! Validates defaults: they must be valid at their position, and have no unknown fields
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting>).
 //!
-//! A default is looked at as it stands: defaults inside of it are not put in first.
+//! A default is validated as declared: nested defaults are not applied first.
 
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
 use crate::structural::{Place, StructuralSchema, rules::CompileEffort};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, status::aggregate};
 
-/// What is wrong with the defaults of a structural schema, whose root is `schema` and which was read as `structural`.
+/// Validates the defaults of a structural schema, given its root `schema` and its parsed form `structural`.
 pub(super) fn validate_defaults(
     schema: &JsonSchemaProps<'_>,
     structural: &StructuralSchema,
@@ -24,7 +24,7 @@ pub(super) fn validate_defaults(
     walk.errors
 }
 
-/// Whether a default says what the schema does not know, which older servers accepted.
+/// Whether a default has unknown fields, which older servers accepted.
 pub(super) fn has_unpruned_defaults(schema: &JsonSchemaProps<'_>) -> bool {
     if !schema.has(&mut |schema| schema.default.is_some())
         || super::structural_rules::is_non_structural(schema)
@@ -46,7 +46,7 @@ fn any_unpruned(schema: &JsonSchemaProps<'_>, place: Place<'_>) -> bool {
             .is_some_and(|(schema, place)| any_unpruned(schema, place))
 }
 
-/// The items and properties of a schema; `None` is for the items.
+/// The items and properties of a schema, with `None` as the name of the items.
 fn below<'s, 'a, 'p>(
     schema: &'s JsonSchemaProps<'a>,
     place: Place<'p>,
@@ -58,23 +58,23 @@ fn below<'s, 'a, 'p>(
     items.into_iter().chain(properties)
 }
 
-/// The resource that a place is in, and the way to it from there.
+/// The enclosing resource of a position, and the steps from there.
 #[derive(Clone, Copy)]
 struct Surroundings<'w, 'p> {
     resource: Place<'p>,
     steps: Option<&'w Steps<'w>>,
-    /// Whether the way leads through the resource's metadata, apiVersion or kind.
+    /// Whether the steps pass through the resource's metadata, apiVersion or kind.
     in_metadata: bool,
 }
 
 struct Steps<'w> {
     before: Option<&'w Steps<'w>>,
-    /// A property, or an item.
+    /// The name of a property, or `None` for an item.
     step: Option<&'w str>,
 }
 
 impl Surroundings<'_, '_> {
-    /// The smallest resource that has the value at this place.
+    /// Builds the smallest resource that contains the value at this position.
     fn object_with(&self, value: &Value) -> Value {
         let mut object = value.clone();
         let mut at = self.steps;
@@ -95,9 +95,9 @@ impl Surroundings<'_, '_> {
 
 struct Walk<'e> {
     require_pruned: bool,
-    /// For rules, which are compiled for each default above them.
+    /// Shared by the compilation of rules for all defaults.
     effort: &'e CompileEffort,
-    /// What rules may still cost.
+    /// The remaining cost budget of rules.
     budget: u64,
     errors: ErrorList,
 }
@@ -165,7 +165,7 @@ impl Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Rules are compiled for the default alone, as its place is the root of what they can see.
+    /// Runs the rules on a default. They are compiled for each default, whose position is the root that they can read.
     fn check_rules(&mut self, default: &Value, schema: &JsonSchemaProps<'_>, path: &FieldPath) -> ErrorList {
         if self.budget == 0 || !schema.has(&mut |schema| !schema.validations.is_empty()) {
             return ErrorList::new();
@@ -177,7 +177,7 @@ impl Walk<'_> {
     }
 }
 
-/// A default in metadata is judged by the metadata that it leads to.
+/// Validates a default inside metadata by decoding the metadata that contains it.
 fn wrong_metadata(default: &Value, surroundings: &Surroundings<'_, '_>, path: &FieldPath) -> ErrorList {
     let object = surroundings.object_with(default);
     let found = match surroundings.resource.check_resources(&object, &FieldPath::default()) {

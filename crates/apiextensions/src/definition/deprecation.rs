@@ -1,11 +1,11 @@
-//! What is said of versions that will not be served for ever.
+//! Validates the deprecation warnings of versions.
 
 use super::{go_json, path::Path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt, text::is_print};
 
 const MAX_LENGTH: usize = 256;
 
-/// What is wrong with a version's `deprecationWarning`.
+/// Validates a version's `deprecationWarning`.
 pub(super) fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(warning) = version.field("deprecationWarning").and_then(Value::as_str) else { return };
     let mut wrong = |detail: String| {
@@ -21,7 +21,7 @@ pub(super) fn validate_deprecation(version: &Value, path: &Path<'_>, errors: &mu
     if warning.is_empty() {
         wrong("must not be an empty string".to_owned());
     }
-    // The warning stands in a header.
+    // The warning is sent in a header.
     if let Some((at, _)) = warning.char_indices().find(|(_, c)| !is_print(*c)) {
         wrong(format!(
             "must only contain printable UTF-8 characters; non-printable character found at index {at}"

@@ -1,11 +1,11 @@
-//! Formats that the server does not know: accepted, never checked, and worth a warning.
+//! Finds formats that the server does not support: they are accepted and never checked, with a warning.
 
 use super::json_schema_props::JsonSchemaProps;
 use super::spec::Spec;
 use pintle_machinery::{Value, text::quote};
 use std::collections::HashSet;
 
-/// Those for texts, as they are compared: without dashes.
+/// The supported string formats, without dashes as in comparisons.
 const TEXT_FORMATS: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -35,8 +35,8 @@ const TEXT_FORMATS: [&str; 26] = [
     "k8slongname",
 ];
 
-/// A warning for each unknown format in a definition, in the order in which schemas are looked through. Formats that
-/// the old definition has as well are not worth another.
+/// Returns a warning for each unsupported format in a definition, in the order of the schemas. Formats that the old
+/// definition also has cause no warning.
 pub(super) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
     let known: HashSet<String> = old.map(unrecognized).into_iter().flatten().collect();
     let new = unrecognized(definition).into_iter().filter(|format| !known.contains(format));

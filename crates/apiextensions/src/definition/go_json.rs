@@ -1,14 +1,14 @@
-//! Parts of definitions as some messages show them: in the form the rules were made for, as Go's encoder prints a struct
-//! without field tags, every field by its Go name whether it is set or not.
+//! Formats parts of definitions for messages as the reference does: in its internal version, encoded by Go as a struct
+//! without field tags, with every field under its Go name, set or not.
 
 use super::json_schema_props::{Dependency, Items, JsonSchemaProps, Named, SchemaOrBool};
 use super::spec::{Parts, Spec};
 use pintle_machinery::{FieldError, Value, ValueExt, codec::json};
 
-/// How many schemas are printed; a message with more helps nobody, and a small schema makes a long text.
+/// The maximum number of schemas in a message; even a small schema makes a long text.
 const MAX_SCHEMAS: usize = 4096;
 
-/// Whether a schema is too large to be shown.
+/// Whether a schema is too large for a message.
 fn is_too_large(schema: &JsonSchemaProps<'_>, count: &mut usize) -> bool {
     schema.has(&mut |_| {
         *count += 1;
@@ -16,7 +16,7 @@ fn is_too_large(schema: &JsonSchemaProps<'_>, count: &mut usize) -> bool {
     })
 }
 
-/// The error with its value shown, unless that is too large.
+/// Adds the text of the value to the error, unless it is too large.
 pub(super) fn shown(error: FieldError, text: Option<String>) -> FieldError {
     match text {
         Some(text) => error.shown_as(text),
@@ -24,26 +24,26 @@ pub(super) fn shown(error: FieldError, text: Option<String>) -> FieldError {
     }
 }
 
-/// The error with its value shown as JSON also if it is text, as the reference shows optional and enumerated texts.
+/// Formats the error's value as JSON even if it is a string, as the reference does for optional and enumerated strings.
 pub(super) fn as_json(error: FieldError) -> FieldError {
     let text =
         error.bad_value.as_ref().map(|value| String::from_utf8_lossy(&json::encode_any(value)).into_owned());
     shown(error, text)
 }
 
-/// A schema, if it is not too large.
+/// Formats a schema, if it is not too large.
 pub(super) fn bounded_schema(schema: &JsonSchemaProps<'_>) -> Option<String> {
     (!is_too_large(schema, &mut 0)).then(|| self::schema(schema))
 }
 
-/// The versions of a spec, if they are not too large.
+/// Formats the versions of a spec, if they are not too large.
 pub(super) fn bounded_versions(spec: &Spec<'_>) -> Option<String> {
     let mut count = 0;
     let mut own = spec.versions.iter().filter_map(|version| version.own.schema());
     (!own.any(|schema| is_too_large(schema, &mut count))).then(|| versions(spec))
 }
 
-/// `items`, if it is not too large.
+/// Formats `items`, if it is not too large.
 pub(super) fn bounded_items(items: &Items<'_>) -> Option<String> {
     let mut count = 0;
     let is_small = match items {
@@ -53,7 +53,7 @@ pub(super) fn bounded_items(items: &Items<'_>) -> Option<String> {
     is_small.then(|| self::items(items))
 }
 
-/// A rule of `x-kubernetes-validations`.
+/// Formats a rule of `x-kubernetes-validations`.
 pub(super) fn rule(rule: &Value) -> String {
     let mut out = Struct::new();
     out.text("Rule", rule.str_at("rule"));
@@ -65,7 +65,7 @@ pub(super) fn rule(rule: &Value) -> String {
     out.end()
 }
 
-/// `items`.
+/// Formats `items`.
 fn items(items: &Items<'_>) -> String {
     let mut out = Struct::new();
     match items {
@@ -81,7 +81,7 @@ fn items(items: &Items<'_>) -> String {
     out.end()
 }
 
-/// A schema.
+/// Formats a schema.
 fn schema(schema: &JsonSchemaProps<'_>) -> String {
     let mut out = Struct::new();
     let text = |name: &str| schema.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -161,7 +161,7 @@ fn schema(schema: &JsonSchemaProps<'_>) -> String {
     out.end()
 }
 
-/// The versions of a spec; `null` when there is no list of them.
+/// Formats the versions of a spec; `null` when the list is absent.
 fn versions(spec: &Spec<'_>) -> String {
     let versions = spec.versions.iter().map(|version| {
         let mut out = Struct::new();
@@ -236,7 +236,7 @@ fn map(named: &Named<'_>) -> String {
     out.end()
 }
 
-/// A list; an empty one is `null` unless it was given.
+/// Formats a list; an empty one is `null` unless it was given.
 fn list(items: impl Iterator<Item = String>, is_given: bool) -> String {
     let items: Vec<String> = items.collect();
     match items.is_empty() && !is_given {

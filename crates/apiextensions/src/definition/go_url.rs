@@ -1,24 +1,24 @@
-//! URLs as Go's `net/url` reads them, with its words for what is wrong
+//! Parses URLs as Go's `net/url` does, with its error messages
 //! (<https://pkg.go.dev/net/url#Parse>).
 
 use pintle_machinery::text::quote;
 
-/// The parts of a URL that rules ask for.
+/// The parts of a URL that validation reads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GoUrl {
     pub(super) scheme: String,
-    /// `user` or `user:password` as it was written.
+    /// `user` or `user:password`, unparsed.
     pub(super) user: Option<String>,
-    /// With the port.
+    /// The host with the port.
     pub(super) host: String,
     pub(super) query: String,
     pub(super) fragment: String,
 }
 
-/// A URL or a reference.
+/// Parses a URL or a reference.
 ///
 /// # Errors
-/// As Go prints it.
+/// Go's message.
 pub(super) fn parse(text: &str) -> Result<GoUrl, String> {
     let (rest, fragment) = text.split_once('#').unwrap_or((text, ""));
     let url = parse_rest(rest, false).map_err(|error| format!("parse {}: {error}", quote(rest)))?;
@@ -26,10 +26,10 @@ pub(super) fn parse(text: &str) -> Result<GoUrl, String> {
     Ok(GoUrl { fragment, ..url })
 }
 
-/// A URL or an absolute path, without fragment.
+/// Parses a URL or an absolute path, without fragment.
 ///
 /// # Errors
-/// As Go prints it.
+/// Go's message.
 pub(super) fn parse_request_uri(text: &str) -> Result<GoUrl, String> {
     parse_rest(text, true).map_err(|error| format!("parse {}: {error}", quote(text)))
 }
@@ -54,7 +54,7 @@ fn parse_rest(text: &str, via_request: bool) -> Result<GoUrl, String> {
     url.query = query.to_owned();
     if !rest.starts_with('/') {
         if !url.scheme.is_empty() {
-            // What follows is opaque.
+            // The rest is opaque.
             return Ok(url);
         }
         if via_request {
@@ -125,7 +125,7 @@ fn host_of(host: &str) -> Result<String, String> {
     unescape(host, true)
 }
 
-/// Takes escapes away. In a host only bytes beyond ASCII may be escaped.
+/// Removes escapes. In a host only bytes beyond ASCII may be escaped.
 fn unescape(text: &str, in_host: bool) -> Result<String, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

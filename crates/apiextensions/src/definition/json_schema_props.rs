@@ -1,12 +1,11 @@
-//! A schema as a definition has it (`JSONSchemaProps`), read once for all the checks that walk over it.
+//! A schema of a definition (`JSONSchemaProps`), parsed once for all the checks that walk it.
 //!
-//! Nothing is copied: texts and values stay in the definition's tree. How deep schemas may be inside each other is
-//! bounded by the decoders, which refuse trees deeper than [`pintle_machinery::codec::MAX_DEPTH`], so the recursion here
-//! and in the checks is too.
+//! Nothing is copied: texts and values stay in the definition's tree. Recursion here and in the checks is bounded,
+//! because the decoders refuse trees deeper than [`pintle_machinery::codec::MAX_DEPTH`].
 
 use pintle_machinery::Value;
 
-/// One schema, with what the checks ask for most; the rest is in the tree.
+/// One schema, with the members that most checks read; the others stay in the tree.
 #[derive(Debug, Default)]
 pub(super) struct JsonSchemaProps<'a> {
     pub(super) tree: Option<&'a Value>,
@@ -26,7 +25,7 @@ pub(super) struct JsonSchemaProps<'a> {
     pub(super) not: Option<Box<JsonSchemaProps<'a>>>,
     pub(super) properties: Named<'a>,
     pub(super) additional_properties: Option<SchemaOrBool<'a>>,
-    /// What no structural schema may have.
+    /// Members that structural schemas must not have.
     pub(super) unsupported: Option<Box<Unsupported<'a>>>,
     pub(super) preserve_unknown_fields: Option<bool>,
     pub(super) embedded_resource: bool,
@@ -40,43 +39,43 @@ pub(super) struct JsonSchemaProps<'a> {
 /// Schemas by name, sorted.
 pub(super) type Named<'a> = Vec<(&'a str, JsonSchemaProps<'a>)>;
 
-/// `items`: one schema, or a list of them, which is refused.
+/// `items`: one schema, or a list of them, which is rejected.
 #[derive(Debug)]
 pub(super) enum Items<'a> {
     One(Box<JsonSchemaProps<'a>>),
     Many(Vec<JsonSchemaProps<'a>>),
 }
 
-/// `additionalProperties` and `additionalItems`: a schema, or whether anything goes.
+/// `additionalProperties` and `additionalItems`: a schema, or whether any value is allowed.
 #[derive(Debug)]
 pub(super) struct SchemaOrBool<'a> {
     pub(super) allows: bool,
     pub(super) schema: Option<Box<JsonSchemaProps<'a>>>,
 }
 
-/// What a property depends on.
+/// The dependency of a property.
 #[derive(Debug)]
 pub(super) enum Dependency<'a> {
     Schema(Box<JsonSchemaProps<'a>>),
-    /// Names of properties.
+    /// Required properties.
     Properties(&'a Value),
 }
 
-/// Parts of JSON Schema that the API knows of and refuses.
+/// Parts of JSON Schema that the API defines but rejects.
 #[derive(Debug, Default)]
 pub(super) struct Unsupported<'a> {
     pub(super) id: &'a str,
     pub(super) schema: &'a str,
     pub(super) reference: Option<&'a str>,
     pub(super) pattern_properties: Named<'a>,
-    /// `None` when absent: an empty one is refused too.
+    /// `None` when absent: an empty one is rejected too.
     pub(super) dependencies: Option<Vec<(&'a str, Dependency<'a>)>>,
     pub(super) additional_items: Option<SchemaOrBool<'a>>,
     pub(super) definitions: Named<'a>,
 }
 
 impl<'a> JsonSchemaProps<'a> {
-    /// Reads a schema. Members are of the types the API declares, since the tree was decoded by its schema.
+    /// Parses a schema. Members have the declared types, since the tree was decoded by the API's schema.
     pub(super) fn read(tree: &'a Value) -> JsonSchemaProps<'a> {
         let Value::Object(members) = tree else { return JsonSchemaProps::default() };
         let mut schema = JsonSchemaProps { tree: Some(tree), ..JsonSchemaProps::default() };
@@ -143,12 +142,12 @@ impl<'a> JsonSchemaProps<'a> {
         self.unsupported.get_or_insert_default()
     }
 
-    /// A member that the checks ask for rarely.
+    /// A member that few checks read.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.tree?.as_object()?.get(name).filter(|value| !value.is_null())
     }
 
-    /// The members that are there.
+    /// The members that are present.
     pub(super) fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         let members = self.tree.and_then(Value::as_object).into_iter().flatten();
         members.filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.as_str(), value))
@@ -173,7 +172,7 @@ impl<'a> JsonSchemaProps<'a> {
         self.additional_properties.as_ref()?.schema.as_deref()
     }
 
-    /// Whether this schema or one below it meets a condition.
+    /// Whether this schema or one of its descendants meets a condition.
     pub(super) fn has(&self, condition: &mut dyn FnMut(&JsonSchemaProps<'a>) -> bool) -> bool {
         if condition(self) {
             return true;
@@ -206,7 +205,7 @@ impl<'a> Unsupported<'a> {
             || self.dependent_schemas().any(|(_, schema)| schema.has(condition))
     }
 
-    /// Schemas that hold where a property is.
+    /// Schemas that apply when a property is present.
     pub(super) fn dependent_schemas(&self) -> impl Iterator<Item = (&'a str, &JsonSchemaProps<'a>)> {
         self.dependencies.iter().flatten().filter_map(|(name, dependency)| match dependency {
             Dependency::Schema(schema) => Some((*name, &**schema)),

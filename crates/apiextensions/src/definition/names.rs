@@ -1,9 +1,9 @@
-//! The names of a custom resource.
+//! Validates the names of a custom resource.
 
 use super::path::Path;
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt, validation::is_dns1035_label};
 
-/// What is wrong with names that are there.
+/// Validates the names that are present.
 pub(super) fn validate_names(names: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let mut wrong = |path: &Path<'_>, name: &str, detail: String| {
         errors.push(FieldError::invalid(&path.field(), name, detail));

@@ -1,7 +1,7 @@
-//! Which rules apply to a write.
+//! Selects the validation rules that apply to a write.
 //!
-//! Rules have become stricter over the years. A definition that an older server accepted may keep what would be refused
-//! today, so on update a rule applies only if the stored definition meets it.
+//! Validation has become stricter over the years. A definition that an older server accepted may keep parts that would
+//! be rejected today (ratcheting), so on update some rules apply only if the stored definition meets them.
 
 use super::conversion_rules::{has_recognized_review_version, is_invalid_ca_bundle};
 use super::path::Path;
@@ -10,7 +10,7 @@ use super::{default_rules, schema_rules, selectable_fields, structural_rules};
 use pintle_machinery::{Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
-/// The rules that depend on what is stored. The names say what is required or allowed.
+/// The rules that depend on the stored definition. The names state the requirement or permission.
 #[derive(Debug)]
 pub(super) struct ValidationOptions {
     pub(super) require_recognized_review_version: bool,
@@ -21,16 +21,16 @@ pub(super) struct ValidationOptions {
     pub(super) require_pruned_defaults: bool,
     pub(super) require_atomic_set_items: bool,
     pub(super) require_map_list_keys: bool,
-    /// An invalid bundle keeps a definition from being established, and is refused once it is.
+    /// An invalid bundle prevents a definition from being established, and is rejected once it is established.
     pub(super) allow_invalid_ca_bundle: bool,
-    /// In which versions; "" is for the definition as a whole.
+    /// The versions with this permission; "" stands for the definition as a whole.
     pub(super) allow_too_many_selectable_fields: HashSet<String>,
-    /// The versions whose rules are not judged by their cost again.
+    /// The versions whose rules are not checked for their cost again.
     pub(super) versions_with_unchanged_schemas: HashSet<String>,
 }
 
 impl ValidationOptions {
-    /// What applies to a new definition.
+    /// The options for a new definition.
     pub(super) fn for_create() -> ValidationOptions {
         ValidationOptions {
             require_recognized_review_version: true,
@@ -47,7 +47,7 @@ impl ValidationOptions {
         }
     }
 
-    /// What applies to a change of a definition.
+    /// The options for an update of a definition.
     pub(super) fn for_update(definition: &Value, old_definition: &Value) -> ValidationOptions {
         let (new, old) = (Spec::of(definition), Spec::of(old_definition));
         let nowhere = Path::new("");
@@ -58,7 +58,7 @@ impl ValidationOptions {
             require_immutable_names: established,
             require_schemas: has_all_schemas(&old),
             require_valid_types: !old.any_schema(schema_rules::has_invalid_type),
-            // Schemas are required to be structural anyway, but where unknown fields are kept.
+            // Schemas must be structural in any case, unless unknown fields are preserved.
             require_structural_schemas: !new.preserves_unknown_fields()
                 || !old.schemas().any(structural_rules::is_non_structural),
             require_pruned_defaults: !old.schemas().any(default_rules::has_unpruned_defaults),
@@ -93,10 +93,10 @@ fn unchanged_schemas(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<String> {
     names.filter(|name| is_unchanged(name)).map(str::to_owned).collect()
 }
 
-/// The schemas of versions, by name. The first version of a name counts.
+/// The schemas of versions, by name. Of several versions with one name the first counts.
 struct Schemas<'a> {
     by_name: HashMap<&'a str, Option<&'a Value>>,
-    /// What is said for all versions is also said for one that is not there yet.
+    /// The common schema also applies to versions that do not exist yet.
     common: Option<Option<&'a Value>>,
 }
 

@@ -1,11 +1,11 @@
-//! Where in a definition a check is, without a text until something is wrong there.
+//! The position of a check in a definition; its text is built only for an error.
 //!
-//! A schema has thousands of places and hardly ever an error, so a path is a chain on the stack, and its text is made by
-//! who reports.
+//! A schema has thousands of positions and rarely an error, so a path is a chain on the stack, and the reporter of an
+//! error builds its text.
 
 use pintle_machinery::{FieldPath, field_path::push_name};
 
-/// A place below the definition.
+/// A position in the definition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -40,7 +40,7 @@ impl<'a> Path<'a> {
         Path { parent: Some(self), step: Step::Key(key) }
     }
 
-    /// The path as messages have it.
+    /// The text of the path in messages.
     pub(super) fn text(&self) -> String {
         let mut steps = vec![self.step];
         let mut at = self.parent;

@@ -1,4 +1,4 @@
-//! Rules of a definition, compiled when they are written: what does not compile, and what would cost too much
+//! Compiles the validation rules of a definition when it is written, and reports compile errors and excessive cost
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules>).
 
 use super::go_json;
@@ -8,14 +8,14 @@ use crate::structural::StructuralSchema;
 use crate::structural::rules::{CompileEffort, CompiledRule, RuleScope};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 
-/// What one rule may cost for one object, by estimate.
+/// The maximum estimated cost of one rule for one object.
 const RULE_COST_LIMIT: u64 = 10_000_000;
-/// What all rules of a schema may cost together.
+/// The maximum estimated cost of all rules of a schema.
 const SCHEMA_COST_LIMIT: u64 = 100_000_000;
-/// How many rules are named when all together cost too much.
+/// The maximum number of rules in the message about the total cost.
 const NAMED_RULES: usize = 4;
 
-/// What rules have cost so far, in one schema.
+/// The cost of the rules of one schema so far.
 #[derive(Debug, Default)]
 pub(super) struct TotalCost {
     total: u64,
@@ -33,7 +33,7 @@ impl TotalCost {
         self.most_expensive.truncate(NAMED_RULES);
     }
 
-    /// What is wrong with all of them together.
+    /// Reports an excessive total cost.
     pub(super) fn check(self, path: &Path<'_>) -> ErrorList {
         if self.total <= SCHEMA_COST_LIMIT {
             return ErrorList::new();
@@ -47,20 +47,20 @@ impl TotalCost {
     }
 }
 
-/// A place where rules can be compiled, and how many values there can be of it in an object.
+/// A position at which rules can be compiled, and the maximum number of its values in an object.
 pub(super) struct RuleContext<'s> {
     scope: RuleScope<'s>,
-    /// `None` when a list or map above has no bound.
+    /// `None` when an enclosing list or map has no bound.
     cardinality: Option<u64>,
 }
 
 impl<'s> RuleContext<'s> {
-    /// The context of whole objects.
+    /// The context of the root.
     pub(super) fn root(schema: &'s StructuralSchema) -> RuleContext<'s> {
         RuleContext { scope: RuleScope::root(schema), cardinality: Some(1) }
     }
 
-    /// The context of a property of `schema`, which stands here.
+    /// The context of a property of `schema`, which is at this position.
     pub(super) fn property(&self, schema: &JsonSchemaProps<'_>, name: &str) -> Option<RuleContext<'s>> {
         Some(self.below(schema, self.scope.property(name)?))
     }
@@ -86,7 +86,7 @@ impl<'s> RuleContext<'s> {
         RuleContext { scope, cardinality }
     }
 
-    /// Compiles the rules of `schema`, which stands here and has some.
+    /// Compiles the rules of `schema`, which is at this position and has rules.
     pub(super) fn check(
         &self,
         schema: &JsonSchemaProps<'_>,
@@ -158,12 +158,13 @@ impl<'s> RuleContext<'s> {
     }
 }
 
-/// What holds for rules at a place.
+/// Conditions for the rules of a position.
 #[derive(Clone, Copy)]
 pub(super) struct RuleSurroundings<'p> {
-    /// The first place above whose values have no counterpart in the state before, so that there is no `oldSelf`.
+    /// The first enclosing position whose values have no counterpart in the old object, so that `oldSelf` is
+    /// unavailable.
     pub(super) uncorrelatable: Option<Path<'p>>,
-    /// Whether single rules may cost anything, as they did when the schema was written.
+    /// Whether the cost of single rules is unlimited, because the schema was accepted before.
     pub(super) suppress_cost: bool,
 }
 

@@ -1,7 +1,7 @@
-//! What a schema may say, of each schema in it by itself and of lists with their items.
+//! Validates each schema by itself, and lists with their items.
 //!
-//! These are the rules besides those that make it structural ([`super::structural_rules`]); the reference reports both,
-//! and what is wrong twice, twice.
+//! These rules are separate from those for structural schemas ([`super::structural_rules`]). The reference reports
+//! both, so a violation of both is reported twice.
 
 use super::go_json;
 use super::json_schema_props::{Items, JsonSchemaProps};
@@ -15,20 +15,20 @@ use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt};
 use std::collections::HashSet;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-/// Members have their counterparts by name in both.
+/// Both map types correlate members by name.
 const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// What holds at a place because of what is above it.
+/// The conditions that a position inherits from above.
 #[derive(Clone, Copy, Default)]
 struct Surroundings<'p> {
-    /// Why defaults are not allowed.
+    /// The reason why defaults are not allowed.
     no_defaults: Option<NoDefaults>,
-    /// Whether this is inside of `apiVersion`, `kind` or `metadata` of a resource, the object itself or an embedded one.
+    /// Whether the position is inside `apiVersion`, `kind` or `metadata` of the object or of an embedded resource.
     in_resource_meta: bool,
     is_root: bool,
-    /// The first place above where `oldSelf` cannot be had.
+    /// The first enclosing position where `oldSelf` is unavailable.
     uncorrelatable: Option<Path<'p>>,
 }
 
@@ -38,8 +38,8 @@ enum NoDefaults {
     InTopLevel(&'static str),
 }
 
-/// What is wrong with a schema at `path`. `rules` is its context when it is otherwise in order, so that rules can be
-/// compiled; `suppress_cost` is for schemas that have not changed.
+/// Validates a schema at `path`. `rules` is the context for compiling rules, given when the schema is otherwise valid;
+/// `suppress_cost` is set for unchanged schemas.
 pub(super) fn validate_schema(
     schema: &JsonSchemaProps<'_>,
     path: &Path<'_>,
@@ -68,7 +68,7 @@ struct Walk<'o> {
     suppress_cost: bool,
     effort: &'o CompileEffort,
     errors: ErrorList,
-    /// Told after all others.
+    /// Reported after all other errors.
     rule_errors: ErrorList,
     costs: TotalCost,
 }
@@ -126,7 +126,7 @@ impl Walk<'_> {
                 &mut self.errors,
             );
         }
-        // What compiling would say of a schema that is wrong helps nobody.
+        // Compile errors of rules in an invalid schema would not help the client.
         if let Some(rules) = rules.filter(|_| !schema.validations.is_empty() && self.errors.len() == before) {
             let uncorrelatable = around.uncorrelatable;
             let surroundings = RuleSurroundings { uncorrelatable, suppress_cost: self.suppress_cost };
@@ -134,7 +134,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Properties are for what is known, additional properties for maps from any name.
+    /// Validates members: properties are for known names, additional properties for arbitrary ones.
     fn members(
         &mut self,
         schema: &JsonSchemaProps<'_>,
@@ -185,7 +185,7 @@ impl Walk<'_> {
     ) {
         let mut inside = inside;
         if schema.list_type != Some("map") {
-            // Which item was which is only known by keys.
+            // Only keys correlate the items of a list.
             inside.uncorrelatable = inside.uncorrelatable.or(Some(*path));
         }
         let items_path = path.child("items");
@@ -254,7 +254,7 @@ fn validate_itself(
     }
 }
 
-/// Whether the type is none of those that are known, which older servers accepted.
+/// Whether the type is unknown, which older servers accepted.
 pub(super) fn has_invalid_type(schema: &JsonSchemaProps<'_>) -> bool {
     !schema.ty.is_empty() && !TYPES.contains(&schema.ty)
 }
@@ -315,7 +315,7 @@ fn validate_list_type(
     }
 }
 
-/// The items of a set are compared as wholes.
+/// Reports a set whose items are not atomic: items of a set are compared as a whole.
 pub(super) fn non_atomic_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<FieldError> {
     let items = schema.item().filter(|_| schema.list_type == Some("set"))?;
     let name = match items.ty {
@@ -325,7 +325,7 @@ pub(super) fn non_atomic_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>
     };
     let path = path.child("items");
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    // The value shown is the items' list type, also where the map type is wrong.
+    // The message shows the items' list type, even when the map type is the error.
     Some(FieldError::invalid(
         &path.child(name).field(),
         items.list_type.map_or(Value::Null, Value::from),
@@ -381,7 +381,7 @@ fn validate_map_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>, errors: &mu
     }
 }
 
-/// Of each of many keys all of them would be shown.
+/// Each of many errors would show all keys, so their number is limited.
 const MAX_SHOWN_KEYS: usize = 64;
 
 fn wrong_keys(path: &FieldPath, keys: &[Value], detail: &str) -> FieldError {
@@ -390,7 +390,7 @@ fn wrong_keys(path: &FieldPath, keys: &[Value], detail: &str) -> FieldError {
     FieldError { bad_value, ..error }
 }
 
-/// Items of sets and maps are not null, and those of maps always have their keys.
+/// Reports nullable items of sets and maps, and map items without required or defaulted keys.
 pub(super) fn map_or_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     let (Some(items), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type) else {
@@ -426,7 +426,7 @@ pub(super) fn map_or_set_items(schema: &JsonSchemaProps<'_>, path: &Path<'_>) ->
     errors
 }
 
-/// What is wrong with a rule besides its expressions.
+/// Validates a rule except for its expressions.
 fn validate_rule(schema: &JsonSchemaProps<'_>, rule: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let has_newlines = |text: &str| text.contains(['\n', '\r']);
     let is_blank = |text: &str| !text.is_empty() && go_trim(text).is_empty();
@@ -470,7 +470,7 @@ fn validate_rule(schema: &JsonSchemaProps<'_>, rule: &Value, path: &Path<'_>, er
     }
 }
 
-/// Without white space around it, as Go sees white space.
+/// Removes surrounding white space, by Go's definition of white space.
 fn go_trim(text: &str) -> &str {
     text.trim()
 }

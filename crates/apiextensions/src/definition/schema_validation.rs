@@ -1,4 +1,4 @@
-//! The schema of a version, or of all: its root, its structure, and each schema in it.
+//! Validates the schema of a version, or the common schema: its root, its structure, and each schema in it.
 
 use super::json_schema_props::JsonSchemaProps;
 use super::path::Path;
@@ -9,9 +9,9 @@ use super::{default_rules, go_json, schema_rules, structural_rules};
 use crate::structural::{StructuralSchema, rules::CompileEffort};
 use pintle_machinery::{ErrorList, FieldError, Value};
 
-/// The fields of a schema in the order in which the rules see them, by the names they have there, with whether a root
-/// may have them when there is a status subresource: the status is validated by `properties.status` alone, so nothing
-/// beside it may restrict it.
+/// The fields of a schema in the order and under the names of the reference's internal version. The flag states whether
+/// a root may have the field when there is a status subresource: the status is validated by `properties.status` alone,
+/// so no other field may restrict it.
 const FIELDS: [(&str, &str, bool); 43] = [
     ("ID", "id", false),
     ("Schema", "$schema", false),
@@ -58,12 +58,12 @@ const FIELDS: [(&str, &str, bool); 43] = [
     ("XMapType", "x-kubernetes-map-type", false),
 ];
 
-/// The allowed ones, in the order in which messages list them.
+/// The allowed fields, in the order of messages.
 const ALLOWED_AT_ROOT: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength \
      MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
      XPreserveUnknownFields XValidations]";
 
-/// What is wrong with the schema of the version `version`, or with that of all, which go by the name of the first.
+/// Validates the schema of the version `version`; the common schema goes by the name of the first version.
 pub(super) fn validate_validation(
     validation: &Validation<'_>,
     has_status: bool,
@@ -75,7 +75,7 @@ pub(super) fn validate_validation(
     let Some(schema) = &validation.schema else { return };
     let path = path.child("openAPIV3Schema");
     let before = errors.len();
-    // Patterns are compiled by the rules below.
+    // The rules below compile patterns.
     let are_light = !schema.has(&mut |schema| !check.effort.pattern(schema.pattern));
     if !are_light {
         errors.push(FieldError::forbidden(&path.field(), CompileEffort::SPENT));
@@ -107,14 +107,14 @@ pub(super) fn validate_validation(
         &check.effort,
     );
     errors.extend(found);
-    // What makes a schema unreadable has mostly been said already, and then with its place.
+    // Other checks have mostly reported the cause already, with its position.
     if let Some(error) = unreadable.filter(|_| errors.len() == before) {
         errors.push(FieldError::invalid(&path.field(), "", error));
     }
 }
 
-/// The schema as it will be used, if it is structural and its defaults are right. `None` when nothing is to be asked of
-/// it: it has neither defaults nor rules.
+/// The parsed schema, if it is structural and its defaults are valid. `None` when it has neither defaults nor rules, so
+/// that no check needs it.
 fn read_structure(
     schema: &JsonSchemaProps<'_>,
     check: &Check<'_>,
@@ -139,7 +139,7 @@ fn read_structure(
 fn root_beside_status(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> Option<FieldError> {
     let is_set = |name: &str| match schema.get(name) {
         None => false,
-        // These are not flags, and say something also by `false`.
+        // These members are not flags; `false` has a meaning too.
         Some(Value::Bool(false)) => {
             matches!(
                 name,

@@ -1,4 +1,4 @@
-//! Which fields lists and watches may select by
+//! Validates the selectable fields
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#crd-selectable-fields>).
 
 use super::json_schema_props::JsonSchemaProps;
@@ -9,10 +9,10 @@ use super::{structural_rules, valid_path};
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 use std::collections::{HashMap, HashSet};
 
-/// How many there may be, since the server computes each for each object.
+/// The maximum number of selectable fields, since the server computes each for every object.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-/// What is wrong with the fields of a version, or (`version` is "") of all.
+/// Validates the selectable fields of a version, or (`version` is "") of all.
 pub(super) fn validate_selectable_fields(
     fields: &[Value],
     schema: &JsonSchemaProps<'_>,
@@ -62,10 +62,10 @@ pub(super) fn validate_selectable_fields(
     errors
 }
 
-/// Beyond so many, duplicates are not looked for: there are too many anyway, and looking takes time.
+/// The maximum number of fields that are checked for duplicates; longer lists are rejected anyway.
 const MAX_TOLD_APART: usize = 4096;
 
-/// Where there are more than there may be, but no others than before: the versions, and "" for the definition.
+/// The versions (and "" for the definition) that have too many fields, unchanged from the stored definition.
 pub(super) fn too_many_unchanged(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<String> {
     let list = |fields: &[Value]| Value::from(fields);
     let is_kept = |new: &[Value], old: &[Value]| {
@@ -75,7 +75,7 @@ pub(super) fn too_many_unchanged(new: &Spec<'_>, old: &Spec<'_>) -> HashSet<Stri
     if is_kept(new.common.selectable_fields, old.common.selectable_fields) {
         kept.insert(String::new());
     }
-    // The last version of a name counts.
+    // Of several versions with one name the last counts.
     let old: HashMap<&str, &[Value]> =
         old.versions.iter().map(|old| (old.name, old.own.selectable_fields)).collect();
     for version in &new.versions {

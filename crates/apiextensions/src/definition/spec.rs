@@ -1,13 +1,13 @@
-//! A definition's spec as its rules see it.
+//! The spec of a definition in the form of its validation rules.
 //!
-//! The rules were made for a form that says once, for the whole definition, what all versions have alike; where
-//! something is wrong there, the error's path says so (`spec.validation.openAPIV3Schema` instead of
+//! The rules were written for the reference's internal version, which holds values common to all versions once, for the
+//! whole definition. Error paths reflect that (`spec.validation.openAPIV3Schema` instead of
 //! `spec.versions[0].schema.openAPIV3Schema`). Clients match these paths.
 
 use super::json_schema_props::JsonSchemaProps;
 use pintle_machinery::{Value, ValueExt};
 
-/// The spec, with what all versions have in common taken out of them.
+/// The spec, with the common values separated from the versions.
 #[derive(Debug)]
 pub(super) struct Spec<'a> {
     pub(super) tree: &'a Value,
@@ -23,7 +23,7 @@ pub(super) struct Version<'a> {
     pub(super) own: Parts<'a>,
 }
 
-/// What is said for a version, or once for all.
+/// The values of a version, or those common to all versions.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'a> {
     pub(super) validation: Option<Validation<'a>>,
@@ -32,14 +32,14 @@ pub(super) struct Parts<'a> {
     pub(super) selectable_fields: &'a [Value],
 }
 
-/// A schema's place, which may be empty.
+/// The `schema` member of a version, which may be empty.
 #[derive(Debug)]
 pub(super) struct Validation<'a> {
     pub(super) schema: Option<JsonSchemaProps<'a>>,
 }
 
 impl<'a> Spec<'a> {
-    /// The spec of a definition.
+    /// Parses the spec of a definition.
     pub(super) fn of(definition: &'a Value) -> Spec<'a> {
         static NOTHING: Value = Value::Null;
         let tree = definition.at("spec").unwrap_or(&NOTHING);
@@ -79,18 +79,18 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// All schemas.
+    /// The schemas of all versions, and the common one.
     pub(super) fn schemas(&self) -> impl Iterator<Item = &JsonSchemaProps<'a>> {
         let parts = std::iter::once(&self.common).chain(self.versions.iter().map(|version| &version.own));
         parts.filter_map(Parts::schema)
     }
 
-    /// Whether one of the schemas has a schema that meets a condition.
+    /// Whether one of the schemas or their descendants meets a condition.
     pub(super) fn any_schema(&self, mut condition: impl FnMut(&JsonSchemaProps<'a>) -> bool) -> bool {
         self.schemas().any(|schema| schema.has(&mut condition))
     }
 
-    /// Whether unknown fields of all objects are kept, which only older servers accepted.
+    /// Whether unknown fields of all objects are preserved, which only older servers accepted.
     pub(super) fn preserves_unknown_fields(&self) -> bool {
         self.tree.bool_at("preserveUnknownFields")
     }
@@ -102,13 +102,13 @@ impl<'a> Parts<'a> {
         self.validation.as_ref()?.schema.as_ref()
     }
 
-    /// Whether there is a status subresource.
+    /// Whether the status subresource is enabled.
     pub(super) fn has_status(&self) -> bool {
         self.subresources.is_some_and(|subresources| subresources.field("status").is_some())
     }
 }
 
-/// Equal, where `null` and absent are the same. An empty object is something: it says that a part is there.
+/// Whether two values are equal, where `null` and absent are the same. An empty object is a value: it enables a part.
 pub(super) fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
     let (Some(one), Some(other)) = (something(one), something(other)) else {
         return something(one).is_none() && something(other).is_none();

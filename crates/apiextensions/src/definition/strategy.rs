@@ -1,4 +1,4 @@
-//! What happens to a definition when it is written.
+//! The strategies of definitions and of their status.
 
 use super::spec::same;
 use super::{formats, validation};
@@ -55,10 +55,10 @@ impl Strategy for DefinitionStrategy {
 
     fn prepare_for_deletion(&self, object: &mut Value) {
         if condition::find(object, "Terminating").is_some() {
-            // It has been asked for before.
+            // The deletion was requested before.
             return;
         }
-        // Unlike other kinds, it is not thereby another, and has no grace period.
+        // Unlike for other kinds, deletion does not increment the generation and has no grace period.
         object.remove_at("metadata.deletionGracePeriodSeconds");
         object.set_generation(object.generation().saturating_sub(1));
         let mut finalizers = object.items_at("metadata.finalizers").to_vec();
@@ -75,13 +75,13 @@ impl Strategy for DefinitionStrategy {
         condition::set(object, says);
     }
 
-    /// A definition never goes with the request to delete it: its objects go first.
+    /// A definition is removed only after its objects, never by the delete request itself.
     fn may_be_removed(&self, object: &Value) -> bool {
         object.is_terminating()
     }
 }
 
-/// The rules of a definition's status, whose writer keeps the spec.
+/// The rules of a definition's status; a status write keeps the spec.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusStrategy;
 
@@ -127,7 +127,7 @@ fn set_defaults(object: &mut Value) {
     }
 }
 
-/// Notes the storage version among those in which objects may be found.
+/// Adds the storage version to the versions in which stored objects may be found.
 fn add_stored_version(object: &mut Value) {
     let versions = object.items_at("spec.versions");
     let Some(storage) = versions.iter().find(|version| version.bool_at("storage")) else { return };
@@ -139,7 +139,7 @@ fn add_stored_version(object: &mut Value) {
     }
 }
 
-/// Takes a part back to what it was.
+/// Restores a part of the old object.
 fn keep(object: &mut Value, old: &Value, name: &str) {
     match old.at(name) {
         Some(value) => object.set(name, value.clone()),

@@ -1,5 +1,5 @@
-//! Whether a schema is structural: that it says of every place of an object what is there, once, and outside of the
-//! alternatives
+//! Validates that a schema is structural: it specifies the type of every position of an object exactly once, outside of
+//! the alternatives
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>).
 
 use super::json_schema_props::{Items, JsonSchemaProps};
@@ -7,7 +7,7 @@ use super::path::Path;
 use pintle_machinery::error_list::is_enough;
 use pintle_machinery::{ErrorList, FieldError, Value};
 
-/// Where a schema is.
+/// The position of a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -15,8 +15,8 @@ enum Level {
     Field,
 }
 
-/// The first thing in a schema that cannot be read as structural at all. Most of them are found by other rules, which
-/// say where they are.
+/// The first part of a schema that has no structural form at all. Most such parts are also reported by other rules,
+/// with their position.
 pub(super) fn unreadable(schema: &JsonSchemaProps<'_>) -> Option<String> {
     if let Some(name) = unsupported(schema) {
         return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
@@ -57,7 +57,7 @@ fn unsupported(schema: &JsonSchemaProps<'_>) -> Option<&'static str> {
     found.into_iter().find_map(|(name, found)| found.then_some(name))
 }
 
-/// What keeps a readable schema from being structural, sorted by text.
+/// The structural violations of a parsable schema, sorted by text.
 pub(super) fn validate_structural(schema: &JsonSchemaProps<'_>, path: &Path<'_>) -> ErrorList {
     let mut errors = ErrorList::new();
     invariants(schema, Level::Root, path, &mut errors);
@@ -143,7 +143,7 @@ fn type_of(schema: &JsonSchemaProps<'_>, level: Level, path: &Path<'_>, errors: 
     }
 }
 
-/// What resources have anyway may be restricted, not redefined.
+/// The metadata fields of a resource may be restricted but not redefined.
 fn metadata(schema: &JsonSchemaProps<'_>, level: Level, path: &Path<'_>, errors: &mut ErrorList) {
     let is_resource = level == Level::Root || schema.embedded_resource;
     let properties = path.child("properties");
@@ -179,7 +179,7 @@ fn first_is_int_or_string(schema: &JsonSchemaProps<'_>) -> bool {
     schema.all_of.first().is_some_and(|first| is_int_or_string(&first.any_of))
 }
 
-/// The parts of a schema that restrict values.
+/// Validates the parts of a schema that restrict values.
 fn values(
     schema: &JsonSchemaProps<'_>,
     skip_any_of: bool,
@@ -209,7 +209,7 @@ fn nested_each(schemas: &[JsonSchemaProps<'_>], path: &Path<'_>, skip_first: boo
     }
 }
 
-/// A schema in an alternative, where nothing may be said of structure.
+/// Validates a schema in an alternative, which must not specify structure.
 fn nested(schema: &JsonSchemaProps<'_>, skip_any_of: bool, path: &Path<'_>, errors: &mut ErrorList) {
     if is_enough(errors) {
         return;
@@ -258,8 +258,8 @@ fn nested(schema: &JsonSchemaProps<'_>, skip_any_of: bool, path: &Path<'_>, erro
     }
 }
 
-/// What alternatives speak of must be in the structure. As the reference has it, only the root's alternatives are
-/// looked at.
+/// Checks that every position in the alternatives is specified in the structure. As in the reference, only the root's
+/// alternatives are checked.
 fn values_completeness(
     values: &JsonSchemaProps<'_>,
     schema: &JsonSchemaProps<'_>,
@@ -305,7 +305,7 @@ fn completeness(
     }
 }
 
-/// Whether a schema is not structural, which only a definition from an older server can be.
+/// Whether a schema is not structural, which is possible only in a definition from an older server.
 pub(super) fn is_non_structural(schema: &JsonSchemaProps<'_>) -> bool {
     unreadable(schema).is_some() || !validate_structural(schema, &Path::new("")).is_empty()
 }

@@ -1,10 +1,10 @@
-//! The parts of custom resources that have paths of their own
+//! Validates the subresources of custom resources
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#subresources>).
 
 use super::path::Path;
 use pintle_machinery::{ErrorList, FieldError, Value, ValueExt};
 
-/// What is wrong with `subresources`.
+/// Validates `subresources`.
 pub(super) fn validate_subresources(subresources: &Value, path: &Path<'_>, errors: &mut ErrorList) {
     let Some(scale) = subresources.field("scale") else { return };
     let path = path.child("scale");
@@ -34,7 +34,7 @@ fn validate_below(json_path: &str, prefixes: &[&str], detail: String, path: &Pat
     })
 }
 
-/// What is wrong with a path of names with dots; not much is asked of it.
+/// Validates a path of dotted names, with few requirements.
 pub(super) fn validate_simple_json_path(json_path: &str, path: &Path<'_>) -> Option<FieldError> {
     let detail = "must be a simple json path starting with .";
     (!json_path.starts_with('.')).then(|| FieldError::invalid(&path.field(), json_path, detail))

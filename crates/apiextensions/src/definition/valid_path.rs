@@ -1,23 +1,23 @@
-//! Paths into an object that a schema must know: of selectable fields (`.spec.color`) and of rules' `fieldPath`
+//! Resolves paths in a schema: those of selectable fields (`.spec.color`) and of rules' `fieldPath`
 //! (`.spec.map['a.b']`)
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-path>).
 
 use super::json_schema_props::JsonSchemaProps;
 
-/// What a path leads to.
+/// The target of a path.
 pub(super) struct Found<'s, 'a> {
-    /// The path as messages print it; two paths to one place have the same.
+    /// The path in the form of messages; two paths to one position have the same text.
     pub(super) text: String,
-    /// The name it begins with; empty for a map's key.
+    /// The first name; empty for a map's key.
     pub(super) root: String,
-    /// The schema there; `None` where anything goes.
+    /// The schema of the target; `None` where any value is allowed.
     pub(super) schema: Option<&'s JsonSchemaProps<'a>>,
 }
 
-/// Follows a path. `array_notation` is whether names may also be in brackets.
+/// Follows a path. `array_notation` permits names in brackets.
 ///
 /// # Errors
-/// Why the schema does not know it.
+/// The message when the schema does not contain the path.
 pub(super) fn follow<'s, 'a>(
     path: &str,
     schema: &'s JsonSchemaProps<'a>,
@@ -68,7 +68,7 @@ impl Found<'_, '_> {
     }
 }
 
-/// A path in pieces: delimiters, quoted texts, and what is between them.
+/// Splits a path into delimiters, quoted texts, and other texts.
 pub(crate) struct Tokens<'t>(&'t str);
 
 impl<'t> Tokens<'t> {
@@ -89,17 +89,17 @@ impl<'t> Tokens<'t> {
     }
 }
 
-/// Up to the next quote without a backslash before it, or to the end.
+/// The length up to the next unescaped quote, or to the end.
 fn quoted_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let ends = |pair: &[u8]| matches!(pair, [before, b'\''] if *before != b'\\');
     bytes.windows(2).position(ends).map_or(text.len(), |at| at + 2)
 }
 
-/// What a quoted text stands for.
+/// Unescapes a quoted text.
 ///
 /// # Errors
-/// An escape that is none.
+/// The invalid escape.
 pub(crate) fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, in the order in which the reference finds it.
+//! Validates definitions; errors have the order of the reference.
 
 use super::columns::validate_column;
 use super::conversion_rules::validate_conversion;
@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 
-/// How many versions a definition may have. Each is served, and has an API service.
+/// The maximum number of versions of a definition. Each served one has an API service.
 const MAX_VERSIONS: usize = 1000;
 
 fn too_many_versions(definition: &Value) -> Option<FieldError> {
@@ -33,7 +33,7 @@ fn too_many_versions(definition: &Value) -> Option<FieldError> {
         .then(|| FieldError::too_many(&FieldPath::new("spec.versions"), count, MAX_VERSIONS))
 }
 
-/// What is wrong with a new definition.
+/// Validates a new definition.
 pub(super) fn validate(definition: &Value) -> ErrorList {
     if let Some(error) = too_many_versions(definition) {
         return vec![error];
@@ -55,7 +55,7 @@ pub(super) fn validate(definition: &Value) -> ErrorList {
     errors
 }
 
-/// What is wrong with a change of a definition.
+/// Validates an update of a definition.
 pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
     if let Some(error) = too_many_versions(definition) {
         return vec![error];
@@ -69,7 +69,7 @@ pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
         errors.extend(validate_immutable_field(&new, &old, &FieldPath::new(path)));
     };
     if options.require_immutable_names {
-        // What is stored depends on them.
+        // Stored objects depend on these fields.
         immutable("spec.scope");
         immutable("spec.names.kind");
     }
@@ -79,14 +79,14 @@ pub(super) fn validate_update(definition: &Value, old: &Value) -> ErrorList {
     errors
 }
 
-/// What is wrong with a change of a definition's status.
+/// Validates an update of a definition's status.
 pub(super) fn validate_status_update(definition: &Value, old: &Value) -> ErrorList {
     let mut errors = validate_object_meta_accessor_update(definition, old, &FieldPath::new("metadata"));
     validate_status(definition, &mut errors);
     errors
 }
 
-/// All but metadata and spec.
+/// Validates everything except metadata and spec.
 fn validate_rest(definition: &Value, spec: &Spec<'_>, old: Option<&Value>, errors: &mut ErrorList) {
     validate_status(definition, errors);
     validate_stored_versions(definition, spec, errors);
@@ -106,7 +106,8 @@ fn validate_status(definition: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// Objects in a version that was stored can be anywhere in the store until somebody says that there are none any more.
+/// Validates `storedVersions`: stored objects may have any of these versions until the version is removed from the
+/// list.
 fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut ErrorList) {
     let path = FieldPath::new("status.storedVersions");
     let stored = definition.items_at("status.storedVersions");
@@ -142,7 +143,7 @@ fn validate_stored_versions(definition: &Value, spec: &Spec<'_>, errors: &mut Er
     }
 }
 
-/// Each of many errors would show all of them.
+/// Each of many errors would show all versions, so their number is limited.
 fn with_versions(path: &FieldPath, stored: &[Value], detail: String) -> FieldError {
     const MAX_SHOWN: usize = 64;
     let error = FieldError::invalid(path, Value::Null, detail);
@@ -159,7 +160,7 @@ fn validate_approval(definition: &Value, old: Option<&Value>, errors: &mut Error
     let own = annotation(definition);
     let (state, reason) = approval(&own);
     if old.is_some_and(|old| approval(&annotation(old)).0 == state) {
-        // Who does not touch the annotation need not know of it.
+        // An unchanged annotation is not checked.
         return;
     }
     let path = FieldPath::new("metadata.annotations").key(ANNOTATION);
@@ -193,7 +194,7 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
         });
     let check = Check { options, needs_structure, effort: CompileEffort::new() };
     let has_own_subresources = spec.versions.iter().any(|version| version.own.subresources.is_some());
-    // Of versions of one name the first counts.
+    // Of several versions with one name the first counts.
     let mut with_status: HashMap<&str, bool> = HashMap::new();
     for version in &spec.versions {
         with_status.entry(version.name).or_insert(version.own.has_status());
@@ -235,12 +236,12 @@ fn validate_spec(spec: &Spec<'_>, options: &ValidationOptions, errors: &mut Erro
     }
 }
 
-/// What all checks of schemas in one definition go by.
+/// The shared state of all schema checks in one definition.
 pub(super) struct Check<'o> {
     pub(super) options: &'o ValidationOptions,
-    /// Whether schemas have to be structural.
+    /// Whether schemas must be structural.
     pub(super) needs_structure: bool,
-    /// For all schemas of the definition.
+    /// The compile budget of the definition.
     pub(super) effort: CompileEffort,
 }
 
@@ -339,7 +340,7 @@ fn validate_common_selectable_fields(
     }
 }
 
-/// Subresources and columns.
+/// Validates subresources and columns.
 fn validate_parts(parts: &Parts<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     if let Some(subresources) = parts.subresources {
         validate_subresources(subresources, &path.child("subresources"), errors);
@@ -373,7 +374,7 @@ fn validate_set_of_versions(spec: &Spec<'_>, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// Some names are required in the spec, not in the status.
+/// Validates the presence of names, which are required in the spec but not in the status.
 fn validate_presence_of_names(spec: &Spec<'_>, path: &Path<'_>, errors: &mut ErrorList) {
     static NOTHING: Value = Value::Null;
     let names = spec.tree.at("names").unwrap_or(&NOTHING);

@@ -1,9 +1,9 @@
-//! What keeps a stored definition from being structural, as its condition tells it.
+//! Collects the structural violations of a stored definition for its condition.
 
 use super::{json_schema_props::JsonSchemaProps, path::Path, structural_rules};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value, ValueExt, status::aggregate};
 
-/// What a definition's condition has to say of its schemas.
+/// The content of the condition.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Violations {
     pub(crate) status: &'static str,
@@ -11,7 +11,8 @@ pub(crate) struct Violations {
     pub(crate) message: String,
 }
 
-/// The violations of a definition. One that does not preserve unknown fields has none: no server has ever stored it.
+/// The violations of a definition. One that does not preserve unknown fields has none: no server ever stored such a
+/// definition.
 pub(crate) fn violations(definition: &Value) -> Option<Violations> {
     if !definition.bool_at("spec.preserveUnknownFields") {
         return None;

@@ -1,4 +1,4 @@
-//! Declarations of a custom resource: one for each version of its definition.
+//! Builds the declarations of a custom resource: one for each version of its definition.
 
 use super::{
     scale::plain,
@@ -22,17 +22,17 @@ use pintle_registry::{
 use serde_json::json;
 use std::sync::{Arc, LazyLock, atomic::AtomicBool};
 
-/// What is served of a definition.
+/// The declarations of one definition, and their shared state.
 pub(crate) struct Declared {
-    /// All versions; those that are not served are here for what is stored or noted in them.
+    /// All versions. Those that are not served are needed for stored objects and managed fields in them.
     pub(crate) versions: Vec<Resource>,
-    /// To be set when the definition is being deleted: then nothing is created any more.
+    /// Set when the definition is being deleted: creates are then refused.
     pub(crate) terminating: Arc<AtomicBool>,
-    /// To be kept at the newest of the definition.
+    /// Must be updated to the latest state of the definition.
     pub(crate) source: Source,
 }
 
-/// The declarations of a definition under its accepted names.
+/// Declares the resources of a definition under its accepted names.
 pub(crate) fn declare(definition: &Arc<Definition>, webhooks: &Webhooks) -> Declared {
     let terminating = Arc::new(AtomicBool::new(definition.is_true("Terminating")));
     let source = Arc::new(ArcSwap::new(definition.object().clone()));
@@ -116,7 +116,7 @@ fn declare_version(
     resource
 }
 
-/// How a scale prints.
+/// The columns of a scale.
 fn scale_table() -> Arc<dyn TableConvertor> {
     static TABLE: LazyLock<Arc<dyn TableConvertor>> = LazyLock::new(|| {
         let column = |name: &str, what: &str, path: &str| json!({"name": name, "type": "integer", "description": what, "jsonPath": path});
@@ -129,7 +129,7 @@ fn scale_table() -> Arc<dyn TableConvertor> {
     TABLE.clone()
 }
 
-/// What requests to a deprecated version are warned of.
+/// The warning for requests to a deprecated version.
 fn deprecation(definition: &Definition, version: &Version) -> Option<String> {
     if !version.deprecated {
         return None;

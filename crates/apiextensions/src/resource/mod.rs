@@ -1,4 +1,4 @@
-//! From a definition to what is served.
+//! Builds the served resources of a definition.
 
 mod declaration;
 mod scale;

@@ -1,4 +1,4 @@
-//! What `scale` shows of an object must be numbers that it can show.
+//! Validates the fields that the `scale` subresource shows.
 
 use crate::definition_view::Scale;
 use pintle_machinery::{
@@ -6,12 +6,12 @@ use pintle_machinery::{
     nested::{nested_int64, nested_string},
 };
 
-/// Checks the wanted number.
+/// Validates the desired number of replicas.
 pub(super) fn validate_spec(scale: &Scale, object: &Value, errors: &mut ErrorList) {
     validate_number(&scale.spec_replicas_path, object, errors);
 }
 
-/// Checks the actual number and the selector.
+/// Validates the observed number of replicas and the selector.
 pub(super) fn validate_status(scale: &Scale, object: &Value, errors: &mut ErrorList) {
     validate_number(&scale.status_replicas_path, object, errors);
     let Some(path) = &scale.label_selector_path else { return };
@@ -36,7 +36,7 @@ fn validate_number(path: &str, object: &Value, errors: &mut ErrorList) {
     }
 }
 
-/// A path of a definition as one in an object.
+/// Converts a path of a definition to a path in an object.
 pub(super) fn plain(path: &str) -> &str {
     path.strip_prefix('.').unwrap_or(path)
 }

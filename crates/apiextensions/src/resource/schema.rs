@@ -1,4 +1,4 @@
-//! The schema of one version's objects.
+//! The lazily built schema of one version's objects.
 
 use crate::structural::StructuralSchema;
 use arc_swap::ArcSwap;
@@ -8,11 +8,11 @@ use pintle_registry::LazySchema;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
 
-/// Where a definition's JSON is: the newest that the cache holds, so that no older one is kept for the schemas alone.
+/// The latest cached JSON of a definition, so that no older one is retained only for its schemas.
 pub(crate) type Source = Arc<ArcSwap<CachedObject>>;
 
-/// The structural schema of a version, made from the definition's JSON when it is first needed: most definitions of a
-/// cluster are idle, and a schema takes more memory than its text.
+/// The structural schema of a version, built from the definition's JSON on first use: most definitions of a cluster are
+/// idle, and a schema takes more memory than its text.
 pub(super) type LazyStructural = LazyLock<StructuralSchema, Box<dyn FnOnce() -> StructuralSchema + Send>>;
 
 pub(super) fn lazy_structural(source: &Source, version: &str) -> Arc<LazyStructural> {
@@ -20,7 +20,7 @@ pub(super) fn lazy_structural(source: &Source, version: &str) -> Arc<LazyStructu
     Arc::new(LazyLock::new(Box::new(move || read(&source.load(), &version))))
 }
 
-/// The same as the type that codecs and apply know.
+/// The same schema in the form that codecs and apply use.
 pub(super) fn lazy_schema(structural: &Arc<LazyStructural>) -> Arc<LazySchema> {
     let structural = structural.clone();
     Arc::new(LazyLock::new(Box::new(move || structural.schema())))
@@ -42,7 +42,7 @@ fn read(definition: &CachedObject, version: &str) -> StructuralSchema {
     })
 }
 
-/// The schema of a definition whose own was stored before schemas had to be structural.
+/// The schema for a definition whose own was stored before schemas had to be structural: it allows any value.
 fn anything() -> StructuralSchema {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     #[expect(clippy::expect_used, reason = "a constant, which every test that reads it proves")]

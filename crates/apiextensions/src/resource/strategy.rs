@@ -1,4 +1,4 @@
-//! The rules of custom resources, and of their status
+//! The strategies of custom resources and of their status
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#status-subresource>).
 
 use super::{scale, schema::LazyStructural};
@@ -21,12 +21,12 @@ use std::{
     },
 };
 
-/// What the strategies of one version share.
+/// The rules that the strategies of one version share.
 pub(super) struct Rules {
     pub(super) kind: GroupVersionKind,
     pub(super) resource: GroupResource,
     pub(super) namespaced: bool,
-    /// Whether the status is a subresource.
+    /// Whether the status subresource is enabled.
     pub(super) has_status: bool,
     pub(super) scale: Option<Scale>,
     pub(super) schema: Arc<LazyStructural>,
@@ -35,7 +35,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Whether the object is what it is to be.
+    /// Checks kind and apiVersion of the object.
     fn validate_type_meta(&self, object: &Value) -> ErrorList {
         let mut errors = ErrorList::new();
         let version = self.kind.group_version().to_string();
@@ -48,7 +48,7 @@ impl Rules {
         errors
     }
 
-    /// Whether the values, of which `old` had some already, are as the schema says. Returns what is wrong and was so before.
+    /// Validates the values by the schema, with ratcheting against `old`. Returns the ratcheted errors as warnings.
     fn validate_content(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
         errors.extend(self.schema.validate_values(object, old));
         if let Some(scale) = &self.scale {
@@ -60,7 +60,7 @@ impl Rules {
         self.validate_rules(object, old, errors)
     }
 
-    /// Runs the rules of the schema. They are not run on an object whose shape is wrong.
+    /// Runs the validation rules of the schema, unless the errors so far are about the object's shape.
     fn validate_rules(&self, object: &Value, old: Option<&Value>, errors: &mut ErrorList) -> Vec<String> {
         let RuleFindings { errors: broken, warnings } = self.schema.validate_rules(object, old, errors);
         errors.extend(broken);
@@ -68,7 +68,7 @@ impl Rules {
     }
 }
 
-/// The rules of whole objects.
+/// The strategy of whole objects.
 pub(super) struct CustomResourceStrategy(pub(super) Arc<Rules>);
 
 impl Strategy for CustomResourceStrategy {
@@ -117,7 +117,7 @@ impl Strategy for CustomResourceStrategy {
         }
         let name = |name: &str, prefix| self.validate_name(name, prefix);
         errors = validate_object_meta_accessor(object, self.0.namespaced, name, &FieldPath::new("metadata"));
-        // Nothing was wrong before.
+        // The old object counts as valid.
         self.0.validate_content(object, None, &mut errors);
         errors
     }
@@ -163,17 +163,17 @@ impl Strategy for CustomResourceStrategy {
     }
 }
 
-/// Whether anything but the metadata differs.
+/// Whether a member other than the metadata differs.
 fn differs_beside_metadata(object: &Value, old: &Value) -> bool {
     let (Some(object), Some(old)) = (object.as_object(), old.as_object()) else { return true };
     let without = |(key, _): &(&String, &Value)| key.as_str() != "metadata";
     !object.iter().filter(without).eq(old.iter().filter(without))
 }
 
-/// Finalizers that the garbage collector and namespaces have.
+/// The finalizers of the garbage collector and of namespaces.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// What is unwise about the finalizers that an object has and had not.
+/// Warnings about the finalizers that an update adds.
 fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let had: HashSet<&str> = old.map(|old| old.finalizers()).into_iter().flatten().collect();
     let mut added: Vec<&str> = object.finalizers().into_iter().filter(|name| !had.contains(name)).collect();
@@ -199,7 +199,7 @@ fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     warnings
 }
 
-/// The rules of the status.
+/// The strategy of the status subresource.
 pub(super) struct StatusStrategy(pub(super) Arc<Rules>);
 
 impl Strategy for StatusStrategy {

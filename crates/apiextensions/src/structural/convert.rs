@@ -1,7 +1,7 @@
-//! From a structural schema to the schema type of built-in kinds.
+//! Converts a structural schema to the schema type of built-in kinds.
 //!
-//! What a node's type does not allow has the structure that pruning sees there: none. So a text field given an object
-//! loses the object's members, as validation is told afterwards.
+//! A value that the node's type does not allow has no structure, as in pruning. A string field that is given an object
+//! therefore loses the object's members, and validation then reports the type.
 
 use std::collections::HashSet;
 
@@ -23,12 +23,12 @@ pub(super) fn convert(schema: &StructuralSchema) -> Schema {
 struct Converter<'s> {
     schema: &'s StructuralSchema,
     builder: SchemaBuilder,
-    /// The nodes of `apiVersion`, `kind` and `metadata`: one text, one `ObjectMeta`.
+    /// The nodes of `apiVersion` and `kind`, which share one, and of `metadata`.
     meta: Option<(NodeId, NodeId)>,
 }
 
 impl Converter<'_> {
-    /// `preserved` says that the value is an item of a list that keeps unknown fields.
+    /// `preserved` marks an item of a list that preserves unknown fields.
     fn value(&mut self, node: &Node, preserved: bool, own_default: bool) -> NodeId {
         let schema = self.schema;
         let preserves = preserved || node.flags.has(Flags::PRESERVE_UNKNOWN);
@@ -86,7 +86,7 @@ impl Converter<'_> {
         id
     }
 
-    /// A place where the schema allows nothing: scalars stay for validation to refuse, members are unknown.
+    /// A position where the schema allows nothing: scalars are kept for validation to reject, members are unknown.
     fn nothing(&mut self) -> NodeId {
         let id = self.builder.reserve();
         self.builder.set_struct(id, StructSpec::default());
@@ -105,7 +105,7 @@ impl Converter<'_> {
             .unwrap_or_default();
         let mut fields = Vec::with_capacity(node.properties.len as usize + 3);
         if resource {
-            // A kind's own two names come first, which is how kinds are told from other structs.
+            // The type fields come first, which distinguishes kinds from other structs.
             let (text, meta) = self.meta();
             for (name, node) in [("kind", text), ("apiVersion", text), ("metadata", meta)] {
                 fields.push((FieldSpec { name, ..FieldSpec::default() }, node));
@@ -135,7 +135,7 @@ impl Converter<'_> {
     fn meta(&mut self) -> (NodeId, NodeId) {
         *self.meta.get_or_insert_with(|| {
             let text = self.builder.scalar(Type::String);
-            // Pruning leaves the two names alone, whatever they are.
+            // Pruning keeps the two fields with any value.
             let kept = Structural { preserve_unknown_fields: true, ..Structural::default() };
             self.builder.set_structural(text, kept);
             (text, self.builder.builtin(object_meta::schema()))

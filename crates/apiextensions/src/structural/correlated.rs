@@ -1,8 +1,8 @@
-//! An object beside the one it replaces.
+//! Correlates an object with its old state.
 //!
-//! A [`Correlated`] is a place in the new object together with what stood there before. Which places belong together, the
-//! schema says: members of objects by name, items of lists of type map by their keys. Other lists are compared as a
-//! whole. What is compared once is remembered, for a rule may ask again at each level.
+//! A [`Correlated`] is a value of the new object together with its old value. The schema determines the correlation:
+//! members of objects by name, items of lists of type map by their keys. Other lists are compared as a whole.
+//! Comparisons are cached, because rules on several levels may need them.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use pintle_machinery::{Map, Value};
 use super::StructuralSchema;
 use super::node::{JsonType, ListType, Node};
 
-/// A value of the new object and its counterpart.
+/// A value of the new object and its old value.
 pub(super) struct Correlated<'a> {
     schema: &'a StructuralSchema,
     node: &'a Node,
@@ -23,11 +23,11 @@ pub(super) struct Correlated<'a> {
 }
 
 enum Children<'a> {
-    /// Sorted as the new object's members are; those without a counterpart are left out.
+    /// Sorted like the new object's members; members without an old value are left out.
     Members(Vec<(&'a str, Correlated<'a>)>),
-    /// One an item of the new list.
+    /// One entry for each item of the new list.
     Items(Vec<Option<Correlated<'a>>>),
-    /// Nothing here belongs together below this level.
+    /// No values below this one are correlated.
     None,
 }
 
@@ -41,20 +41,20 @@ impl<'a> Correlated<'a> {
         Correlated { schema, node, value, old, unchanged: OnceCell::new(), children: OnceCell::new() }
     }
 
-    /// A member that was there before and that the schema knows.
+    /// A member that has an old value and is in the schema.
     pub(super) fn key(&self, name: &str) -> Option<&Correlated<'a>> {
         let Children::Members(members) = self.children() else { return None };
         let at = members.binary_search_by(|(other, _)| (*other).cmp(name)).ok()?;
         members.get(at).map(|(_, child)| child)
     }
 
-    /// An item that was there before, by its keys.
+    /// An item that has an old value with the same keys.
     pub(super) fn index(&self, index: usize) -> Option<&Correlated<'a>> {
         let Children::Items(items) = self.children() else { return None };
         items.get(index)?.as_ref()
     }
 
-    /// Whether the value is what it was. Members that the schema does not know count as changed.
+    /// Whether the value is unchanged. Members outside the schema count as changed.
     pub(super) fn is_unchanged(&self) -> bool {
         *self.unchanged.get_or_init(|| match (self.value, self.old) {
             (Value::Array(new), Value::Array(old)) => match self.children() {
@@ -111,7 +111,7 @@ impl<'a> Correlated<'a> {
         items.collect()
     }
 
-    /// The values of an item's keys; `None` when one is missing or no scalar.
+    /// The values of an item's keys; `None` when one is missing or not a scalar.
     fn keys<'v>(&self, item: &'v Value) -> Option<Vec<&'v Value>> {
         let members = item.as_object()?;
         let scalar = |name| members.get(name).filter(|v| !v.is_null() && !v.is_array() && !v.is_object());

@@ -1,4 +1,4 @@
-//! Whether defaults are what the schema would have them be, asked when a definition is written.
+//! Validates defaults by the schema when a definition is written.
 
 use super::node::{Flags, Node};
 use super::prune::prune_value;
@@ -6,20 +6,20 @@ use super::rules::{BUDGET, CompileEffort, CompiledRules};
 use super::{StructuralSchema, object_meta, values};
 use pintle_machinery::{ErrorList, FieldError, FieldPath, Value};
 
-/// A place in a schema that may have a default.
+/// A position in a schema that may have a default.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'s> {
     schema: &'s StructuralSchema,
     node: &'s Node,
-    /// Objects here have apiVersion, kind and metadata: the root, and embedded resources.
+    /// Whether objects at this position have apiVersion, kind and metadata: the root, and embedded resources.
     is_resource: bool,
 }
 
 impl StructuralSchema {
-    /// What rules may cost that are run on all defaults of a definition.
+    /// The cost budget of rules on all defaults of a definition.
     pub(crate) const DEFAULTS_BUDGET: u64 = BUDGET;
 
-    /// Runs the rules on a default of the place that this is the schema of.
+    /// Runs the rules on a default at the position of this schema.
     pub(crate) fn check_rules(
         &self,
         default: &Value,
@@ -32,7 +32,7 @@ impl StructuralSchema {
         errors.into_iter().map(|error| FieldError { field: below(path, &error.field), ..error }).collect()
     }
 
-    /// The root, which is a resource.
+    /// The root position, which is a resource.
     pub(crate) fn place(&self) -> Place<'_> {
         Place { schema: self, node: self.root_node(), is_resource: true }
     }
@@ -43,37 +43,37 @@ impl<'s> Place<'s> {
         Place { schema: self.schema, node, is_resource: node.flags.has(Flags::EMBEDDED_RESOURCE) }
     }
 
-    /// The place of a property.
+    /// The position of a property.
     pub(crate) fn property(self, name: &str) -> Option<Place<'s>> {
         self.schema.property(self.node, name).map(|node| self.at(node))
     }
 
-    /// The place of items.
+    /// The position of items.
     pub(crate) fn items(self) -> Option<Place<'s>> {
         self.schema.items(self.node).map(|node| self.at(node))
     }
 
-    /// The place of additional properties.
+    /// The position of additional properties.
     pub(crate) fn additional(self) -> Option<Place<'s>> {
         self.schema.additional(self.node).map(|node| self.at(node))
     }
 
-    /// Whether objects here have apiVersion, kind and metadata of their own.
+    /// Whether objects at this position have apiVersion, kind and metadata.
     pub(crate) fn is_resource(self) -> bool {
         self.is_resource
     }
 
-    /// Whether the schema knows all of the value's fields.
+    /// Whether the schema has all of the value's fields.
     pub(crate) fn is_pruned(self, value: &Value) -> bool {
         let mut pruned = value.clone();
         prune_value(self.schema, self.node, &mut pruned, self.is_resource);
         pruned == *value
     }
 
-    /// Type and metadata of the resources in a value, itself being one included.
+    /// Validates type and metadata of the resources in a value, including the value itself.
     ///
     /// # Errors
-    /// What keeps metadata from being decoded.
+    /// When metadata does not decode.
     pub(crate) fn check_resources(self, value: &Value, path: &FieldPath) -> Result<ErrorList, FieldError> {
         let mut coerced = value.clone();
         let prefixed = |error: FieldError| FieldError { field: below(path, &error.field), ..error };
@@ -83,7 +83,7 @@ impl<'s> Place<'s> {
         Ok(errors.into_iter().map(prefixed).collect())
     }
 
-    /// What else is wrong with a value.
+    /// Validates a value by the schema.
     pub(crate) fn check_values(self, value: &Value, path: &FieldPath) -> ErrorList {
         values::validate_default(self.schema, self.node, value, path)
     }

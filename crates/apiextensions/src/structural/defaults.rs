@@ -1,4 +1,4 @@
-//! Putting in what is missing
+//! Applies defaults
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting>).
 
 use pintle_machinery::{Map, Value};
@@ -7,7 +7,7 @@ use super::StructuralSchema;
 use super::defaults_weight::excess;
 use super::node::{Flags, Node};
 
-/// Sets defaults recursively, also inside of defaults. Sets none when they would take too much memory ([`excess`]).
+/// Applies defaults recursively, also inside defaults. Applies none when they would take too much memory ([`excess`]).
 pub(super) fn set_defaults(schema: &StructuralSchema, object: &mut Value) {
     if excess(schema, object).is_none() {
         default_value(schema, schema.root_node(), object);
@@ -52,8 +52,8 @@ fn default_members(schema: &StructuralSchema, node: &Node, members: &mut Map) {
     }
 }
 
-/// Removes nulls that are not allowed and have no default from objects. Those in lists stay, for validation to refuse them:
-/// a list's items are counted.
+/// Removes from objects the nulls that are not allowed and have no default. Nulls in lists stay, for validation to
+/// reject: removing an item would change the list.
 pub(super) fn drop_nulls(schema: &StructuralSchema, object: &mut Value) {
     drop_nulls_below(schema, Some(schema.root_node()), object);
 }
@@ -82,7 +82,7 @@ pub(super) fn is_forbidden_null(value: &Value, node: &Node) -> bool {
     value.is_null() && !node.flags.has(Flags::NULLABLE)
 }
 
-/// Where there is no default, null stays null.
+/// Replaces a forbidden null by the default; without a default it stays null.
 fn replace_null(schema: &StructuralSchema, node: &Node, value: &mut Value) {
     if is_forbidden_null(value, node)
         && let Some(default) = schema.default(node)

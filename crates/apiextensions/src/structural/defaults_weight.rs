@@ -1,7 +1,7 @@
-//! How much memory defaults take.
+//! Computes the memory that defaults would take.
 //!
-//! A default is set in each item of a list, and inside of other defaults: a few bytes of an object and a small schema
-//! can become any amount of memory. The amount is computed before any default is set.
+//! A default is applied to each item of a list, and inside other defaults, so a few bytes of an object and a small
+//! schema can expand without bound. The size is therefore computed before any default is applied.
 
 use std::cell::OnceCell;
 
@@ -11,15 +11,15 @@ use super::StructuralSchema;
 use super::defaults::is_forbidden_null;
 use super::node::{Flags, Node};
 
-/// How many bytes of memory defaults may add to an object.
+/// The maximum memory that defaults may add to an object, in bytes.
 const MAX_ADDED: u64 = 32 << 20;
 
-/// The memory of values, about, in bytes: an object with its first member, another member, any other value.
+/// The approximate memory of values, in bytes: an object with its first member, another member, any other value.
 const OBJECT: u64 = 640;
 const MEMBER: u64 = 112;
 const VALUE: u64 = 32;
 
-/// The memory that each default adds, including the defaults inside of it, by its index among the defaults.
+/// The memory that each default adds, including nested defaults, by its index among the defaults.
 #[derive(Debug)]
 pub(super) struct Weights(Box<[u64]>);
 
@@ -34,7 +34,7 @@ impl Weights {
     }
 }
 
-/// The error for an object that defaults would add too much to; `None` for all others.
+/// The error for an object to which defaults would add too much; `None` for all others.
 pub(super) fn excess(schema: &StructuralSchema, object: &Value) -> Option<FieldError> {
     if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {
         return None;
@@ -47,14 +47,14 @@ pub(super) fn excess(schema: &StructuralSchema, object: &Value) -> Option<FieldE
     (added > MAX_ADDED).then(|| FieldError::forbidden(&FieldPath::default(), detail))
 }
 
-/// Computes the weight of each default of a schema once. A node below another is never above it, so that this ends.
+/// Computes the weight of each default of a schema once. The nodes form no cycles, so the recursion ends.
 struct Weigher<'s, 'k> {
     schema: &'s StructuralSchema,
     known: &'k [OnceCell<u64>],
 }
 
 impl Weigher<'_, '_> {
-    /// `None` for a node without a default.
+    /// The weight of a node's default; `None` for a node without a default.
     fn default(&self, node: &Node) -> Option<u64> {
         let known = self.known.get((node.default as usize).checked_sub(1)?)?;
         let default = self.schema.default(node)?;

@@ -1,13 +1,13 @@
-//! How much may be done to check one object.
+//! Bounds the work of validating one object.
 //!
-//! A definition may have as many alternatives, required names or characters of patterns as fit into a request, and an
-//! object as many values, and each of the ones is held against each of the others. So checks are counted, and an object
-//! that takes too many is refused.
+//! A definition may have as many alternatives, required names or characters of patterns as fit into a request, an
+//! object as many values, and each of the former may be checked against each of the latter. Checks are therefore
+//! counted, and an object that needs too many is rejected.
 
 use pintle_machinery::{FieldError, FieldPath};
 use std::cell::Cell;
 
-/// How many checks an object may take. One check is about as expensive as comparing two numbers.
+/// The maximum number of checks for an object. One check costs about as much as a comparison of two numbers.
 const MAX_CHECKS: u64 = 10_000_000;
 
 /// The remaining checks of one object.
@@ -19,7 +19,7 @@ impl Effort {
         Effort(Cell::new(MAX_CHECKS))
     }
 
-    /// Whether so many checks more may be done.
+    /// Whether this number of further checks is available; deducts them.
     pub(super) fn spend(&self, checks: usize) -> bool {
         let left = self.0.get().checked_sub(checks as u64);
         self.0.set(left.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! The values that `enum` allows.
+//! Tests values against `enum`.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -9,15 +9,15 @@ use super::StructuralSchema;
 use super::node::Run;
 use super::values::number::{code_point, converts_to, truncate};
 
-/// As many values are looked through one by one.
+/// The maximum number of values that are compared one by one.
 const LOOKED_THROUGH: usize = 32;
 
 /// Allowed values, of which there may be very many.
 #[derive(Debug)]
 pub(crate) struct Enumeration {
-    /// Into the values.
+    /// Range in the values.
     pub(super) values: Run,
-    /// Made when first needed.
+    /// Built on first use.
     index: OnceLock<Box<Index>>,
 }
 
@@ -35,7 +35,7 @@ impl Enumeration {
         Enumeration { values, index: OnceLock::new() }
     }
 
-    /// Whether a value is one of them, after conversion to its type.
+    /// Whether a value is in the enum, after conversion to its type.
     pub(super) fn allows(&self, schema: &StructuralSchema, value: &Value) -> bool {
         let values = self.values.of(&schema.values);
         match values.len() <= LOOKED_THROUGH {
@@ -62,7 +62,7 @@ impl Index {
         index
     }
 
-    /// The same as [`converts_to`] for all of the values.
+    /// The same result as [`converts_to`] on each of the values.
     fn allows(&self, value: &Value) -> bool {
         let Value::Number(number) = value else {
             return self.others.contains(value);
@@ -77,7 +77,7 @@ impl Index {
     }
 }
 
-/// Zero is one number, whatever its sign.
+/// The bits of a double; positive and negative zero are equal.
 fn bits(double: f64) -> u64 {
     (double + 0.0).to_bits()
 }

@@ -1,8 +1,8 @@
-//! String formats that custom resources know; others are ignored
+//! The string formats that custom resources support; others are ignored
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation>).
 //!
-//! What a format accepts is what the reference server accepts, which is Go's parsers and some regular expressions, not the
-//! documents that the formats are named after.
+//! A format accepts the same texts as in the reference, which uses Go's parsers and some regular expressions, not the
+//! standards that the formats are named after.
 
 mod email;
 mod uri;
@@ -45,7 +45,7 @@ pub(super) enum StringFormat {
     Uuid5,
 }
 
-/// Whether a node's format means anything for its type.
+/// Whether a node's format applies to its type.
 pub(super) fn is_supported(node: &Node, format: &str) -> bool {
     let ty = if node.flags.has(Flags::INT_OR_STRING) { None } else { node.ty };
     match ty {
@@ -57,7 +57,7 @@ pub(super) fn is_supported(node: &Node, format: &str) -> bool {
 }
 
 impl StringFormat {
-    /// Dashes in names do not count.
+    /// Parses a name; dashes are ignored.
     pub(super) fn parse(name: &str) -> Option<StringFormat> {
         let name = name.replace('-', "");
         Some(match name.as_str() {
@@ -91,7 +91,7 @@ impl StringFormat {
         })
     }
 
-    /// Whether a text has the format.
+    /// Whether a text matches the format.
     pub(super) fn accepts(self, text: &str) -> bool {
         match self {
             StringFormat::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -251,9 +251,9 @@ fn is_date_time(text: &str) -> bool {
     part(1) <= "23" && part(2) <= "59" && part(3) <= "59"
 }
 
-/// What Go parses as a duration, or any text with a number and a unit in it: `3 weeks`.
+/// A duration in Go's form, or a text that contains a number and a unit: `3 weeks`.
 fn is_duration(text: &str) -> bool {
-    /// The last name of each unit may go on: `seconds`.
+    /// The last name of each unit may have a suffix: `seconds`.
     const UNITS: [(&[&str], &str); 8] = [
         (&["ns"], "nano"),
         (&["us", "µs"], "micro"),
@@ -284,7 +284,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && matches(&HOSTNAME, text)
 }
 
-/// Go's parser knows no zones here.
+/// Go's parser accepts no zones here.
 fn is_ipv6(text: &str) -> bool {
     text.parse::<std::net::Ipv6Addr>().is_ok()
 }
@@ -295,7 +295,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(is_inner)
 }
 
-/// 6, 8 or 20 bytes in hex: pairs with colons or dashes, fours with dots, or nothing between them.
+/// 6, 8 or 20 bytes in hex: pairs separated by colons or dashes, groups of four by dots, or no separators.
 fn is_mac(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (separator, group) = match (bytes.get(2), bytes.get(4)) {
@@ -312,13 +312,13 @@ fn is_mac(text: &str) -> bool {
         && groups.iter().all(|part| part.len() == group && part.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Thirty-two digits, with or without dashes at the four places; of a version if one is asked for.
+/// Thirty-two digits, with or without dashes at the four positions; of the given version, if any.
 fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut digits = String::with_capacity(32);
     for c in text.chars() {
         match c {
             '-' if matches!(digits.len(), 8 | 12 | 16 | 20) && !digits.ends_with('-') => {
-                // Remembered for a moment, so that the next character is no dash.
+                // Recorded so that the next character must not be a dash.
                 digits.push('-');
             }
             c if c.is_ascii_hexdigit() => {

@@ -1,4 +1,4 @@
-//! Lists of type set and map have no duplicates
+//! Validates that lists of type set and map have no duplicates
 //! (<https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>).
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::effort::Effort;
 use super::node::{Flags, ListType, Node};
 use super::path::Path;
 
-/// What is there more than once, told once each.
+/// Reports each duplicate item once.
 pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
     let mut walk = Walk { schema, effort: Effort::new(), errors: ErrorList::new() };
     walk.value(schema.root_node(), object, &Path::ROOT);
@@ -76,7 +76,7 @@ impl Walk<'_> {
             errors.push(FieldError::invalid(&path.index(index).to_field_path(), item.clone(), detail));
             return;
         }
-        // Each item has so many keys, whether it says them or not.
+        // Each item has all keys, explicit or not.
         if !self.effort.spend(items.len().saturating_mul(KEY_CHECKS * node.list_map_keys.len as usize)) {
             return;
         }
@@ -97,10 +97,10 @@ impl Walk<'_> {
     }
 }
 
-/// How many checks one key of one item takes, which is mostly memory.
+/// The number of checks for one key of one item; the cost is mostly memory.
 const KEY_CHECKS: usize = 4;
 
-/// What items are compared by: scalars with their types, others by their JSON.
+/// The identity of an item: scalars with their types, others by their JSON.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'v> {
     Scalar(&'v Value),
@@ -116,7 +116,7 @@ impl<'v> Key<'v> {
     }
 }
 
-/// Where something comes for the second time.
+/// The positions of second occurrences.
 fn repeated<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> Vec<usize> {
     let mut times: HashMap<K, usize> = HashMap::new();
     let second = keys.enumerate().filter_map(|(index, key)| {

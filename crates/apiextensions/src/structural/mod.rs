@@ -1,12 +1,12 @@
-//! Structural schemas: what a version's `openAPIV3Schema` means for the objects of a custom resource
+//! Structural schemas: the parsed form of a version's `openAPIV3Schema`
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>).
 //!
-//! A [`StructuralSchema`] is read once from the definition's tree and shared. It is an arena: nodes that point to each
-//! other by index, names that are pieces of one text, rare facts in side tables; prose is left out. A node below another is
-//! never above it, so every walk along a schema ends, and [`StructuralSchema::new`] refuses schemas too deep for the
-//! stack. Walks are guided by schema and object at once and are as long as the object at most.
+//! A [`StructuralSchema`] is parsed once from the definition's tree and shared. It is an arena: nodes that refer to
+//! each other by index, names that are slices of one text, rare facts in side tables; descriptions are left out. The
+//! nodes form no cycles, so every walk along a schema ends, and [`StructuralSchema::new`] rejects schemas too deep for
+//! the stack. Walks follow schema and object together, so their length is bounded by the object.
 //!
-//! What an object goes through, in this order: [`StructuralSchema::coerce`] (unknown fields, nulls, metadata of embedded
+//! An object passes, in this order, [`StructuralSchema::coerce`] (unknown fields, nulls, metadata of embedded
 //! resources), [`StructuralSchema::set_defaults`], [`StructuralSchema::validate`],
 //! [`StructuralSchema::validate_rules`].
 
@@ -46,7 +46,7 @@ use rules::{CompileEffort, CompiledRules, RuleFindings};
 /// The schema of one version of a custom resource.
 #[derive(Debug)]
 pub struct StructuralSchema {
-    /// All names, as pieces of one text.
+    /// All names, as slices of one text.
     text: Box<str>,
     nodes: Box<[Node]>,
     properties: Box<[Property]>,
@@ -63,34 +63,39 @@ pub struct StructuralSchema {
 }
 
 impl StructuralSchema {
-    /// Reads `openAPIV3Schema`. Definitions are checked when they are written, so an error here is about one that was
-    /// stored before it was checked: it has something that structural schemas may not have, or is too deep.
+    /// Parses `openAPIV3Schema`. Definitions are validated when they are written, so an error here concerns one that
+    /// was stored before the rules existed: it has members that structural schemas must not have, or is too deep.
     ///
     /// Defaults are pruned by the schema itself, as they would be in an object.
+    ///
+    /// # Errors
+    /// The message about the first such member, or about the depth.
     pub fn new(open_api_v3_schema: &Value) -> Result<StructuralSchema, String> {
         read::read(open_api_v3_schema)
     }
 
-    /// The schema in the form that built-in kinds have theirs in, for codecs, patches, apply and OpenAPI. Made when first asked
-    /// for, then shared.
+    /// The schema in the form of built-in kinds, for codecs, patches, apply and OpenAPI. Built on first use, then
+    /// shared.
     ///
-    /// The root and embedded resources have `apiVersion`, `kind` and the built-in `metadata`, whatever the definition says
-    /// of them.
+    /// The root and embedded resources always have `apiVersion`, `kind` and the built-in `metadata`.
     pub fn schema(&self) -> Arc<Schema> {
         self.schema.get_or_init(|| Arc::new(convert::convert(self))).clone()
     }
 
-    /// Removes fields that the schema does not know and returns their paths, sorted, as field validation reports them.
-    /// `apiVersion`, `kind` and `metadata` of the object and of embedded resources are left as they are.
+    /// Removes unknown fields and returns their paths, sorted, as field validation reports them. `apiVersion`, `kind`
+    /// and `metadata` of the object and of embedded resources are kept unchanged.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(self, object)
     }
 
-    /// Brings an object that was read or converted into shape: [`StructuralSchema::prune`], then `null` is removed where
-    /// it is neither allowed nor replaced by a default, then the metadata of embedded resources becomes what `ObjectMeta`
-    /// can hold. The object's own metadata is not touched.
+    /// Coerces a decoded or converted object: [`StructuralSchema::prune`], then `null` is removed where it is neither
+    /// allowed nor replaced by a default, then the metadata of embedded resources is decoded as `ObjectMeta`. The
+    /// object's own metadata is unchanged.
     ///
     /// Returns the paths of unknown fields: those of embedded metadata after the others.
+    ///
+    /// # Errors
+    /// When embedded metadata does not decode and `invalid` is [`InvalidMetadata::Refuse`].
     pub fn coerce(&self, object: &mut Value, invalid: InvalidMetadata) -> Result<Vec<String>, FieldError> {
         let mut unknown = self.prune(object);
         defaults::drop_nulls(self, object);
@@ -98,17 +103,17 @@ impl StructuralSchema {
         Ok(unknown)
     }
 
-    /// Sets missing fields to their defaults, recursively. A `null` counts as missing where it is not allowed. Sets nothing
-    /// when all defaults together would take too much memory: such an object is invalid.
+    /// Applies defaults to missing fields, recursively. A forbidden `null` counts as missing. Applies none when all
+    /// defaults together would take too much memory: such an object is invalid.
     pub fn set_defaults(&self, object: &mut Value) {
         defaults::set_defaults(self, object);
     }
 
-    /// Checks an object: values, then embedded resources, then lists of type set and map. The object's own metadata and
-    /// `scale` paths are checked by the resource's strategy; one that has to put its errors between these calls the three
-    /// parts itself.
+    /// Validates an object: values, then embedded resources, then lists of type set and map. The resource's strategy
+    /// validates the object's own metadata and the `scale` paths; a strategy that reports those errors in between calls
+    /// the three parts itself.
     ///
-    /// `old` is the object that is to be replaced: what is wrong with an unchanged part is then not told.
+    /// `old` is the object to be replaced: errors in unchanged parts are then ratcheted and not reported.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         let mut errors = self.validate_values(object, old);
         errors.extend(self.validate_embedded_resources(object));
@@ -116,7 +121,7 @@ impl StructuralSchema {
         errors
     }
 
-    /// Checks types, limits, formats, patterns and what else the schema says of values.
+    /// Validates types, limits, formats, patterns and other restrictions of values.
     pub fn validate_values(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         let root = self.root_node();
         let old = old.map(|old| Correlated::new(self, root, object, old));
@@ -125,8 +130,8 @@ impl StructuralSchema {
         errors
     }
 
-    /// As [`StructuralSchema::validate_values`], of an update through the `status` subresource: only the status is looked
-    /// at, and messages take it for the whole.
+    /// As [`StructuralSchema::validate_values`], for an update through the `status` subresource: only the status is
+    /// validated, and messages treat it as the root.
     pub fn validate_status_values(&self, object: &Value, old: &Value) -> ErrorList {
         fn status(object: &Value) -> Option<&Value> {
             object.as_object()?.get("status")
@@ -138,12 +143,12 @@ impl StructuralSchema {
         values::validate(self, node, value, Some(&old), &FieldPath::new("status"))
     }
 
-    /// Checks type and metadata of embedded resources, on create and update alike.
+    /// Validates type and metadata of embedded resources, on create and update alike.
     pub fn validate_embedded_resources(&self, object: &Value) -> ErrorList {
         object_meta::validate(self, object)
     }
 
-    /// Checks that lists of type set and map have no duplicates, unless the old object had some.
+    /// Validates that lists of type set and map have no duplicates, unless the old object had some.
     pub fn validate_list_types(&self, object: &Value, old: Option<&Value>) -> ErrorList {
         let errors = list_types::validate(self, object);
         match old {
@@ -154,8 +159,8 @@ impl StructuralSchema {
         }
     }
 
-    /// Runs the schema's validation rules (`x-kubernetes-validations`), which are compiled when first needed. `preceding` is
-    /// everything else that is wrong with the object, its metadata included: rules are only run on objects that are in
+    /// Runs the schema's validation rules (`x-kubernetes-validations`), which are compiled on first use. `preceding`
+    /// holds all other errors of the object, including those of its metadata: rules run only on objects with a valid
     /// shape.
     pub fn validate_rules(&self, object: &Value, old: Option<&Value>, preceding: &ErrorList) -> RuleFindings {
         let rules = self.compiled_rules.get_or_init(|| CompiledRules::new(self, &CompileEffort::new()));
@@ -233,7 +238,7 @@ impl StructuralSchema {
         }
     }
 
-    /// The schema of a member, by property or else by `additionalProperties`.
+    /// The schema of a member, from `properties` or else from `additionalProperties`.
     fn member(&self, node: &Node, name: &str) -> Option<&Node> {
         self.property(node, name).or_else(|| self.additional(node))
     }

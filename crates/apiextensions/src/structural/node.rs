@@ -1,4 +1,4 @@
-//! The parts of a parsed schema: nodes in an arena, and the constraints on their values.
+//! The nodes of a parsed schema, and the constraints on their values.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 pub(crate) struct NodeId(NonZeroU32);
 
 impl NodeId {
-    /// Nothing has more nodes than 32 bits count: a definition is limited to a few megabytes.
+    /// Indices fit 32 bits: the size of a definition is limited to a few megabytes.
     pub(super) fn new(index: usize) -> NodeId {
         let number = u32::try_from(index).unwrap_or(u32::MAX - 1).saturating_add(1);
         NodeId(NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN))
@@ -22,7 +22,7 @@ impl NodeId {
     }
 }
 
-/// A piece of the schema's text.
+/// A slice of the schema's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(super) start: u32,
@@ -43,7 +43,7 @@ impl Run {
     }
 }
 
-/// The types that OpenAPI v3 knows.
+/// The types of OpenAPI v3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonType {
     /// `array`
@@ -74,7 +74,7 @@ impl JsonType {
         })
     }
 
-    /// As the schema has it.
+    /// The name in schemas.
     pub fn name(self) -> &'static str {
         match self {
             JsonType::Array => "array",
@@ -90,7 +90,7 @@ impl JsonType {
 /// `x-kubernetes-list-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListType {
-    /// Replaced as a whole; what is not said, is so.
+    /// Replaced as a whole; the default.
     #[default]
     Atomic,
     /// Items without duplicates.
@@ -99,22 +99,22 @@ pub enum ListType {
     Map,
 }
 
-/// What `additionalProperties` says.
+/// The value of `additionalProperties`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Additional {
-    /// Nothing.
+    /// Not declared.
     #[default]
     Absent,
     /// `false`: no other property is allowed.
     Forbidden,
-    /// `true`: anything goes, without a structure of its own.
+    /// `true`: any property is allowed, without structure.
     Anything,
-    /// A schema for them.
+    /// A schema for additional properties.
     Schema(NodeId),
 }
 
-/// Yes-or-no facts of a node. Those named `BELOW_…` speak of the node and everything that structure reaches from it, so
-/// that walks leave out what they need not see.
+/// Boolean facts of a node. Those named `BELOW_…` cover the node and all its structural descendants, so that walks can
+/// skip subtrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u16);
 
@@ -130,11 +130,11 @@ impl Flags {
     pub(super) const BELOW_EMBEDDED: Flags = Flags(1 << 7);
     pub(super) const BELOW_LIST_TYPES: Flags = Flags(1 << 8);
     pub(super) const BELOW_RULES: Flags = Flags(1 << 9);
-    /// The list type was declared, if only as what it would be anyway.
+    /// The list type is declared, even if as the default.
     pub(super) const LIST_TYPE_DECLARED: Flags = Flags(1 << 10);
-    /// The map type was declared.
+    /// The map type is declared.
     pub(super) const MAP_TYPE_DECLARED: Flags = Flags(1 << 11);
-    /// There is a `format` other than `byte`, if only one that nobody knows.
+    /// The node has a `format` other than `byte`, supported or not.
     pub(super) const FORMATTED: Flags = Flags(1 << 12);
 
     const BELOW: u16 =
@@ -154,30 +154,30 @@ impl Flags {
         }
     }
 
-    /// Takes over what a node below this one says of what is below.
+    /// Adds the `BELOW_…` flags of a child node.
     pub(super) fn inherit(&mut self, below: Flags) {
         self.0 |= below.0 & Self::BELOW;
     }
 }
 
-/// One schema. Those below `allOf`, `anyOf`, `oneOf` and `not` are nodes like others, reached through
-/// constraints instead of structure.
+/// One schema. Schemas below `allOf`, `anyOf`, `oneOf` and `not` are nodes too, reached through constraints instead of
+/// structure.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(super) ty: Option<JsonType>,
     pub(super) list_type: ListType,
     pub(super) flags: Flags,
-    /// Into the properties, sorted by name.
+    /// Range in the properties, sorted by name.
     pub(super) properties: Run,
     pub(super) items: Option<NodeId>,
     pub(super) additional: Additional,
-    /// Into the constraints, at most one of each kind.
+    /// Range in the constraints, at most one of each kind.
     pub(super) constraints: Run,
     /// One more than an index into the defaults; zero for none.
     pub(super) default: u32,
-    /// Into the names.
+    /// Range in the names.
     pub(super) list_map_keys: Run,
-    /// Into the rules of `x-kubernetes-validations`.
+    /// Range in the rules of `x-kubernetes-validations`.
     pub(super) rules: Run,
 }
 
@@ -188,10 +188,10 @@ pub(crate) struct Property {
     pub(super) node: NodeId,
 }
 
-/// Something that values have to meet beyond their type.
+/// A restriction of values beyond their type.
 #[derive(Debug)]
 pub(crate) enum Constraint {
-    /// A supported format, by the name the schema has.
+    /// A supported format, under the name in the schema.
     Format(Name),
     Maximum {
         limit: f64,
@@ -204,36 +204,36 @@ pub(crate) enum Constraint {
     MultipleOf(f64),
     MaxLength(i64),
     MinLength(i64),
-    /// Shared by all nodes that have it.
+    /// Shared by all nodes with the same pattern.
     Pattern(Arc<Pattern>),
     MaxItems(i64),
     MinItems(i64),
     MaxProperties(i64),
     MinProperties(i64),
     Enum(Enumeration),
-    /// Into the names.
+    /// Range in the names.
     Required(Run),
-    /// Into the alternatives.
+    /// Range in the alternatives.
     AllOf(Run),
-    /// Into the alternatives.
+    /// Range in the alternatives.
     AnyOf(Run),
-    /// Into the alternatives.
+    /// Range in the alternatives.
     OneOf(Run),
     Not(NodeId),
 }
 
-/// An entry of `x-kubernetes-validations`, as the definition has it.
+/// An entry of `x-kubernetes-validations`.
 #[derive(Clone, Debug, Default)]
 pub struct Rule {
     /// The expression.
     pub rule: Box<str>,
     /// The fixed message; empty for none.
     pub message: Box<str>,
-    /// The expression that makes the message; empty for none.
+    /// The expression that computes the message; empty for none.
     pub message_expression: Box<str>,
-    /// The reason's name; `None` where the definition has none.
+    /// The reason's name; `None` when not declared.
     pub reason: Option<Box<str>>,
-    /// Which field below the rule's place is at fault; empty for the place itself.
+    /// The path of the reported field, relative to the rule's position; empty for the position itself.
     pub field_path: Box<str>,
     /// Whether `oldSelf` is an optional and the rule also holds for new values.
     pub optional_old_self: Option<bool>,

@@ -1,4 +1,4 @@
-//! Metadata of embedded resources (`x-kubernetes-embedded-resource`): what `ObjectMeta` can hold, and its validity.
+//! Coerces and validates the metadata of embedded resources (`x-kubernetes-embedded-resource`).
 
 use std::sync::LazyLock;
 
@@ -15,12 +15,12 @@ use super::node::{Flags, Node};
 use super::path::Path;
 use super::prune::MAX_UNKNOWN;
 
-/// What becomes of embedded metadata with values of wrong types.
+/// The treatment of embedded metadata with values of wrong types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidMetadata {
-    /// The object is refused, as for requests.
+    /// The object is rejected, as for requests.
     Refuse,
-    /// The values are dropped, as for objects from storage, which may be older than the check.
+    /// The values are dropped, as for stored objects, which may be older than the check.
     Drop,
 }
 
@@ -28,11 +28,11 @@ pub enum InvalidMetadata {
 pub(super) fn schema() -> SchemaRef<'static> {
     static SCHEMA: LazyLock<Option<SchemaRef<'static>>> =
         LazyLock::new(|| Schema::builtin().by_type_name("k8s.io/apimachinery/pkg/apis/meta/v1.ObjectMeta"));
-    // The table of built-in types has it; a tree without it would be caught by every test.
+    // The built-in types contain it; every test would fail otherwise.
     SCHEMA.unwrap_or_else(|| Schema::builtin().root())
 }
 
-/// Coerces the metadata of all embedded resources and returns the paths of what `ObjectMeta` does not know.
+/// Coerces the metadata of all embedded resources, and returns the paths of fields that `ObjectMeta` does not have.
 pub(super) fn coerce(
     schema: &StructuralSchema,
     object: &mut Value,
@@ -41,7 +41,7 @@ pub(super) fn coerce(
     coerce_below(schema, schema.root_node(), object, invalid)
 }
 
-/// As [`coerce`], for a value of some node.
+/// As [`coerce`], for a value of a given node.
 pub(super) fn coerce_below(
     schema: &StructuralSchema,
     node: &Node,
@@ -54,7 +54,7 @@ pub(super) fn coerce_below(
     Ok(coercer.unknown)
 }
 
-/// Coerces the metadata of all resources in a value, of itself too if it is one.
+/// Coerces the metadata of all resources in a value, including the value itself if it is one.
 pub(super) fn coerce_resources(
     schema: &StructuralSchema,
     node: &Node,
@@ -68,7 +68,7 @@ pub(super) fn coerce_resources(
     coercer.value(value, node, &Path::ROOT)
 }
 
-/// Checks type and metadata of all resources in a value, of itself too if it is one.
+/// Validates type and metadata of all resources in a value, including the value itself if it is one.
 pub(super) fn validate_resources(
     schema: &StructuralSchema,
     node: &Node,
@@ -85,7 +85,7 @@ pub(super) fn validate_resources(
     errors
 }
 
-/// Makes a value what `ObjectMeta` can hold, dropping what it cannot. What is no object stays.
+/// Decodes a value as `ObjectMeta`, dropping invalid parts. A value that is not an object stays.
 pub(super) fn coerce_metadata(metadata: &mut Value) {
     match decode(metadata) {
         Ok(decoded) => *metadata = decoded.value,
@@ -185,7 +185,7 @@ fn decode(metadata: &Value) -> Result<Decoded, DecodeError> {
     json::from_value(metadata, schema())
 }
 
-/// What can be had of metadata that does not decode as a whole: each field for itself. `None` when it is no object.
+/// Decodes each field of metadata separately when it does not decode as a whole. `None` when it is not an object.
 fn salvage(metadata: &Value) -> Option<(Value, Vec<StrictProblem>)> {
     let mut coerced = Map::new();
     let mut problems = Vec::new();
@@ -201,7 +201,7 @@ fn salvage(metadata: &Value) -> Option<(Value, Vec<StrictProblem>)> {
     Some((Value::Object(coerced), problems))
 }
 
-/// Checks type and metadata of all embedded resources, not of the object itself.
+/// Validates type and metadata of all embedded resources, but not of the object itself.
 pub(super) fn validate(schema: &StructuralSchema, object: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     validate_value(schema, schema.root_node(), object, &Path::ROOT, &mut errors);

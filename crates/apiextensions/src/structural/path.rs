@@ -1,10 +1,10 @@
-//! Where in an object a walk is, without a string until one is needed.
+//! The position of a walk in an object; its text is built only when needed.
 
 use std::fmt;
 
 use pintle_machinery::{FieldPath, field_path::push_name};
 
-/// A place in an object, as a chain of steps that live on the walker's stack.
+/// A position in an object, as a chain of steps on the walker's stack.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'a> {
     step: Step<'a>,
@@ -14,9 +14,9 @@ pub(super) struct Path<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
-    /// A member: `.name`, without the dot at the start.
+    /// A member: `.name`; at the start of a path without the dot.
     Child(&'a str),
-    /// A member with a dot before it even at the start.
+    /// A member with a leading dot even at the start of a path.
     Member(&'a str),
     /// A member of a map: `[key]` in field paths.
     Key(&'a str),

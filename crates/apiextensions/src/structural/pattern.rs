@@ -1,12 +1,13 @@
-//! Regular expressions of schemas, compiled when first needed.
+//! Regular expressions of schemas, compiled on first use.
 
 use std::sync::OnceLock;
 
 use pintle_cel::pattern;
 
-/// A pattern in Go's syntax and, once it has been needed, what became of it.
+/// A pattern in Go's syntax and its compiled form or error.
 ///
-/// Matching takes time linear in the text, whatever the pattern, and a pattern whose compiled form is too large is refused.
+/// Matching takes time linear in the text for every pattern, and a pattern whose compiled form is too large is
+/// rejected.
 #[derive(Debug)]
 pub struct Pattern {
     source: Box<str>,
@@ -14,12 +15,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern. Whether it is one shows when it is first used.
+    /// Creates a pattern. Errors of its syntax appear on first use.
     pub fn new(source: &str) -> Pattern {
         Pattern { source: source.into(), compiled: OnceLock::new() }
     }
 
-    /// As it was given.
+    /// The source text.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -28,13 +29,13 @@ impl Pattern {
         self.compiled.get_or_init(|| pattern::compile(&self.source))
     }
 
-    /// How long matching a text takes at most, in checks of small values.
+    /// The maximum cost of matching a text, in checks of small values.
     pub(super) fn effort(&self, text: &str) -> usize {
         let effort = self.compiled().as_ref().map_or(0, |pattern| pattern.effort(text.len()));
         usize::try_from(effort).unwrap_or(usize::MAX)
     }
 
-    /// Whether the text has a match somewhere. The error says why the pattern cannot be used.
+    /// Whether the text contains a match. The error states why the pattern is unusable.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
         self.compiled().as_ref().map(|pattern| pattern.is_match(text)).map_err(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Removing what the schema does not know
+//! Removes unknown fields
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning>).
 
 use pintle_machinery::{Map, Value};
@@ -15,13 +15,14 @@ pub(super) fn prune(schema: &StructuralSchema, object: &mut Value) -> Vec<String
     pruner.unknown
 }
 
-/// Removes what is unknown of a value of some node; `is_resource` says that it has apiVersion, kind and metadata.
+/// Removes the unknown fields of a value of a given node; `is_resource` marks a value with apiVersion, kind and
+/// metadata.
 pub(super) fn prune_value(schema: &StructuralSchema, node: &Node, value: &mut Value, is_resource: bool) {
     let mut pruner = Pruner::new(schema);
     pruner.value(value, Some(node), is_resource, &Path::ROOT);
 }
 
-/// Brings every default into the form that an object would have it in, so that putting it in needs no second look.
+/// Coerces every default as a value in an object would be, so that applying it needs no further check.
 pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
     if !schema.root_node().flags.has(Flags::BELOW_DEFAULTS) {
         return;
@@ -37,7 +38,7 @@ pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
             } else {
                 let mut pruner = Pruner::new(schema);
                 pruner.value(&mut default, Some(node), false, &Path::ROOT);
-                // Whatever is wrong with embedded metadata is dropped, so there is nothing to report.
+                // Invalid embedded metadata is dropped, so there is no error to report.
                 let _ = object_meta::coerce_below(schema, node, &mut default, InvalidMetadata::Drop);
             }
             if let Some(slot) = schema.defaults.get_mut(index) {
@@ -61,13 +62,13 @@ pub(super) fn prune_defaults(schema: &mut StructuralSchema) {
 struct Pruner<'s> {
     schema: &'s StructuralSchema,
     unknown: Vec<String>,
-    /// Of the paths.
+    /// The size of the paths.
     unknown_bytes: usize,
 }
 
-/// Unknown fields beyond this number are not told.
+/// The maximum number of unknown fields that are reported.
 pub(super) const MAX_UNKNOWN: usize = 1000;
-/// Nor are those that come after so many bytes of paths.
+/// The maximum size of their paths together, in bytes.
 const MAX_UNKNOWN_BYTES: usize = 256 * 1024;
 
 impl<'s> Pruner<'s> {
@@ -83,8 +84,8 @@ impl<'s> Pruner<'s> {
         }
     }
 
-    /// `resource` says that the value is an object with metadata whether or not its schema says so. Where there is no
-    /// schema, no field is known.
+    /// Prunes a value. `resource` marks an object with metadata, independently of its schema. Without a schema, no
+    /// field is known.
     fn value(&mut self, value: &mut Value, node: Option<&Node>, resource: bool, path: &Path<'_>) {
         match (value, node) {
             (value, Some(node)) if node.flags.has(Flags::PRESERVE_UNKNOWN) => {
@@ -130,8 +131,8 @@ impl<'s> Pruner<'s> {
         });
     }
 
-    /// Unknown fields stay; what is known is pruned by its own schema. Items of lists stay so too, whatever their schema says
-    /// of unknown fields.
+    /// Keeps unknown fields and prunes known ones by their own schemas. Items of lists are preserved in the same way,
+    /// independently of their schema.
     fn preserved(&mut self, value: &mut Value, node: &Node, resource: bool, path: &Path<'_>) {
         let schema = self.schema;
         match value {

@@ -1,7 +1,7 @@
-//! From the JSON tree of `openAPIV3Schema` to the arena.
+//! Parses the JSON tree of `openAPIV3Schema` into the arena.
 //!
-//! Only what says something about objects is kept: descriptions, titles, examples and external documents are left in the
-//! definition. The reader goes down no deeper than [`MAX_DEPTH`], however deep the tree is.
+//! Only facts about objects are kept: descriptions, titles, examples and external documents stay in the definition. The
+//! recursion is bounded by [`MAX_DEPTH`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +16,11 @@ use super::node::{
 use super::pattern::Pattern;
 use super::{StructuralSchema, prune};
 
-/// How many schemas may be inside each other.
+/// The maximum nesting depth of schemas.
 pub(crate) const MAX_DEPTH: usize = 256;
 
-/// What structural schemas never have (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>).
+/// Members that structural schemas must not have
+/// (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema>).
 const UNSUPPORTED: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
 
@@ -45,7 +46,7 @@ pub(super) fn read(tree: &Value) -> Result<StructuralSchema, String> {
     Ok(schema)
 }
 
-/// Whether a schema shapes objects, or only restricts values inside `allOf` and its like.
+/// Whether a schema specifies structure, or only restricts values inside `allOf` and similar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Structure,
@@ -191,7 +192,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The tree's members are sorted by name, and so the properties are.
+    /// Parses properties. The tree's members are sorted by name, and so are the properties.
     fn properties(
         &mut self,
         tree: &Map,
@@ -210,7 +211,7 @@ impl Reader {
         Ok(run(start, &self.properties))
     }
 
-    /// Alternatives come first into their table, since a run has no gaps.
+    /// Parses constraints. Alternatives are parsed before they are added to their table, since a run has no gaps.
     fn constraints(&mut self, tree: &Map, node: &Node, depth: usize) -> Result<Run, String> {
         let mut found = Vec::new();
         self.junctors(tree, depth, &mut found)?;

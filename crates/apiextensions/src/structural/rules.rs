@@ -1,11 +1,11 @@
-//! Validation rules: expressions that objects must satisfy
+//! Runs validation rules: expressions that objects must satisfy
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules>).
 //!
-//! Rules are compiled once a definition, when its first object comes. A walk along object and compiled rules runs each
-//! where it stands, with what stood there before as `oldSelf`. All rules of an object share one budget; when it is spent,
-//! no more rules are run and the object is refused.
+//! The rules of a schema are compiled once, for its first object. A walk along object and compiled rules runs each rule
+//! at its position, with the old value as `oldSelf`. All rules of an object share one cost budget; when it is
+//! exhausted, no more rules run and the object is rejected.
 //!
-//! A rule that fails on a part that has not changed is ratcheted: it becomes a warning, unless it is about the change.
+//! A failure on an unchanged part is ratcheted: it becomes a warning, except for transition rules.
 
 mod compile;
 mod compile_effort;
@@ -33,33 +33,33 @@ use tree::RuleNode;
 const SELF: &str = "self";
 const OLD_SELF: &str = "oldSelf";
 
-/// What all rules of an object may cost together.
+/// The cost budget of all rules of an object.
 pub(super) const BUDGET: u64 = 10_000_000;
 
-/// How many items all rules of an object may look at together, whatever that costs.
+/// The maximum number of items that all rules of an object visit together, independent of the cost.
 const WORK_LIMIT: u64 = 10_000_000;
-/// How many items running a rule counts for besides.
+/// The number of items that each run of a rule counts for in addition.
 const RUN: u64 = 8;
 
-/// How many bytes of errors and of warnings are collected: more than are ever told.
+/// The maximum size of collected errors and of collected warnings, in bytes; more than is ever reported.
 const MAX_FINDING_BYTES: usize = 4 << 20;
 
-/// The longest message that an expression may make, in bytes.
+/// The maximum size of a message from an expression, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What rules say of an object.
+/// The results of the rules for an object.
 #[derive(Debug, Default)]
 pub struct RuleFindings {
-    /// Why the object is refused.
+    /// The errors that reject the object.
     pub errors: ErrorList,
-    /// What would refuse it if it had not been so before.
+    /// The ratcheted errors, as warnings.
     pub warnings: Vec<String>,
 }
 
-/// A schema's rules, once they have been compiled.
+/// A schema's compiled rules.
 #[derive(Debug)]
 pub(super) struct CompiledRules(Option<Box<RuleNode>>);
 
@@ -68,7 +68,7 @@ impl CompiledRules {
         CompiledRules(RuleNode::build(schema, effort).map(Box::new))
     }
 
-    /// Runs the rules. `preceding` is what else is wrong with the object: rules are not run on objects whose shape is wrong.
+    /// Runs the rules. `preceding` holds the object's other errors: rules do not run on objects with an invalid shape.
     pub(super) fn validate(
         &self,
         schema: &StructuralSchema,
@@ -86,12 +86,12 @@ impl CompiledRules {
         let correlated = old.map(|old| Correlated::new(schema, schema.root_node(), object, old));
         let ratcheting = Ratcheting { current: correlated.as_ref(), parent: None };
         let mut run = Run::new(schema, BUDGET);
-        // Running out of budget has been told.
+        // The exhausted budget is reported already.
         let _ = run.node(root, object, old, ratcheting, &Path::ROOT);
         run.findings
     }
 
-    /// Runs the rules on a value that a definition has, such as a default, within what is left of a budget.
+    /// Runs the rules on a value of a definition, such as a default, within the remaining budget.
     pub(super) fn validate_within(
         &self,
         schema: &StructuralSchema,
@@ -101,14 +101,14 @@ impl CompiledRules {
         let Some(root) = &self.0 else { return ErrorList::new() };
         let nothing = Ratcheting { current: None, parent: None };
         let mut run = Run::new(schema, *budget);
-        // Running out of budget has been told.
+        // The exhausted budget is reported already.
         let _ = run.node(root, value, None, nothing, &Path::ROOT);
         *budget = run.budget;
         run.findings.errors
     }
 }
 
-/// What makes the object's shape wrong.
+/// Whether an error of this type makes the object's shape invalid.
 fn is_blocking(error_type: ErrorType) -> bool {
     matches!(
         error_type,
@@ -120,15 +120,15 @@ fn is_blocking(error_type: ErrorType) -> bool {
     )
 }
 
-/// The budget is spent; nothing more is run.
+/// The error of an exhausted budget; no further rules run.
 struct Spent;
 
-/// Where the walk is in the object beside its old state.
+/// The position of the walk in the old object.
 #[derive(Clone, Copy)]
 struct Ratcheting<'a, 'o> {
-    /// The place, if it was there before.
+    /// The position itself, if it has an old value.
     current: Option<&'a Correlated<'o>>,
-    /// The nearest place above that was there before.
+    /// The nearest enclosing position that has an old value.
     parent: Option<&'a Correlated<'o>>,
 }
 
@@ -140,7 +140,7 @@ impl<'a, 'o> Ratcheting<'a, 'o> {
     fn key(self, name: &str) -> Ratcheting<'a, 'o> {
         let Some(current) = self.current else { return self };
         if self.parent.is_none() && matches!(name, "apiVersion" | "kind") {
-            // Both versions were converted to one type, so a change of these is not seen.
+            // Both versions were converted to one type, so changes of these fields are invisible.
             return Ratcheting { current: None, parent: None };
         }
         Ratcheting { current: current.key(name), parent: Some(current) }
@@ -175,7 +175,7 @@ impl<'s> Run<'s> {
         ratcheting: Ratcheting<'_, '_>,
         path: &Path<'_>,
     ) -> Result<(), Spent> {
-        // Rules about null stand at the object or list around it.
+        // Rules about null belong to the enclosing object or list.
         if value.is_null() {
             return Ok(());
         }
@@ -307,7 +307,7 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// Runs a rule and takes what it cost off the budget. The result is `None` when it is no boolean.
+    /// Runs a rule and deducts its cost from the budget. The result is `None` when it is not a boolean.
     fn evaluate<'a>(
         &mut self,
         program: &'a Program,
@@ -327,7 +327,7 @@ impl<'s> Run<'s> {
         Ok(result.map(|result| result.as_bool()))
     }
 
-    /// Tells of a rule that does not hold.
+    /// Reports a failed rule.
     #[expect(
         clippy::too_many_arguments,
         reason = "the one place where all that is known of a rule comes together"
@@ -361,7 +361,7 @@ impl<'s> Run<'s> {
             true => format!("failed rule: {}", rule_text(rule)),
             false => rule.message.trim().to_owned(),
         });
-        // Objects and lists are not shown: they may be large.
+        // Objects and lists are not shown, because they may be large.
         let shown = !matches!(node.ty, Some(JsonType::Object | JsonType::Array));
         let (error_type, bad_value, detail) = match rule.reason.as_deref() {
             Some("FieldValueForbidden") => (ErrorType::Forbidden, None, detail),
@@ -374,8 +374,8 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// The message that an expression makes; `None` when it makes none that can be shown. The error is the detail of what is
-    /// told when the budget is spent.
+    /// The message from the expression; `None` when the result cannot be shown. The error is the detail to report when
+    /// the budget is exhausted.
     fn message<'a>(
         &mut self,
         program: &'a Program,
@@ -402,7 +402,7 @@ impl<'s> Run<'s> {
         Ok(fits.then(|| message.to_owned()))
     }
 
-    /// An error that shows the name of the type instead of the value.
+    /// Adds an error that shows the name of the type instead of the value.
     fn invalid(&mut self, path: &Path<'_>, node: &Node, detail: String) {
         self.add(FieldError::invalid(&path.to_field_path(), type_name(node), detail), false);
     }
@@ -425,7 +425,7 @@ impl<'s> Run<'s> {
     }
 }
 
-/// The old items of a list of type map; of other lists, none: theirs have no counterpart.
+/// The old items of a list of type map by their keys; empty for other lists, whose items are not correlated.
 struct KeyedItems<'s, 'v> {
     keys: Vec<&'s str>,
     by_keys: HashMap<Vec<&'v Value>, &'v Value>,
@@ -488,7 +488,7 @@ fn type_name(node: &Node) -> &'static str {
     node.ty.map_or("", JsonType::name)
 }
 
-/// How messages call a rule.
+/// The text for a rule in messages.
 fn rule_text(rule: &Rule) -> &str {
     match rule.message.is_empty() {
         true => rule.rule.trim(),

@@ -1,16 +1,16 @@
-//! Checking values against a schema, in the reference's order and words.
+//! Validates values by a schema, with the reference's messages in its order.
 //!
-//! What is checked, and what is said about it, is that of an OpenAPI validator that Kubernetes has had from the beginning
-//! (<https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/validate>), oddities included: integers are compared with the
-//! integer part of a limit, a list passes as text with a format, and of several alternatives the one that matched most
-//! is told about.
+//! The checks and messages are those of an OpenAPI validator that Kubernetes has always used
+//! (<https://pkg.go.dev/k8s.io/kube-openapi/pkg/validation/validate>), oddities included: integers are compared with
+//! the integer part of a limit, a list is accepted as text with a format, and of several alternatives only the errors
+//! of the best match are reported.
 //!
-//! Most objects are valid. So a first walk only finds out whether anything is wrong, without a string or a path; only if
-//! so, a second one collects errors.
+//! Most objects are valid. The first walk only determines whether there is an error, without allocating a string or
+//! path; if so, a second walk collects errors.
 //!
-//! On update, what is wrong with a part that has not changed is ratcheted: not told
-//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting>). Parts are those
-//! that properties, list items with keys and map values lead to; alternatives are judged as a whole.
+//! On update, errors in unchanged parts are ratcheted and not reported
+//! (<https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/4008-crd-ratcheting>). Parts are
+//! properties, list items with keys and map values; alternatives are validated as a whole.
 
 pub(super) mod number;
 mod problem;
@@ -29,7 +29,7 @@ use super::path::Path;
 
 use problem::Problem;
 
-/// Checks a value; `prefix` is where in the object it is, which messages leave out.
+/// Validates a value; `prefix` is its position in the object, which messages leave out.
 pub(super) fn validate(
     schema: &StructuralSchema,
     node: &Node,
@@ -40,7 +40,7 @@ pub(super) fn validate(
     collect(schema, true, node, value, old, prefix)
 }
 
-/// Checks a default in a definition, for which `x-kubernetes-int-or-string` is no type.
+/// Validates a default in a definition, for which `x-kubernetes-int-or-string` does not count as a type.
 pub(super) fn validate_default(
     schema: &StructuralSchema,
     node: &Node,
@@ -50,7 +50,7 @@ pub(super) fn validate_default(
     collect(schema, false, node, value, None, prefix)
 }
 
-/// How many bytes of problems are collected, so that there are more than are ever told.
+/// The maximum size of collected problems, in bytes; more than is ever reported.
 const MAX_PROBLEM_BYTES: usize = 4 << 20;
 
 fn collect(
@@ -86,19 +86,19 @@ fn collect(
     errors
 }
 
-/// What a walk does with what is wrong.
+/// The receiver of a walk's problems.
 trait Sink {
-    /// One for an alternative, whose problems may not count.
+    /// A receiver for an alternative, whose problems may be dropped.
     fn fork(&self) -> Self;
     fn problem(&mut self, problem: impl FnOnce() -> Problem);
     fn failed(&self) -> bool;
-    /// Takes over another's problems.
+    /// Adds another receiver's problems.
     fn merge(&mut self, other: Self);
-    /// Nothing more is of interest.
+    /// Whether further problems are irrelevant.
     fn is_done(&self) -> bool;
 }
 
-/// Whether anything is wrong.
+/// Records only whether there is a problem.
 #[derive(Default)]
 struct Quick(bool);
 
@@ -124,11 +124,11 @@ impl Sink for Quick {
     }
 }
 
-/// Everything that is wrong, as far as there is room.
+/// Collects all problems up to the maximum size.
 struct Thorough<'r> {
     problems: Vec<Problem>,
     failed: bool,
-    /// Of all problems of the object, those of alternatives too.
+    /// The remaining size for all problems of the object, including those of alternatives.
     room: &'r Cell<usize>,
 }
 
@@ -167,7 +167,7 @@ struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    /// Returns how many checks matched, by which the best of several alternatives is chosen.
+    /// Validates a value and returns the number of passed checks, which selects the best of several alternatives.
     fn value<S: Sink>(
         &self,
         node: &'s Node,
@@ -176,8 +176,8 @@ impl<'s> Walk<'s> {
         old: Option<&Correlated<'_>>,
         sink: &mut S,
     ) -> usize {
-        // Errors in unchanged parts are ratcheted away, and alternatives are judged without the old object, so that the
-        // number of matches in an unchanged part is never used.
+        // Errors in unchanged parts are ratcheted, and alternatives are validated without the old object, so the number
+        // of passed checks in an unchanged part is never used.
         if sink.is_done()
             || old.is_some_and(Correlated::is_unchanged)
             || !self.effort.spend(1 + node.constraints.len as usize)
@@ -398,7 +398,7 @@ impl<'s> Walk<'s> {
         matched
     }
 
-    /// Only the first of the three is told.
+    /// Validates a text; reports only the first of the three problems.
     fn text<S: Sink>(&self, node: &Node, text: &str, path: &Path<'_>, sink: &mut S) {
         let (mut max, mut min, mut pattern) = (None, None, None);
         for constraint in self.schema.constraints(node) {
@@ -522,7 +522,7 @@ impl<'s> Walk<'s> {
                 for (name, value) in members {
                     if schema.property(node, name).is_none() {
                         let old = old.and_then(|old| old.key(name));
-                        // The messages' paths have a dot before keys, even at the root.
+                        // The paths in messages have a dot before keys, even at the root.
                         matched += self.value(schema.node(id), value, &path.member(name), old, sink);
                     }
                 }
@@ -532,7 +532,7 @@ impl<'s> Walk<'s> {
             for (name, value) in members {
                 let Some(property) = schema.property(node, name) else { continue };
                 let old = match old {
-                    // Both versions were converted to one type, so a change of these is not seen.
+                    // Both versions were converted to one type, so changes of these fields are invisible.
                     Some(_) if path.is_root() && matches!(name.as_str(), "apiVersion" | "kind") => None,
                     old => old.and_then(|old| old.key(name)),
                 };
@@ -548,7 +548,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Tells what is wrong with the best of several alternatives.
+/// Reports the problems of the best of several alternatives.
 fn take<S: Sink>(best: Option<(usize, S)>, sink: &mut S) -> usize {
     let Some((matched, own)) = best else { return 0 };
     sink.merge(own);
@@ -567,7 +567,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The type that numbers are checked as; `None` where more than one will do.
+    /// The type for checks of numbers; `None` where several types are allowed.
     fn number_type(&self, node: &Node) -> Option<JsonType> {
         let ty = node.ty.filter(|_| !self.is_int_or_string(node));
         ty.filter(|ty| matches!(ty, JsonType::Integer | JsonType::Number))

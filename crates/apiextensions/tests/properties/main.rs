@@ -1,4 +1,4 @@
-//! Properties of custom resources, on objects made by rules.
+//! Property tests of custom resources, on generated objects.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Any object, brought into the shape of any schema.
+//! Coerces generated objects by generated schemas.
 
 use pintle_apiextensions::structural::{InvalidMetadata, StructuralSchema};
 use pintle_machinery::{Value, codec::json};
@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn decoding_by_the_converted_schema_is_pruning(root in root(), object in value()) {
         let structural = StructuralSchema::new(&root).unwrap();
-        // Metadata is decoded on the way, which refuses what pruning leaves for coercion.
+        // The metadata is decoded in between, which rejects values that pruning leaves to coercion.
         let Ok(decoded) = json::from_value(&object, structural.schema().root()) else { return Ok(()) };
         let mut pruned = object;
         let Ok(mut unknown) = structural.coerce(&mut pruned, InvalidMetadata::Refuse) else { return Ok(()) };

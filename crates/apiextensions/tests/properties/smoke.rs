@@ -1,4 +1,4 @@
-//! The fuzz targets on inputs made by a fixed rule: valid inputs, cut, spliced and with bytes changed.
+//! Runs the fuzz targets on generated inputs: valid inputs, cut, spliced and with bytes changed.
 
 #[path = "../../../../fuzz/src/definition.rs"]
 mod definition;
@@ -11,7 +11,7 @@ use random::Random;
 
 const ROUNDS: u32 = 3_000;
 
-/// Schemas and objects with everything that schemas may have.
+/// Schemas and objects that use all features of schemas.
 const CORPUS: [&str; 5] = [
     r#"{"schema":{"type":"object","properties":{"spec":{"type":"object","required":["a"],"properties":{
         "a":{"type":"string","pattern":"^[a-z]+$","maxLength":5,"default":"x"},"n":{"type":"integer","format":"int32","minimum":1,
@@ -38,7 +38,7 @@ const CORPUS: [&str; 5] = [
         "reason":"FieldValueForbidden"}]}}}},"object":{"n":1,"l":["a","b"]},"old":{"n":1,"l":["b"]}}"#,
 ];
 
-/// Definitions with everything that definitions may have.
+/// Definitions that use all features of definitions.
 const DEFINITIONS: [&str; 3] = [
     r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
         "spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"things","singular":"thing","kind":"Thing",
@@ -65,7 +65,7 @@ const DEFINITIONS: [&str; 3] = [
         "default":{"x":1},"properties":{"x":{"type":"integer","minimum":1}}}}}}}]}}"#,
 ];
 
-/// Where values and members begin, so that most splices are JSON again.
+/// The starts of values and members, so that most splices are valid JSON.
 fn cuts(text: &str) -> Vec<usize> {
     text.match_indices(['{', '[', ',', ':', '"']).map(|(at, _)| at).collect()
 }
@@ -155,7 +155,7 @@ fn hostile_schemas_are_refused_or_bounded() {
     structural::values(slow.as_bytes());
 }
 
-/// A hundred million comparisons each, if every entry is compared with every other.
+/// A pairwise comparison of the entries would take a hundred million steps each.
 #[test]
 fn long_lists_of_definitions_are_gone_through_once() {
     const ENTRIES: usize = 15_000;
@@ -177,7 +177,7 @@ fn long_lists_of_definitions_are_gone_through_once() {
     let review = format!(
         r#""conversion":{{"strategy":"Webhook","webhook":{{"conversionReviewVersions":["v1",{names}],"clientConfig":{{"url":"https://a.b/c"}}}}}}"#
     );
-    // As many as there may be.
+    // The maximum number.
     let versions = (0..1000).map(|at| {
         let schema = format!(r#"{{"type":"object","properties":{{"a{at}":{{"type":"string"}}}}}}"#);
         format!(

@@ -35,7 +35,7 @@ fn nodes_have_the_types_and_topology_of_the_definition() {
     assert!(of("free").structural().unwrap().nullable);
 }
 
-/// Decoding by the converted schema is pruning.
+/// Decoding by the converted schema is equivalent to pruning.
 #[test]
 fn decoding_by_schema_prunes_as_the_structural_schema_does() {
     let structural = StructuralSchema::new(&json!({"type": "object", "properties": {

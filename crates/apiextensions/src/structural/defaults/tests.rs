@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::structural::{InvalidMetadata, StructuralSchema};
 
-/// What a request's object becomes.
+/// Applies pruning and defaults as to a request's object.
 #[track_caller]
 fn check(schema: Value, mut object: Value, expected: Value) {
     let schema = StructuralSchema::new(&schema).unwrap();

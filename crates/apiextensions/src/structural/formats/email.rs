@@ -1,9 +1,9 @@
-//! What Go's `mail.ParseAddress` takes (<https://pkg.go.dev/net/mail#ParseAddress>): an address as in RFC 5322, perhaps with
-//! a name before it or a comment behind, or a group of one.
+//! Accepts the same addresses as Go's `mail.ParseAddress` (<https://pkg.go.dev/net/mail#ParseAddress>): an address as
+//! in RFC 5322, optionally with a display name or a comment, or a group of one.
 
 use std::net::IpAddr;
 
-/// One address, whatever is around it.
+/// Whether the text is exactly one address.
 pub(super) fn is_email(text: &str) -> bool {
     let mut parser = Parser { rest: text };
     parser.addresses(true) == Some(1) && parser.comments() && parser.rest.is_empty()
@@ -15,7 +15,7 @@ struct Parser<'t> {
 }
 
 impl Parser<'_> {
-    /// How many addresses there are: more than one only in a group.
+    /// The number of addresses: more than one only in a group.
     fn addresses(&mut self, groups: bool) -> Option<usize> {
         self.spaces();
         if self.rest.is_empty() {
@@ -78,7 +78,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Words before an address. Something after the first may fail to be one.
+    /// Parses the words before an address. Malformed words after the first are tolerated.
     fn phrase(&mut self) -> bool {
         let mut words = 0;
         loop {
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How many characters are between the quotes.
+    /// The number of characters between the quotes.
     fn quoted(&mut self) -> Option<usize> {
         let mut escaped = false;
         let mut count = 0;

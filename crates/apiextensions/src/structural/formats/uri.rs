@@ -1,8 +1,8 @@
-//! What Go's `url.ParseRequestURI` takes (<https://pkg.go.dev/net/url#ParseRequestURI>).
+//! Accepts the same URLs as Go's `url.ParseRequestURI` (<https://pkg.go.dev/net/url#ParseRequestURI>).
 
 use std::net::IpAddr;
 
-/// Where in a URL a part is: hosts may escape less than other parts.
+/// A part of a URL: hosts allow fewer escapes than other parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Host,
@@ -10,7 +10,7 @@ enum Part {
     Other,
 }
 
-/// An absolute URL, or an absolute path.
+/// Whether the text is an absolute URL or an absolute path.
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;
@@ -21,7 +21,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     let Some((scheme, rest)) = split_scheme(text) else { return false };
     let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
     if !rest.starts_with('/') {
-        // With a scheme, this is opaque.
+        // With a scheme, the rest is opaque.
         return !scheme.is_empty();
     }
     let mut path = rest;
@@ -38,7 +38,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     unescapes(path, Part::Other)
 }
 
-/// The scheme (empty for none) and what follows. `None` for a colon at the very start.
+/// The scheme (empty for none) and the rest. `None` when the text begins with a colon.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
@@ -84,7 +84,7 @@ fn is_host(scheme: &str, host: &str) -> bool {
     }
 }
 
-/// An IPv6 address, perhaps with a zone after `%25`.
+/// Whether this is an IPv6 address, optionally with a zone after `%25`.
 fn is_ip_literal(literal: &str) -> bool {
     let (address, zone) = match literal.find("%25") {
         Some(at) => literal.split_at_checked(at).unwrap_or((literal, "")),
@@ -93,7 +93,7 @@ fn is_ip_literal(literal: &str) -> bool {
     if !unescapes(address, Part::Host) || !unescapes(zone, Part::Zone) {
         return false;
     }
-    // An escaped byte in the address itself is not ASCII, and so it is no address.
+    // An escaped byte in the address is not ASCII, so it does not parse.
     matches!(address.parse(), Ok(IpAddr::V6(_))) && zone != "%25"
 }
 
@@ -104,7 +104,7 @@ fn is_port(port: &str) -> bool {
     }
 }
 
-/// Whether every `%` begins an escape that is allowed there.
+/// Whether every `%` begins an escape that is allowed in this part.
 fn unescapes(text: &str, part: Part) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -122,7 +122,7 @@ fn unescapes(text: &str, part: Part) -> bool {
         let is_percent = bytes.get(at..at + 3) == Some(b"%25");
         let allowed = match part {
             Part::Other => true,
-            // Hosts may escape what is not ASCII.
+            // Hosts may escape bytes beyond ASCII.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || is_host_byte(value),
         };

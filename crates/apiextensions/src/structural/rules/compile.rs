@@ -1,7 +1,7 @@
-//! Compiling rules, for definitions that are written and for objects.
+//! Compiles rules, for definitions that are written and for objects.
 //!
-//! A [`RuleScope`] is a place in a schema that rules may stand at; the scopes of what is below come from it, so that types are
-//! worked out once. What compiling finds wrong is returned, with the texts that clients see.
+//! A [`RuleScope`] is a position in a schema that may have rules. Scopes of child positions are derived from it, so
+//! that types are computed once. Compile errors are returned with the messages that clients see.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,44 +15,44 @@ use super::{OLD_SELF, SELF, field_path};
 use crate::structural::StructuralSchema;
 use crate::structural::node::{Flags, Node, Rule};
 
-/// What a rule may cost each time it is run (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>).
+/// The maximum cost of each run of a rule (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>).
 pub(super) const PER_CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled rule.
 #[derive(Debug, Default)]
 pub struct CompiledRule {
-    /// Why the rule cannot be used.
+    /// The compile error of the rule.
     pub error: Option<RuleError>,
-    /// The rule; `None` when it is empty or wrong.
+    /// The program of the rule; `None` when the rule is empty or invalid.
     pub program: Option<Program>,
-    /// Whether the rule compares with the state before: it uses `oldSelf`.
+    /// Whether the rule is a transition rule: it uses `oldSelf`.
     pub uses_old_self: bool,
-    /// What one run costs at most, by estimate.
+    /// The maximum cost of one run, by estimate.
     pub max_cost: u64,
-    /// How often the rule can be run for one object where nothing in the schema says so.
+    /// The maximum number of runs for one object, where the schema has no bound.
     pub max_cardinality: u64,
-    /// Why the expression that makes the message cannot be used.
+    /// The compile error of the message expression.
     pub message_expression_error: Option<RuleError>,
-    /// The expression that makes the message.
+    /// The program of the message expression.
     pub message_expression: Option<Program>,
-    /// What one message costs at most, by estimate.
+    /// The maximum cost of one message, by estimate.
     pub message_expression_max_cost: u64,
-    /// The rule's `fieldPath` as it is put behind the path of the rule's place; empty for none.
+    /// The rule's `fieldPath`, normalized to be appended to the path of its position; empty for none.
     pub field_path: String,
 }
 
-/// Why an expression cannot be used: the detail of an invalid value.
+/// A compile error: the detail of an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(String);
 
 impl RuleError {
-    /// The text for clients.
+    /// The message for clients.
     pub fn detail(&self) -> &str {
         &self.0
     }
 }
 
-/// A place in a schema with the type of its values.
+/// A position in a schema with the type of its values.
 #[derive(Clone, Debug)]
 pub struct RuleScope<'s> {
     schema: &'s StructuralSchema,
@@ -86,25 +86,25 @@ impl<'s> RuleScope<'s> {
         Some(self.below(node, self.decl_type.as_ref().and_then(|decl| decl.element())))
     }
 
-    /// What no expression of the parent can see may still have rules of its own.
+    /// A value that expressions of the parent cannot read may still have rules of its own.
     fn below(&self, node: &'s Node, known: Option<&Arc<DeclType>>) -> RuleScope<'s> {
         let resource = node.flags.has(Flags::EMBEDDED_RESOURCE);
         let decl_type = known.cloned().or_else(|| DeclType::of(self.schema, node, resource).map(Arc::new));
         RuleScope { schema: self.schema, node, decl_type }
     }
 
-    /// The rules that the definition has at this place.
+    /// The rules that the definition declares at this position.
     pub fn rules(&self) -> &'s [Rule] {
         self.node.rules.of(&self.schema.rules)
     }
 
-    /// Whether expressions can see values of this place. If not, rules here cannot be compiled.
+    /// Whether expressions can read values of this position. If not, rules here do not compile.
     pub fn has_type(&self) -> bool {
         self.decl_type.is_some()
     }
 
-    /// Compiles rules as if they stood here: those of the place itself, or of an `allOf` there. `None` when expressions
-    /// cannot see values of this place.
+    /// Compiles rules at this position: its own ones, or those of an `allOf` in it. `None` when expressions cannot read
+    /// values of this position.
     pub fn compile(&self, rules: &[Rule], effort: &CompileEffort) -> Option<Vec<CompiledRule>> {
         let decl_type = self.decl_type.as_ref()?;
         let compiler = Compiler::new(decl_type);
@@ -131,12 +131,12 @@ impl<'s> RuleScope<'s> {
     }
 }
 
-/// What rules of one place are compiled with.
+/// The environments for the rules of one position.
 struct Compiler {
     decl_type: Arc<DeclType>,
-    /// With `oldSelf` as what it was.
+    /// With `oldSelf` as a plain value.
     environment: Environment,
-    /// With `oldSelf` as an optional.
+    /// With `oldSelf` as an optional value.
     optional_environment: Environment,
 }
 

@@ -1,13 +1,13 @@
-//! How much of a definition may be compiled.
+//! Bounds the work of compiling a definition.
 
 use super::compile::CompiledRule;
 use crate::structural::Rule;
 use pintle_cel::pattern;
 use std::cell::Cell;
 
-/// How much may be compiled: characters of expressions, weight of patterns, and characters of error messages.
+/// The compile budget: characters of expressions, weight of patterns, and characters of error messages.
 const MAX_COMPILED: u64 = 8_000_000;
-/// As many characters of expressions are compiled in the time that a place of a pattern takes.
+/// The cost of one position of a pattern, in characters of expressions.
 const PLACE: u64 = 8;
 
 /// The remaining budget for compiling the rules and patterns of one definition, or of one schema at run time.

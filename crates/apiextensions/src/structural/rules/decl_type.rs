@@ -1,8 +1,8 @@
-//! Schemas as expressions see them: types, and how large values can get
+//! The types of schemas in expressions, with bounds on the size of values
 //! (<https://kubernetes.io/docs/reference/using-api/cel/#type-checking>).
 //!
-//! Sizes are estimates of what fits into a request, from which the costs of expressions follow before any object is
-//! there; the figures are part of the API, for they decide which definitions are accepted.
+//! Sizes are estimates of values that fit into a request. The cost estimates of expressions follow from them. The
+//! figures are part of the API, because they decide which definitions are accepted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use pintle_cel::types::{Type, TypeProvider};
 use crate::structural::node::{Constraint, Flags, JsonType, Node};
 use crate::structural::{StructuralSchema, is_meta_field};
 
-/// The bytes of the largest request.
+/// The size of the largest request, in bytes.
 const MAX_REQUEST_SIZE: i64 = 3 * 1024 * 1024;
-/// The least bytes of `""`, `0`, `true`, and so on.
+/// The minimum sizes of `""`, `0`, `true` and so on, in bytes.
 const MIN_STRING_SIZE: i64 = 2;
 const MIN_NUMBER_SIZE: i64 = 1;
 const MIN_BOOL_SIZE: i64 = 4;
@@ -24,16 +24,16 @@ const DATE_SIZE: i64 = 12;
 const MIN_DATE_TIME_SIZE: i64 = 21;
 const MAX_DATE_TIME_SIZE: i64 = 32;
 
-/// The name of the type of what a rule is about. Expressions should not use it, and none can rely on it.
+/// The type name of a rule's value. Expressions cannot rely on it.
 const SELF_TYPE: &str = "selfType1";
 
 /// A type of values, with their sizes.
 #[derive(Debug)]
 pub(crate) struct DeclType {
     shape: Shape,
-    /// The most characters, bytes, items or members.
+    /// The maximum number of characters, bytes, items or members.
     max_elements: i64,
-    /// The least bytes of a value in JSON.
+    /// The minimum size of a value in JSON, in bytes.
     min_size: i64,
 }
 
@@ -49,13 +49,12 @@ enum Shape {
     Timestamp,
     List(Arc<DeclType>),
     Map(Arc<DeclType>),
-    /// Fields by their names as expressions have them.
+    /// Fields, by their escaped names.
     Object(BTreeMap<Box<str>, Arc<DeclType>>),
 }
 
 impl DeclType {
-    /// The type of a node's values; `None` where expressions may not look. `resource` is whether the values are objects
-    /// with metadata.
+    /// The type of a node's values; `None` where expressions have no access. `resource` marks objects with metadata.
     pub(crate) fn of(schema: &StructuralSchema, node: &Node, resource: bool) -> Option<DeclType> {
         if node.flags.has(Flags::INT_OR_STRING) {
             let max = max_length(schema, node).map_or(MAX_REQUEST_SIZE - 2, |max| max.saturating_mul(4));
@@ -126,7 +125,7 @@ impl DeclType {
         DeclType { shape, max_elements, min_size }
     }
 
-    /// An object's fields; of the least size, those count that are required and have no default.
+    /// The type of an object. The minimum size covers required fields without default.
     fn object(schema: &StructuralSchema, node: &Node, resource: bool) -> DeclType {
         let required: HashSet<&str> =
             schema.required(node).into_iter().flatten().map(|&name| schema.str(name)).collect();
@@ -165,7 +164,7 @@ impl DeclType {
         DeclType { shape: Shape::String, max_elements: MAX_REQUEST_SIZE - 2, min_size: MIN_STRING_SIZE }
     }
 
-    /// The type of a field, named as expressions name it.
+    /// The type of a field by its escaped name.
     pub(crate) fn field(&self, name: &str) -> Option<&Arc<DeclType>> {
         match &self.shape {
             Shape::Object(fields) => fields.get(name),
@@ -181,7 +180,7 @@ impl DeclType {
         }
     }
 
-    /// How often a value of the type fits into a request.
+    /// The maximum number of values of this type in a request.
     pub(crate) fn max_cardinality(&self) -> u64 {
         (MAX_REQUEST_SIZE / (self.min_size + 1)) as u64
     }
@@ -207,16 +206,16 @@ impl DeclType {
         }
     }
 
-    /// The most characters, items or members at a path of an expression's parts, beginning with the variable.
+    /// The maximum number of characters, items or members at a path of an expression, which begins with the variable.
     pub(crate) fn max_elements<'p>(&self, mut path: impl Iterator<Item = &'p str>) -> Option<u64> {
-        // What no variable leads to, the result of a call say, has no declared size.
+        // A value without a path, such as the result of a call, has no declared size.
         path.next()?;
         let mut found = self;
         for step in path {
             found = match step {
                 "@items" | "@values" => found.element()?,
                 "@keys" => match found.shape {
-                    // Keys are strings of which nothing is known.
+                    // Keys are strings without declared bounds.
                     Shape::Map(_) => return Some(0),
                     _ => return None,
                 },
@@ -234,7 +233,7 @@ fn max_length(schema: &StructuralSchema, node: &Node) -> Option<i64> {
     })
 }
 
-/// Whether a resource's schema says itself what every object has; then its own words count.
+/// Whether a resource's schema declares the type and metadata fields itself; its declarations then take precedence.
 pub(super) fn declares_meta(schema: &StructuralSchema, node: &Node) -> bool {
     let is = |node: Option<&Node>, ty| node.is_some_and(|node| node.ty == Some(ty));
     let metadata = schema.property(node, "metadata");
@@ -246,7 +245,7 @@ pub(super) fn declares_meta(schema: &StructuralSchema, node: &Node) -> bool {
         && is(of_metadata("generateName"), JsonType::String)
 }
 
-/// Finds the fields of types by the places that types are named after.
+/// Looks up the fields of types by the positions that types are named after.
 #[derive(Debug)]
 pub(super) struct Fields(pub(super) Arc<DeclType>);
 
@@ -273,7 +272,7 @@ impl TypeProvider for Fields {
         if let Some(found) = object.field(field) {
             return Some(found.cel_type(&format!("{type_name}.{field}")));
         }
-        // Words of the language may be written as they are after a dot.
+        // After a dot, reserved words of the language may be unescaped.
         let escaped = pintle_cel::escape(field).filter(|escaped| escaped == &format!("__{field}__"))?;
         let found = object.field(&escaped)?;
         Some(found.cel_type(&format!("{type_name}.{escaped}")))

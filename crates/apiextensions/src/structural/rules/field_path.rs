@@ -1,11 +1,11 @@
-//! Where a rule's `fieldPath` leads
+//! Resolves a rule's `fieldPath`
 //! (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-path>).
 
 use crate::definition::valid_path::{Tokens, unescape};
 use crate::structural::StructuralSchema;
 use crate::structural::node::{Additional, Node};
 
-/// The path as it is put behind that of the rule's place; `None` when the schema does not know it.
+/// The path to append to that of the rule's position; `None` when the schema does not contain it.
 pub(super) fn normalize(schema: &StructuralSchema, node: &Node, path: &str) -> Option<String> {
     let mut text = String::new();
     let mut place = Some(node);

@@ -8,7 +8,7 @@ fn object(value: Value) -> Value {
     json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n"}, "v": value})
 }
 
-/// What rules say of the value at `v`: errors, and warnings in parentheses.
+/// The results of rules on the value at `v`: errors, and warnings in parentheses.
 #[track_caller]
 fn check(schema: Value, new: Value, old: Option<Value>, expected: &[&str]) {
     let schema = StructuralSchema::new(&json!({"type": "object", "properties": {"v": schema}})).unwrap();

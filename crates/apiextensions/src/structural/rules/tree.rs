@@ -1,4 +1,4 @@
-//! The rules of a schema, compiled, in the shape of the schema: only nodes that have rules, or lead to some.
+//! The compiled rules of a schema as a tree: only nodes with rules in or below them.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::view::View;
 use crate::structural::StructuralSchema;
 use crate::structural::node::{Additional, Constraint, Flags, Node, NodeId, Rule};
 
-/// A node with rules or with such nodes below it.
+/// A node with rules, or with such nodes below it.
 #[derive(Debug)]
 pub(super) struct RuleNode {
-    /// The node whose values the rules are about.
+    /// The node whose values the rules apply to.
     pub(super) node: NodeId,
     pub(super) rules: Box<[(Rule, CompiledRule)]>,
-    /// Why none of the rules could be compiled.
+    /// The reason why none of the rules compiled.
     pub(super) error: Option<&'static str>,
     pub(super) view: Arc<View>,
     pub(super) items: Option<Box<RuleNode>>,
@@ -26,7 +26,7 @@ pub(super) struct RuleNode {
 }
 
 impl RuleNode {
-    /// Compiles all rules of a schema. `None` when there are none; rules inside `allOf` alone are none.
+    /// Compiles all rules of a schema. `None` when there are none; rules only inside `allOf` do not count.
     pub(super) fn build(schema: &StructuralSchema, effort: &CompileEffort) -> Option<RuleNode> {
         let root = schema.root_node();
         if !root.flags.has(Flags::BELOW_RULES) {
@@ -44,7 +44,7 @@ struct Builder<'s> {
 }
 
 impl Builder<'_> {
-    /// The rules of `rules` are about values of `node`: the same, or one with an `allOf` that leads to `rules`.
+    /// Compiles the rules of `rules` for values of `node`: the same node, or one whose `allOf` contains `rules`.
     fn node(
         &self,
         rules: NodeId,
@@ -124,10 +124,10 @@ impl Builder<'_> {
             let decl_type = match pintle_cel::escape(name) {
                 Some(escaped) => match decl_type.and_then(|decl_type| decl_type.field(&escaped)) {
                     Some(known) => known,
-                    // What expressions cannot see has no rules.
+                    // Values that expressions cannot read have no rules.
                     None => continue,
                 },
-                // No expression can name it, but its own rules see it.
+                // Expressions cannot name the field, but its own rules can read it.
                 None => {
                     let resource = value_node.flags.has(Flags::EMBEDDED_RESOURCE);
                     let Some(found) = DeclType::of(schema, value_node, resource) else { continue };

@@ -1,4 +1,4 @@
-//! Schemas as evaluation needs them: how each part of an object is to be seen.
+//! The form of a schema that evaluation uses to convert the parts of an object.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::decl_type::declares_meta;
 use crate::structural::node::{Constraint, Flags, JsonType, ListType, Node};
 use crate::structural::{StructuralSchema, is_meta_field};
 
-/// A schema and those below it.
+/// The view of a schema and its descendants.
 #[derive(Debug)]
 pub(super) struct View {
     kind: SchemaKind,
@@ -16,7 +16,7 @@ pub(super) struct View {
     list: List,
     /// Sorted by name.
     properties: Box<[(Box<str>, Arc<View>)]>,
-    /// Of a list's items or a map's values.
+    /// The view of a list's items or a map's values.
     element: Option<Arc<View>>,
 }
 

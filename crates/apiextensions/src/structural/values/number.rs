@@ -1,4 +1,4 @@
-//! Numbers, with the conversions between integers and doubles that Go does on the way.
+//! Validates numbers, with Go's conversions between integers and doubles.
 
 use pintle_machinery::codec::json;
 use serde_json::{Number, Value};
@@ -8,10 +8,10 @@ use super::problem::Problem;
 use crate::structural::node::{Constraint, JsonType};
 use crate::structural::path::Path;
 
-/// Integers that a double holds exactly are within this.
+/// The largest integer up to which a double represents all integers exactly.
 const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
 
-/// A double that stands for an integer, give or take rounding.
+/// Whether a double represents an integer, within rounding.
 pub(super) fn is_integral(value: f64) -> bool {
     if !(-MAX_SAFE..=MAX_SAFE).contains(&value) {
         return false;
@@ -60,7 +60,7 @@ pub(super) fn check<S: Sink>(
     }
 }
 
-/// What numbers of a type and format can be.
+/// The range of numbers of a type and format.
 struct Range<'f> {
     ty: Option<JsonType>,
     format: Option<&'f str>,
@@ -87,18 +87,18 @@ impl Range<'_> {
     }
 }
 
-/// The integer that a number is printed as.
+/// The integer form of a number in messages.
 fn as_integer(value: &Number) -> Option<i64> {
     if let Some(integer) = value.as_i64() {
         return Some(integer);
     }
     let float = value.as_f64().filter(|_| value.is_f64())?;
-    // Beyond, the digits are those of no 64 bit integer.
+    // Larger values do not fit a 64-bit integer.
     (float.fract() == 0.0 && (-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(&float))
         .then_some(float as i64)
 }
 
-/// As the reference's machine converts: what does not fit becomes the least integer.
+/// Converts like the reference's processor: a value out of range becomes the minimum integer.
 pub(in crate::structural) fn truncate(value: f64) -> i64 {
     match (-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(&value) {
         true => value as i64,
@@ -161,7 +161,7 @@ fn limits<S: Sink>(
     }
 }
 
-/// Whether a value equals one of an enum after conversion to its type: numbers are converted into each other, and a
+/// Whether a value equals an enum value after conversion to its type: numbers are converted into each other, and a
 /// number into the text of that code point.
 pub(in crate::structural) fn converts_to(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
@@ -178,12 +178,12 @@ pub(in crate::structural) fn converts_to(value: &Value, allowed: &Value) -> bool
     }
 }
 
-/// The character of a number, as Go converts integers to texts.
+/// The character of a number, as in Go's conversion of integers to strings.
 pub(in crate::structural) fn code_point(code: i64) -> char {
     u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// JSON as Go writes it.
+/// Encodes JSON as Go does.
 pub(super) fn to_json(value: &Value) -> String {
     String::from_utf8(json::encode_any(value)).unwrap_or_default()
 }

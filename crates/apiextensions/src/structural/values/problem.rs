@@ -1,4 +1,4 @@
-//! What is wrong with a value, in the words of the reference.
+//! The problems of values, with the messages of the reference.
 
 use pintle_machinery::error_list::quote;
 use pintle_machinery::text::go_format;
@@ -6,22 +6,22 @@ use pintle_machinery::{ErrorType, FieldError, FieldPath, Value};
 
 use crate::structural::path::Path;
 
-/// An error before it has a place in an object.
+/// An error without the position of its value in an object.
 pub(super) struct Problem {
-    /// What tells it from others: of two with one text, only one is told.
+    /// The identity of the problem: problems with equal texts are reported once.
     pub(super) message: String,
     kind: Kind,
 }
 
 enum Kind {
-    /// About the value at a path; the detail is the message, or else nothing or its own.
+    /// Concerns the value at a path; the detail is the message unless given.
     At { path: String, error_type: ErrorType, value: Option<Value>, detail: Option<String> },
-    /// About no path, since the message names it.
+    /// Concerns no path, since the message contains it.
     Anywhere,
 }
 
 impl Problem {
-    /// At the path, with the message as its detail.
+    /// A problem at the path, with the message as its detail.
     fn at(path: &Path<'_>, error_type: ErrorType, value: impl Into<Value>, message: String) -> Problem {
         let kind = Kind::At { path: path.to_string(), error_type, value: Some(value.into()), detail: None };
         Problem { message, kind }
@@ -132,7 +132,7 @@ impl Problem {
         Problem { message, kind }
     }
 
-    /// About how many bytes it takes.
+    /// The approximate size in bytes.
     pub(super) fn size(&self) -> usize {
         const ITSELF: usize = 256;
         let rest = match &self.kind {
@@ -148,7 +148,7 @@ impl Problem {
         ITSELF + self.message.len() + rest
     }
 
-    /// The error that a client sees; the prefix is put before its path.
+    /// The error for clients; the prefix is put before its path.
     pub(super) fn into_error(self, prefix: &FieldPath) -> FieldError {
         match self.kind {
             Kind::Anywhere => FieldError::invalid(prefix, "", self.message),

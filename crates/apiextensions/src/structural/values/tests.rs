@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::structural::StructuralSchema;
 
-/// Errors of a value at `v`, each with its reason.
+/// The errors of a value at `v`, each with its reason.
 fn errors(schema: &Value, object: Value, old: Option<Value>) -> Vec<String> {
     let schema = StructuralSchema::new(&json!({"type": "object", "properties": {"v": schema}})).unwrap();
     let old = old.map(|old| json!({"v": old}));
@@ -148,7 +148,7 @@ fn numbers_have_limits() {
             (json!(1.25), &[]),
             (json!(0.5), &["v: Invalid value: 0.5: v in body should be greater than 0.5 (Invalid)"]),
             (json!(1.5), &["v: Invalid value: 1.5: v in body should be less than 1.5 (Invalid)"]),
-            // The limit of an integer is an integer.
+            // The limit of an integer is truncated to an integer.
             (json!(1), &["v: Invalid value: 1: v in body should be less than 1 (Invalid)"]),
         ],
     );
@@ -310,7 +310,7 @@ fn of_alternatives_the_best_is_told_about() {
             (json!(5), &[r#"<nil>: Invalid value: "": "v" must not validate the schema (not) (Invalid)"#]),
         ],
     );
-    // The second has more that matches: the type of its property.
+    // The second alternative passes more checks: the type of its property.
     check(
         json!({"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [
             {"properties": {"a": {"enum": ["x"]}}, "required": ["b"]},
@@ -365,7 +365,7 @@ fn unchanged_parts_are_ratcheted() {
             r#"<nil>: Invalid value: "": "v.all" must validate all the schemas (allOf). None validated (Invalid)"#,
         ]
     );
-    // What an object lacks is told when anything in it changes.
+    // Missing members are reported when anything in the object changes.
     let mut new = old.clone();
     new["a"] = json!("x");
     assert_eq!(errors(&schema, new, Some(old.clone())), ["v.r: Required value (Required)"]);
