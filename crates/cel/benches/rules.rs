@@ -1,4 +1,4 @@
-//! Typical validation rules on objects seen through no schema: evaluating a compiled rule, and compiling one.
+//! Measures typical validation rules on objects without a schema: evaluation of a compiled rule, and compilation.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use pintle_cel::types::Type;

@@ -1,10 +1,10 @@
-//! The tree of an expression.
+//! The syntax tree of an expression.
 //!
-//! Each node has an id; what is known of a node beside its shape (position in the source, type, resolved overload) is
-//! in tables by id, so that a tree is the same before and after checking. Macros are gone after parsing: what they
-//! stand for is in the tree (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros>).
+//! Each node has an id. Facts about a node beside its shape (position in the source, type, resolved overload) are in
+//! tables by id, so that checking does not change the tree. The parser expands macros: the tree holds their expansions
+//! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros>).
 //!
-//! The depth of a tree is bounded by the parser, so recursion over one needs no limit of its own.
+//! The parser bounds the depth of a tree, so recursion over a tree needs no further limit.
 
 use crate::types::Type;
 
@@ -16,15 +16,15 @@ pub type ExprId = u32;
 pub struct Expr {
     /// The node's id.
     pub id: ExprId,
-    /// What it is.
+    /// The kind of the node, with its children.
     pub kind: ExprKind,
 }
 
-/// What a node is.
+/// The kinds of nodes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ExprKind {
-    /// Stands where the source has an error. No checked tree has one.
+    /// A placeholder for a syntax error. No checked tree has one.
     Unspecified,
     /// A constant.
     Literal(Literal),
@@ -32,7 +32,7 @@ pub enum ExprKind {
     Ident(Box<str>),
     /// `operand.field`, or `has(operand.field)`.
     Select(Select),
-    /// A function, method or operator (see [`operators`]). In a checked tree a call of a namespaced function
+    /// A call of a function, method or operator (see [`operators`]). In a checked tree a call of a namespaced function
     /// (`ip.isCanonical('::1')`) has no target and the whole name.
     Call(Call),
     /// `[1, 2]`
@@ -41,7 +41,7 @@ pub enum ExprKind {
     Map(Vec<MapEntry>),
     /// `TypeName{field: value}`
     Struct(Struct),
-    /// A fold, which is what most macros are.
+    /// A fold, the expansion of most macros.
     Comprehension(Box<Comprehension>),
 }
 
@@ -65,14 +65,14 @@ pub enum Literal {
     Bytes(Box<[u8]>),
 }
 
-/// A field of an operand, or the question whether it is there.
+/// A field selection on an operand, or a test for a field's presence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// Whose field it is.
+    /// The operand.
     pub operand: Box<Expr>,
     /// The field's name as written.
     pub field: Box<str>,
-    /// `has(operand.field)`: is it there?
+    /// Whether this is `has(operand.field)`, a test for presence.
     pub test_only: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct Select {
 pub struct Call {
     /// The function's name.
     pub function: Box<str>,
-    /// What the method is called on.
+    /// The target of a method.
     pub target: Option<Box<Expr>>,
     /// The arguments.
     pub args: Vec<Expr>,
@@ -92,7 +92,7 @@ pub struct Call {
 pub struct List {
     /// The elements.
     pub elements: Vec<Expr>,
-    /// Which of them are optional (`[?x]`), by index, ascending.
+    /// The optional elements (`[?x]`), by ascending index.
     pub optional_indices: Vec<u32>,
 }
 
@@ -112,7 +112,7 @@ pub struct MapEntry {
     pub key: Expr,
     /// The value.
     pub value: Expr,
-    /// `{?key: value}`: the value is an optional, and no entry is made if it has none.
+    /// `{?key: value}`: the value is an optional, and the entry is omitted if it is empty.
     pub optional: bool,
 }
 
@@ -150,7 +150,7 @@ pub struct StructField {
 /// a list's element or a map's key; with two they are index and element, or key and value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// What is iterated over.
+    /// The list or map to iterate over.
     pub range: Expr,
     /// The variable.
     pub variable: Box<str>,
@@ -158,20 +158,20 @@ pub struct Comprehension {
     pub second_variable: Option<Box<str>>,
     /// The name of the accumulator: [`ACCUMULATOR`], or the variable of `optMap`.
     pub accumulator: Box<str>,
-    /// Its first value.
+    /// The initial value of the accumulator.
     pub initial: Expr,
-    /// Whether to go on.
+    /// The fold stops when this is false.
     pub condition: Expr,
-    /// Its next value.
+    /// The next value of the accumulator.
     pub step: Expr,
-    /// The value of the whole.
+    /// The result of the fold.
     pub result: Expr,
 }
 
-/// The accumulator's name in the folds macros make; no source can name it.
+/// The accumulator's name in the expansions of macros; source text cannot name it.
 pub const ACCUMULATOR: &str = "@result";
 
-/// The names of the functions that operators stand for.
+/// The function names of operators.
 pub mod operators {
     /// `c ? a : b`
     pub const CONDITIONAL: &str = "_?_:_";
@@ -213,33 +213,33 @@ pub mod operators {
     pub const OPTIONAL_SELECT: &str = "_?._";
     /// `a in b`
     pub const IN: &str = "@in";
-    /// True unless the argument is `false`: errors are true. Only macros make it.
+    /// True unless the argument is `false`: errors count as true. Only macros use it.
     pub const NOT_STRICTLY_FALSE: &str = "@not_strictly_false";
 }
 
-/// What an identifier or a call means, found by the checker.
+/// The meaning of an identifier or a call, resolved by the checker.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reference {
-    /// A declared variable (or the fold's own).
+    /// A declared variable, or a variable of a fold.
     Variable(Box<str>),
     /// The value is a type: `int`, `google.protobuf.Timestamp`.
     Type(Type),
-    /// The overloads a call may mean, at least one; several where an argument is `dyn`. Ids are those of
+    /// The candidate overloads of a call, at least one; several where an argument is `dyn`. Ids are those of
     /// [`declarations`](crate::declarations).
     Function(Box<[&'static str]>),
 }
 
-/// A tree as the parser makes it.
+/// A parsed tree.
 #[derive(Clone, Debug)]
 pub struct Ast {
     /// The tree.
     pub expr: Expr,
-    /// Where each node starts, in code points, by id (`positions[0]` is unused).
+    /// The start of each node, in code points, by id (`positions[0]` is unused).
     pub positions: Vec<u32>,
 }
 
-/// A tree the checker has accepted.
+/// A tree that the checker has accepted.
 #[derive(Clone, Debug)]
 pub struct CheckedAst {
     expr: Expr,
@@ -257,13 +257,13 @@ impl CheckedAst {
         &self.expr
     }
 
-    /// Whether recursion over the tree may need more than the stack there is. A tree is no deeper than it is large.
+    /// Whether recursion over the tree may overflow the current stack. The depth of a tree is bounded by its size.
     pub(crate) fn is_deep(&self) -> bool {
         const MANY_NODES: usize = 500;
         self.types.len() > MANY_NODES
     }
 
-    /// The type of the value of the whole.
+    /// The type of the result.
     pub fn result_type(&self) -> &Type {
         self.type_of(self.expr.id)
     }
@@ -273,19 +273,19 @@ impl CheckedAst {
         self.types.get(id as usize).unwrap_or(&Type::Dyn)
     }
 
-    /// What a node refers to, for identifiers and calls.
+    /// The resolved meaning of an identifier or a call.
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id as usize)?.as_ref()
     }
 
-    /// Whether a variable is used, be it the environment's or a fold's of the same name.
+    /// Whether a variable of this name is used, of the environment or of a fold.
     pub fn uses_variable(&self, name: &str) -> bool {
         let is_used =
             |reference: &Reference| matches!(reference, Reference::Variable(used) if **used == *name);
         self.references.iter().flatten().any(is_used)
     }
 
-    /// The one overload a call means; none if that shows only at run time.
+    /// The overload of a call, if there is only one candidate.
     pub fn overload(&self, id: ExprId) -> Option<&'static str> {
         match self.reference(id)? {
             Reference::Function(overloads) => match overloads.as_ref() {

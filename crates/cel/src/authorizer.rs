@@ -1,38 +1,38 @@
-//! What expressions ask an authorizer
+//! Authorization checks of expressions
 //! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-authorizer-library>).
 //!
-//! Evaluation is synchronous and must not wait, while an authorizer may have to (it may be a webhook). So the one whom
-//! expressions ask, an [`Authority`], either knows the answer at once or says that it has to find out. The evaluation
-//! then ends with [`EvaluationError::Undecided`](crate::EvaluationError::Undecided); its caller waits for the answer and
-//! evaluates again, which gives the same questions in the same order, since expressions have no effects. What a check
-//! costs bounds how often that happens.
+//! Evaluation is synchronous and must not wait, but an authorizer may need to (it may be a webhook). Expressions
+//! therefore call an [`Authority`], which either decides at once or reports that the decision is pending. In the latter
+//! case the evaluation ends with [`EvaluationError::Undecided`](crate::EvaluationError::Undecided). The caller awaits
+//! the decision and evaluates again, which repeats the same checks in the same order, since expressions have no
+//! effects. The cost of a check bounds the number of repetitions.
 
 use crate::types::Type;
 use crate::value::{Opaque, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// A question of an expression.
+/// An authorization check of an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorizationCheck {
-    /// The namespace and name of the service account that it is about; `None` is the user of the request.
+    /// The namespace and name of the service account to check; `None` checks the user of the request.
     pub service_account: Option<(Arc<str>, Arc<str>)>,
-    /// What would be done.
+    /// The verb.
     pub verb: Arc<str>,
-    /// To what it would be done.
+    /// The resource or path.
     pub target: CheckTarget,
 }
 
-/// What a check is about.
+/// The target of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum CheckTarget {
-    /// A path that is no resource.
+    /// A non-resource path.
     Path(Arc<str>),
     /// A resource.
     Resource(ResourceCheck),
 }
 
-/// A resource that a check is about, as far as the expression names it.
+/// The resource of a check, as far as the expression specifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ResourceCheck {
     /// The group.
@@ -45,31 +45,30 @@ pub struct ResourceCheck {
     pub namespace: Arc<str>,
     /// The name, or "".
     pub name: Arc<str>,
-    /// The field selector as it is written, or "".
+    /// The field selector in text form, or "".
     pub field_selector: Arc<str>,
-    /// The label selector as it is written, or "".
+    /// The label selector in text form, or "".
     pub label_selector: Arc<str>,
 }
 
-/// The answer to a check.
+/// The decision on a check.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AuthorizationDecision {
-    /// Whether it is allowed.
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// Why, or "".
+    /// The reason, or "".
     pub reason: Arc<str>,
-    /// What went wrong; `None` is nothing.
+    /// The error of the authorizer, if any.
     pub error: Option<Arc<str>>,
 }
 
-/// Whom expressions ask.
+/// Decides the authorization checks of expressions.
 pub trait Authority: Send + Sync {
-    /// Decides, if that is possible without waiting. `None` ends the evaluation, which has to be repeated when the answer
-    /// is known.
+    /// Decides without waiting. `None` ends the evaluation, which must be repeated when the decision is available.
     fn check(&self, check: &AuthorizationCheck) -> Option<AuthorizationDecision>;
 }
 
-/// Values with which an expression puts a check together.
+/// A value through which an expression builds a check.
 #[derive(Clone)]
 pub struct Authorization {
     pub(crate) authority: Arc<dyn Authority>,
@@ -77,7 +76,7 @@ pub struct Authorization {
     pub(crate) part: Part,
 }
 
-/// How far a check is put together.
+/// The stage of a check that is being built.
 #[derive(Clone)]
 pub(crate) enum Part {
     Authorizer,
@@ -95,7 +94,7 @@ impl Authorization {
         value(Authorization { authority, service_account: None, part: Part::Authorizer })
     }
 
-    /// The variable `authorizer.requestResource`: the resource that a request is about.
+    /// The variable `authorizer.requestResource`: the resource of the request.
     pub fn request_resource(authority: Arc<dyn Authority>, resource: ResourceCheck) -> Value<'static> {
         value(Authorization { authority, service_account: None, part: Part::Resource(resource) })
     }
@@ -128,7 +127,7 @@ impl Authorization {
         }
     }
 
-    /// The same with more of the check put together.
+    /// A copy at a further stage.
     pub(crate) fn with(&self, part: Part) -> Value<'static> {
         value(Authorization {
             authority: self.authority.clone(),
@@ -154,7 +153,7 @@ mod tests {
     use crate::{Activation, Environment, EvaluationError};
     use std::sync::Mutex;
 
-    /// Knows some answers, and notes what it is asked.
+    /// An authority with fixed decisions that records its checks.
     #[derive(Default)]
     struct Oracle {
         undecided: bool,

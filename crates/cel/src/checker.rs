@@ -1,9 +1,9 @@
-//! Gives every node a type, and every call the overloads it may mean.
+//! The type checker: determines the type of every node, and the candidate overloads of every call.
 //!
-//! The rules are <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>, the order and texts of
-//! errors cel-go's. As Kubernetes sets it, numbers of different types can be ordered, and once all types are known the
-//! elements of a list literal, and the keys and the values of a map literal, must have one type. No messages of Protocol
-//! Buffers are declared.
+//! The rules are <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>; the order and messages
+//! of errors are cel-go's. With Kubernetes' settings, numbers of different types can be ordered, and after type
+//! inference the elements of a list literal, and the keys and the values of a map literal, must have one type. No
+//! Protocol Buffers messages are declared.
 
 mod assignability;
 mod format;
@@ -68,7 +68,7 @@ struct Checker<'e> {
     /// The variables of folds, innermost last.
     scopes: Vec<(Box<str>, Type)>,
     substitutions: Substitutions,
-    /// How many type variables there are.
+    /// The number of type variables.
     fresh: usize,
     issues: Vec<Issue>,
 }
@@ -77,7 +77,7 @@ impl Checker<'_> {
     fn check(&mut self, expr: &mut Expr) {
         let id = expr.id;
         match &mut expr.kind {
-            // The parser refuses what it cannot read.
+            // The parser has rejected such a tree.
             ExprKind::Unspecified => {}
             ExprKind::Literal(literal) => self.set_type(id, literal_type(literal)),
             ExprKind::Ident(_) => self.check_ident(expr),
@@ -102,9 +102,9 @@ impl Checker<'_> {
         }
     }
 
-    /// A variable or a type: its full name, what it is, and its type.
+    /// Looks up a variable or a type: its full name, its meaning, and its type.
     fn lookup(&self, name: &str) -> Option<(Box<str>, Reference, Type)> {
-        // A leading dot names something of the root, past any container; there is no other.
+        // A leading dot refers to the root container, which is the only one.
         let name = name.strip_prefix('.').unwrap_or(name);
         let scoped = self
             .scopes
@@ -121,7 +121,7 @@ impl Checker<'_> {
     }
 
     fn check_select(&mut self, expr: &mut Expr) {
-        // Before it is a field, `a.b` may be the name of something.
+        // `a.b` may be a qualified name, which takes precedence over a field.
         if let Some(found) = qualified_name(expr).and_then(|name| self.lookup(&name)) {
             let (name, reference, of_ident) = found;
             self.set_type(expr.id, of_ident);
@@ -145,7 +145,7 @@ impl Checker<'_> {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(name) => self.field_type(id, name, field),
             Type::Parameter(_) => {
-                // A type that nothing is known of yet: it stays so, lest a guess refuse what comes later.
+                // An undetermined type stays `dyn`, because a guess could reject later uses.
                 self.substitutions.assign(&Type::Dyn, target);
                 Type::Dyn
             }
@@ -176,7 +176,7 @@ impl Checker<'_> {
         }
         call.args.iter_mut().for_each(|argument| self.check(argument));
         if let Some(target) = &mut call.target {
-            // `a.b.c()` calls the function `a.b.c` if there is one, else `c` on `a.b`.
+            // `a.b.c()` calls the function `a.b.c` if it exists, otherwise `c` on `a.b`.
             let qualified = qualified_name(target).map(|prefix| format!("{prefix}.{}", call.function));
             if let Some((name, _)) = qualified.and_then(|name| self.environment.function(&name)) {
                 call.function = name.into();
@@ -257,7 +257,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An overload's arguments and result with type variables for its parameters.
+    /// An overload's arguments and result, with fresh type variables for its parameters.
     fn instantiate(&mut self, overload: &Overload) -> (Vec<Type>, Type) {
         if overload.type_parameters.is_empty() {
             return (overload.arguments.clone(), overload.result.clone());
@@ -300,7 +300,7 @@ impl Checker<'_> {
         self.set_type(id, Type::map(of_keys, of_values));
     }
 
-    /// The type that a value adds to what it is in; for an optional entry, that within the optional.
+    /// The type that an entry contributes to its container; for an optional entry, the type inside the optional.
     fn entry_type(&mut self, value: ExprId, optional: bool) -> Type {
         let of_value = self.type_of(value).clone();
         if !optional {
@@ -317,8 +317,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The one type of what came before and what comes now; `dyn` if they have none. That literals must not mix types is
-    /// not a matter of types, but checked of [`literals`] afterwards, except within calls of `format`.
+    /// The common type of the previous entries and the current one; `dyn` if there is none. The rule against mixed
+    /// literals is checked later, in [`literals`], except within calls of `format`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitutions.assign(&previous, &current) {
@@ -459,7 +459,7 @@ fn literal_type(literal: &Literal) -> Type {
     }
 }
 
-/// `a.b.c`, if that is all the expression is.
+/// `a.b.c`, if the expression has this form.
 fn qualified_name(expr: &Expr) -> Option<String> {
     match &expr.kind {
         ExprKind::Ident(name) => Some(name.to_string()),
@@ -473,7 +473,7 @@ fn qualified_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The types of arguments as a call has them: `string.(int)`.
+/// Formats the types of arguments as in a call: `string.(int)`.
 fn signature(types: &[Type], member: bool) -> String {
     let (target, arguments) = match types.split_first() {
         Some((target, arguments)) if member => (format!("{target}."), arguments),

@@ -1,18 +1,19 @@
-//! Why an expression is refused.
+//! Errors of compilation.
 
 use crate::source::Location;
 use std::fmt;
 
-/// Something wrong at a place.
+/// An error at a position.
 #[derive(Clone, Debug)]
 pub(crate) struct Issue {
     pub(crate) location: Location,
     pub(crate) message: String,
 }
 
-/// Everything that is wrong with an expression.
+/// All errors of an expression.
 ///
-/// Displayed as clients see it, for each error a message, the line of source and a mark under the place:
+/// The displayed form is the one for clients. Each error has a message, the line of source and a mark under the
+/// position:
 ///
 /// ```text
 /// ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')
@@ -26,12 +27,12 @@ pub struct CompileErrors {
     stage: Stage,
 }
 
-/// When an expression was refused.
+/// The stage at which an expression is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It cannot be parsed, or its types do not fit.
+    /// Parsing or type checking failed.
     Compilation,
-    /// What can be computed beforehand cannot be (`int('a')`).
+    /// The evaluation of a constant part failed (`int('a')`).
     Instantiation,
 }
 
@@ -44,12 +45,12 @@ impl CompileErrors {
         CompileErrors { text: message.clone(), messages: vec![message], stage: Stage::Instantiation }
     }
 
-    /// When the expression was refused; messages to clients differ in it.
+    /// The stage of the rejection; messages to clients depend on it.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// The messages alone, in order of place.
+    /// The messages alone, in order of position.
     pub fn messages(&self) -> &[String] {
         &self.messages
     }

@@ -1,9 +1,9 @@
-//! Which functions there are: names, overloads, signatures.
+//! Declares the functions: names, overloads, signatures.
 //!
 //! The tables are facts: overload ids and signatures are those of cel-go's standard library and extensions
 //! (<https://github.com/google/cel-go>) and of Kubernetes' libraries
-//! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-cel-libraries>). Ids decide cost and are what a
-//! checked tree refers to, and the order of a function's overloads decides types where an argument is `dyn`.
+//! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-cel-libraries>). Costs and checked trees refer to
+//! overloads by id, and the order of a function's overloads determines types where an argument is `dyn`.
 
 mod extensions;
 mod kubernetes;
@@ -13,35 +13,35 @@ use crate::types::{Type, split_arguments};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// A function's overloads as tables have them: an id and a signature, `(arguments) -> result` or, of a method,
+/// A table of functions with their overloads: an id and a signature, `(arguments) -> result` or, for a method,
 /// `target.(arguments) -> result`.
 type Table = &'static [(&'static str, &'static [(&'static str, &'static str)])];
 
-/// A group of functions and macros that is switched on as one.
+/// A group of functions and macros that is enabled as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Library {
-    /// What the language itself has.
+    /// The functions of the language itself.
     Standard,
-    /// Kubernetes' `url()` and its kind.
+    /// Kubernetes' `url()` and related functions.
     Urls,
     /// Kubernetes' `find` and `findAll`.
     Regex,
     /// Kubernetes' `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf`.
     KubernetesLists,
-    /// `authorizer` and what can be asked of it. The variable is an environment's own to declare.
+    /// `authorizer` and its methods. An environment declares the variable itself.
     Authorizer,
     /// Optionals and their syntax (version 2 of the library).
     Optionals,
-    /// Kubernetes' `quantity()` and its kind.
+    /// Kubernetes' `quantity()` and related functions.
     Quantity,
     /// String functions (version 2 of the library).
     Strings,
-    /// `sets.contains` and its kind.
+    /// `sets.contains` and related functions.
     Sets,
-    /// `ip()` and its kind.
+    /// `ip()` and related functions.
     Ip,
-    /// `cidr()` and its kind.
+    /// `cidr()` and related functions.
     Cidr,
     /// Named formats.
     Format,
@@ -49,16 +49,17 @@ pub enum Library {
     AuthorizerSelectors,
     /// Macros with two variables.
     TwoVariableComprehensions,
-    /// `semver()` and its kind (version 1 of the library).
+    /// `semver()` and related functions (version 1 of the library).
     Semver,
     /// List functions (version 3 of the library).
     Lists,
 }
 
 impl Library {
-    /// Every library, in the order in which Kubernetes v1.36 switches them on; the minor version each came with is in
-    /// <https://kubernetes.io/docs/reference/using-api/cel/>. All of them are older than the oldest version that a
-    /// v1.36 server must be able to be rolled back to, so new and stored expressions see the same ones.
+    /// All libraries, in the order in which Kubernetes v1.36 enables them;
+    /// <https://kubernetes.io/docs/reference/using-api/cel/> lists the minor version that introduced each. All of them
+    /// are older than the oldest version to which a v1.36 server can be rolled back, so new and stored expressions have
+    /// the same libraries.
     pub const ALL: &[Library] = &[
         Library::Standard,
         Library::Urls,
@@ -103,9 +104,9 @@ impl Library {
 /// A signature of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overload {
-    /// Which it is among all functions' overloads.
+    /// The id, unique among all overloads.
     pub id: &'static str,
-    /// Whether it is called on a target, which is then the first argument.
+    /// Whether it is a method, whose target is the first argument.
     pub member: bool,
     /// The types of the arguments.
     pub arguments: Vec<Type>,
@@ -118,7 +119,7 @@ pub struct Overload {
 impl Overload {
     fn parse(id: &'static str, signature: &str) -> Option<Overload> {
         let (call, result) = signature.split_once(" -> ")?;
-        // A method's target ends where `.(` begins; no type has that in its name.
+        // A method's target ends at `.(`, which no type name contains.
         let (target, rest) = match call.split_once(".(") {
             Some((target, rest)) => (Some(Type::parse(target)?), rest),
             None => (None, call.strip_prefix('(')?),
@@ -151,7 +152,7 @@ pub struct Declarations {
 }
 
 impl Declarations {
-    /// Those of some libraries; where a function is in several, its overloads come in the libraries' order.
+    /// The functions of some libraries. If several libraries have a function, its overloads have the libraries' order.
     pub fn new(libraries: &[Library]) -> Declarations {
         let mut functions: HashMap<&'static str, Vec<Overload>> = HashMap::new();
         for (name, overloads) in libraries.iter().flat_map(|library| library.table()) {
@@ -165,19 +166,19 @@ impl Declarations {
         Declarations { functions }
     }
 
-    /// Those of all of Kubernetes' libraries, made once.
+    /// The functions of all of Kubernetes' libraries, built once.
     pub fn kubernetes() -> &'static Arc<Declarations> {
         static KUBERNETES: LazyLock<Arc<Declarations>> =
             LazyLock::new(|| Arc::new(Declarations::new(Library::ALL)));
         &KUBERNETES
     }
 
-    /// The overloads of a function; none if there is no such function.
+    /// The overloads of a function; `None` if the function does not exist.
     pub fn function(&self, name: &str) -> Option<(&'static str, &[Overload])> {
         self.functions.get_key_value(name).map(|(name, overloads)| (*name, overloads.as_slice()))
     }
 
-    /// Every function.
+    /// All functions.
     pub fn functions(&self) -> impl Iterator<Item = (&'static str, &[Overload])> {
         self.functions.iter().map(|(name, overloads)| (*name, overloads.as_slice()))
     }

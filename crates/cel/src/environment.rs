@@ -1,4 +1,4 @@
-//! What expressions may name, and from text to program.
+//! Declares the names that expressions may use, and compiles expressions.
 
 use crate::compile_error::CompileErrors;
 use crate::declarations::{Declarations, Overload};
@@ -10,7 +10,7 @@ use crate::{checker, syntax};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// Variables, types and functions that expressions may name.
+/// The variables, types and functions that expressions may use.
 ///
 /// Functions are those of all of Kubernetes' libraries and are shared; an environment is cheap to make and to clone.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Environment {
         self
     }
 
-    /// Says what fields the objects among the variables' types have.
+    /// Declares the fields of the object types among the variables' types.
     #[must_use]
     pub fn with_types(mut self, provider: Arc<dyn TypeProvider>) -> Environment {
         self.provider = provider;
@@ -52,6 +52,9 @@ impl Environment {
     }
 
     /// Parses, checks and plans an expression.
+    ///
+    /// # Errors
+    /// All errors of the expression, in the form that clients see.
     pub fn compile(&self, source: &str) -> Result<Program, CompileErrors> {
         let deep = is_deep(source);
         with_room(deep, || self.compile_here(source, deep))
@@ -77,7 +80,7 @@ impl Environment {
         &*self.provider
     }
 
-    /// The type that an identifier names.
+    /// The type with this name.
     pub(crate) fn type_named(&self, name: &str) -> Option<Type> {
         let parameter = || Type::Parameter("A".into());
         Some(match name {

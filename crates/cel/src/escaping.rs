@@ -1,4 +1,4 @@
-//! Property names as identifiers and back: `x-y` is `x__dash__y`.
+//! Converts property names to identifiers and back: `x-y` is `x__dash__y`.
 //!
 //! The rules: <https://kubernetes.io/docs/reference/using-api/cel/#escaping>
 
@@ -28,7 +28,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// The identifier of a property; `None` for names that expressions cannot write.
+/// The identifier of a property; `None` for names that cannot be identifiers.
 pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -58,7 +58,7 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(out))
 }
 
-/// The property of an identifier; `None` when no property has it.
+/// The property of an identifier; `None` when the identifier is not the escaped form of a property.
 pub fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
     if !identifier.contains("__") {
         return Some(Cow::Borrowed(identifier));
@@ -67,7 +67,7 @@ pub fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
     let mut rest = identifier;
     while let Some(start) = rest.find("__") {
         let after = rest.get(start + 2..).unwrap_or_default();
-        // A word between two pairs of underscores, itself without any.
+        // A word between two pairs of underscores, which contains no underscore.
         let word_end = after.find('_').unwrap_or(after.len());
         let (word, tail) = after.split_at_checked(word_end)?;
         match tail.strip_prefix("__") {
@@ -78,7 +78,7 @@ pub fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
                     "dot" => out.push('.'),
                     "dash" => out.push('-'),
                     "slash" => out.push('/'),
-                    // Words of the language are escaped only as a whole.
+                    // Reserved words are escaped only as a whole.
                     word if RESERVED.contains(&word) && identifier.len() == word.len() + 4 => {
                         out.push_str(word)
                     }

@@ -1,9 +1,9 @@
-//! What an expression may cost, before it is run.
+//! Estimates the cost of an expression before evaluation.
 //!
-//! The units are those of the run time: about one a variable, field or call, and more where the work grows with the
-//! size of values. An estimate is a range from the cheapest to the dearest evaluation, of values as large as a
-//! [`SizeEstimator`] says they may be. Which definitions and policies a server accepts depends on the numbers
-//! (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>), so they are those of cel-go's
+//! The units are those of the run time: about one for each variable, field or call, and more where the work grows with
+//! the size of values. An estimate is a range from the cheapest to the most expensive evaluation, for values within the
+//! bounds of a [`SizeEstimator`]. The numbers decide which definitions and policies a server accepts
+//! (<https://kubernetes.io/docs/reference/using-api/cel/#resource-constraints>), so they equal those of cel-go's
 //! estimator with Kubernetes' costs of functions, to the unit, oddities included.
 
 mod calls;
@@ -17,27 +17,27 @@ use crate::types::Type;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What a use of a variable or field costs.
+/// The cost of a use of a variable or field.
 const SELECT: Estimate = Estimate::fixed(1);
-/// What making a list costs, besides its elements.
+/// The cost of a list literal, besides its elements.
 const LIST: Estimate = Estimate::fixed(10);
-/// What making a map costs, besides its entries.
+/// The cost of a map literal, besides its entries.
 const MAP: Estimate = Estimate::fixed(30);
-/// What making a message costs, besides its fields.
+/// The cost of a message literal, besides its fields.
 const MESSAGE: Estimate = Estimate::fixed(40);
-/// What a character costs that is looked at.
+/// The cost of each visited character.
 const STRING_TRAVERSAL: f64 = 0.1;
-/// What a character of a regular expression costs for each character it is matched with.
+/// The cost of each character of a regular expression for each character of the text.
 const REGEX_LENGTH: f64 = 0.25;
 
-/// Knows how large the values of variables and their parts may be.
+/// Provides bounds on the sizes of variables and their parts.
 pub trait SizeEstimator: Sync {
-    /// The size of a value, as `size()` would count it. `path` leads from a variable over fields to the value; the
-    /// parts of lists and maps are `@items`, `@indices`, `@keys` and `@values`. Empty when no variable leads there.
+    /// The size of a value, in the units of `size()`. `path` leads from a variable through fields to the value; the
+    /// parts of lists and maps are `@items`, `@indices`, `@keys` and `@values`. It is empty for a value without a path.
     fn size(&self, path: &[Rc<str>], value_type: &Type) -> Option<Estimate>;
 }
 
-/// Knows nothing: every list, map and string may be as large as it likes.
+/// Provides no bounds: every list, map and string may have any size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnknownSizes;
 
@@ -47,9 +47,9 @@ impl SizeEstimator for UnknownSizes {
     }
 }
 
-/// What an evaluation of a checked expression may cost.
+/// Estimates the cost of an evaluation of a checked expression.
 pub fn estimate_cost(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
-    // Without a thread for a deep expression nothing is known of its cost, which is then as high as can be.
+    // If no thread for a deep expression can be started, its cost is unknown, and so the maximum.
     with_room(ast.is_deep(), || estimate_here(ast, sizes)).unwrap_or(Estimate::UNKNOWN)
 }
 
@@ -65,7 +65,7 @@ fn estimate_here(ast: &CheckedAst, sizes: &dyn SizeEstimator) -> Estimate {
     coster.cost(ast.expr())
 }
 
-/// How a value is reached from a variable; none if no variable leads there.
+/// The path from a variable to a value; `None` for a value without a path.
 type Path = Option<Rc<[Rc<str>]>>;
 
 fn append(path: &Path, part: &str) -> Path {
@@ -73,7 +73,7 @@ fn append(path: &Path, part: &str) -> Path {
     Some(path.iter().cloned().chain([Rc::from(part)]).collect())
 }
 
-/// The sizes of what a list or map has in it.
+/// The sizes of the entries of a list or map.
 #[derive(Clone, Copy, Debug)]
 struct EntrySize {
     container: Container,
@@ -106,7 +106,7 @@ impl EntrySize {
     }
 }
 
-/// What is known of a variable that a fold declares.
+/// The known facts about a variable of a fold.
 #[derive(Clone, Default)]
 struct Local {
     path: Path,
@@ -114,12 +114,12 @@ struct Local {
     entry: Option<EntrySize>,
 }
 
-/// A value whose size matters to the cost of a call.
+/// A value whose size affects the cost of a call.
 struct Node<'a> {
     path: Path,
     value_type: Type,
     expr: Option<&'a Expr>,
-    /// The size that follows from the expression.
+    /// The size computed from the expression.
     computed: Option<Estimate>,
 }
 
@@ -367,7 +367,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// The size of an expression's value, as far as something says it.
+    /// The size of an expression's value, if known.
     fn size(&mut self, expr: &Expr) -> Option<Estimate> {
         if let Some(size) = self.computed.get(&expr.id) {
             return Some(*size);
@@ -395,13 +395,13 @@ impl<'a> Coster<'a> {
     }
 }
 
-/// Whether a fold only names a value: it never goes round.
+/// Whether a fold only binds a variable and never iterates.
 fn is_bind(fold: &Comprehension) -> bool {
     let is_empty = matches!(&fold.range.kind, ExprKind::List(list) if list.elements.is_empty());
     is_empty && matches!(fold.condition.kind, ExprKind::Literal(Literal::Bool(false)))
 }
 
-/// The size of what is written down.
+/// The size of a literal.
 fn written_size(expr: &Expr) -> Option<Estimate> {
     let size = match &expr.kind {
         ExprKind::Literal(Literal::String(text)) => text.chars().count(),
@@ -414,7 +414,7 @@ fn written_size(expr: &Expr) -> Option<Estimate> {
     Some(Estimate::fixed(size as u64))
 }
 
-/// Whether all values of a type have the size 1.
+/// Whether all values of a type have size 1.
 fn is_scalar(value_type: &Type) -> bool {
     match value_type {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,

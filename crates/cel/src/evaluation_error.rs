@@ -1,50 +1,50 @@
-//! Why an evaluation gave no value.
+//! Errors of evaluation.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why an evaluation gave no value.
+/// The reason why an evaluation yields no value.
 ///
-/// The text of a [`EvaluationError::Failed`] reaches clients in messages, so it is the one the reference
-/// implementation (<https://github.com/google/cel-go>) writes.
+/// The text of a [`EvaluationError::Failed`] reaches clients in messages, so it equals that of the reference
+/// implementation (<https://github.com/google/cel-go>).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvaluationError {
     /// The expression has no value: a key is missing, a number too large, an argument malformed. `&&`, `||` and
-    /// `exists` absorb this when their other operands decide the result.
+    /// `exists` absorb this error when their other operands decide the result.
     Failed(Cow<'static, str>),
-    /// The evaluation was stopped since it cost more than its budget. Nothing absorbs this.
+    /// The evaluation exceeded its cost budget. No operator absorbs this.
     CostLimitExceeded,
-    /// The evaluation was stopped since its caller no longer wants it. Nothing absorbs this.
+    /// The caller interrupted the evaluation. No operator absorbs this.
     Interrupted,
-    /// The evaluation was stopped since an [`Authority`](crate::Authority) has to find out the answer to a check first.
-    /// Nothing absorbs this; the evaluation has to be repeated.
+    /// The evaluation stopped because the decision of an [`Authority`](crate::Authority) is pending. No operator
+    /// absorbs this; the evaluation must be repeated.
     Undecided,
 }
 
 impl EvaluationError {
-    /// A failure with a text made for the occasion.
+    /// A failure with a computed message.
     pub(crate) fn failed(text: String) -> EvaluationError {
         EvaluationError::Failed(Cow::Owned(text))
     }
 
-    /// What operators and methods without a signature for their arguments say.
+    /// The error of operators and methods without an overload for their arguments.
     pub(crate) const NO_SUCH_OVERLOAD: EvaluationError =
         EvaluationError::Failed(Cow::Borrowed("no such overload"));
 
-    /// What integers beyond 64 bits say, durations too.
+    /// The error of integers and durations beyond 64 bits.
     pub(crate) const INTEGER_OVERFLOW: EvaluationError =
         EvaluationError::Failed(Cow::Borrowed("integer overflow"));
 
-    /// What unsigned integers below zero or beyond 64 bits say.
+    /// The error of unsigned integers below zero or beyond 64 bits.
     pub(crate) const UNSIGNED_OVERFLOW: EvaluationError =
         EvaluationError::Failed(Cow::Borrowed("unsigned integer overflow"));
 
-    /// What times before the year 1 or after the year 9999 say.
+    /// The error of times before the year 1 or after the year 9999.
     pub(crate) const TIMESTAMP_OVERFLOW: EvaluationError =
         EvaluationError::Failed(Cow::Borrowed("timestamp overflow"));
 
-    /// Whether the evaluation as a whole ends, whatever stands around the failing part.
+    /// Whether the error ends the whole evaluation, so that no operator may absorb it.
     pub(crate) fn ends_evaluation(&self) -> bool {
         !matches!(self, EvaluationError::Failed(_))
     }

@@ -1,8 +1,8 @@
-//! What the functions of the language do, by name and by the types of their arguments at run time.
+//! Implements the functions of the language, by name and by the types of their arguments at run time.
 //!
-//! Overloads are told apart by looking at the values: the checker has made sure that one fits wherever types are known,
-//! and where they are not (`dyn`) this is what the reference does too. Two things bound what a call can take beyond its
-//! cost: texts and lists that a call makes have a largest size, and deep comparisons a largest number of steps.
+//! Overloads are selected by the values: where types are known the checker has ensured that one fits, and where they
+//! are not (`dyn`) the reference selects in the same way. Two bounds limit a call beyond its cost: the size of texts
+//! and lists that a call builds, and the number of steps of a deep comparison.
 
 mod arithmetic;
 mod authorization;
@@ -34,14 +34,14 @@ use crate::EvaluationError;
 use crate::value::Value;
 use crate::work;
 
-/// What a function does with its arguments; the target of a method is the first one.
+/// The implementation of a function; the target of a method is the first argument.
 pub(crate) type Function = for<'a> fn(&mut [Value<'a>]) -> Result<Value<'a>, EvaluationError>;
 
-/// The longest text a call may make. Only texts far larger than any budget can read are longer.
+/// The maximum length of a text that a call builds, in bytes. Cost budgets do not suffice to read longer texts.
 pub(crate) const MAX_TEXT_LENGTH: usize = 16 << 20;
 
-/// The function of a name. `overload` is the one the checker settled on, if it did; it matters where arguments alone
-/// do not tell (the sum of an empty list).
+/// The implementation of a function. `overload` is the one that the checker selected, or empty; it is needed where the
+/// arguments are ambiguous (the sum of an empty list).
 pub(crate) fn lookup(name: &str, overload: &str) -> Option<Function> {
     arithmetic::lookup(name)
         .or_else(|| collections::lookup(name))
@@ -56,13 +56,13 @@ pub(crate) fn lookup(name: &str, overload: &str) -> Option<Function> {
         .or_else(|| authorization::lookup(name))
 }
 
-/// What a call says whose arguments fit no overload.
+/// The error of a call whose arguments fit no overload.
 pub(crate) fn no_such_overload(name: &str, args: &[Value<'_>]) -> EvaluationError {
     let types: Vec<_> = args.iter().map(Value::type_name).collect();
     EvaluationError::failed(format!("no such overload: {name}({})", types.join(", ")))
 }
 
-/// An error if a text is longer than a call may make.
+/// Fails if a text is longer than a call may build.
 fn bounded(length: usize) -> Result<(), EvaluationError> {
     work::note_bytes(length);
     if length > MAX_TEXT_LENGTH { Err(EvaluationError::CostLimitExceeded) } else { Ok(()) }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_declared_function_does_something() {
-        // What is more than a function of its arguments is part of the plan.
+        // These are not functions of their arguments; the planner implements them.
         let planned = [
             CONDITIONAL,
             EQUALS,

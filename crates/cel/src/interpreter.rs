@@ -1,8 +1,8 @@
-//! Evaluation: a checked expression is planned once, and the plan evaluated as often as wanted.
+//! Evaluation: a checked expression is planned once, and the plan can be evaluated any number of times.
 //!
-//! Planning resolves names to slots and functions to code, folds constants and compiles patterns. Evaluation counts what
-//! it does exactly as the reference counts it (<https://github.com/google/cel-go>, `interpreter/runtimecost.go`, and
-//! Kubernetes' additions), since the limits on cost are part of the API.
+//! Planning resolves names to slots and functions to code, folds constants and compiles patterns. Evaluation counts
+//! cost exactly as the reference does (<https://github.com/google/cel-go>, `interpreter/runtimecost.go`, and
+//! Kubernetes' additions), since cost limits are part of the API.
 
 mod activation;
 mod cost;

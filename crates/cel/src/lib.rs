@@ -1,8 +1,8 @@
 //! The Common Expression Language (CEL) as Kubernetes uses it.
 //!
-//! The language is <https://github.com/google/cel-spec>; what Kubernetes adds and sets is in
-//! <https://kubernetes.io/docs/reference/using-api/cel/>. The crate knows expressions, types and JSON values; it knows
-//! no HTTP, no disk and no kind of object by name.
+//! The language is <https://github.com/google/cel-spec>; Kubernetes' additions and settings are in
+//! <https://kubernetes.io/docs/reference/using-api/cel/>. The crate handles expressions, types and JSON values; it
+//! knows no HTTP, no disk and no kind of object by name.
 //!
 //! ```
 //! use pintle_cel::types::Type;

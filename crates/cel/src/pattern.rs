@@ -1,8 +1,8 @@
 //! Regular expressions in Go's syntax (RE2, <https://github.com/google/re2/wiki/Syntax>), with Go's messages.
 //!
-//! The `regex` crate has the same semantics and bounds, but not quite the same syntax: `\d`, `\w`, `\s` and `\b` mean
-//! ASCII in Go, classes have no set operations, `{` that begins no repetition stands for itself, and some mistakes are
-//! mistakes in only one of the two. So a pattern is read by Go's rules and written anew.
+//! The `regex` crate has the same semantics and bounds but slightly different syntax: `\d`, `\w`, `\s` and `\b` are
+//! ASCII in Go, classes have no set operations, `{` without a repetition is a literal, and some errors exist in only
+//! one of the two. A pattern is therefore parsed by Go's rules and translated.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
@@ -10,19 +10,19 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The largest repetition count.
 const MAX_REPEAT: u32 = 1000;
-/// How deep groups may nest.
+/// The maximum nesting depth of groups.
 const MAX_DEPTH: usize = 250;
-/// The memory a compiled pattern may take.
+/// The maximum memory of a compiled pattern, in bytes.
 const SIZE_LIMIT: usize = 8 << 20;
 
-/// How deep the translated pattern may nest.
+/// The maximum nesting depth of the translated pattern.
 const NEST_LIMIT: u32 = 1000;
-/// The memory that matching may keep for a pattern.
+/// The maximum memory that matching caches for a pattern, in bytes.
 const CACHE_LIMIT: usize = 256 << 10;
-/// Of how many characters, times the weight of the pattern, matching takes as long as one look at an item.
+/// The number of characters, times the pattern's weight, whose matching costs as much as one visited item.
 const MATCHED_AT_ONCE: u64 = 256;
 
-/// The weight that all patterns of an expression may have together.
+/// The maximum total weight of all patterns of an expression.
 pub(crate) const MAX_WEIGHT: u64 = 250_000;
 
 /// A compiled pattern.
@@ -33,29 +33,32 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Whether the text has a match somewhere.
+    /// Whether the text contains a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// For other questions.
+    /// The underlying expression, for other operations.
     pub(crate) fn regex(&self) -> &Regex {
         &self.regex
     }
 
-    /// How much memory the pattern takes, and how much time compiling it: about how many places it has after
-    /// repetitions are written out.
+    /// The memory of the pattern and the time of its compilation, in the approximate number of positions after
+    /// expansion of repetitions.
     pub fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// How long matching a text of so many bytes takes at most, in looks at a small item.
+    /// The maximum work of matching a text of `length` bytes, in visited items.
     pub fn effort(&self, length: usize) -> u64 {
         self.weight.saturating_mul(length as u64) / MATCHED_AT_ONCE
     }
 }
 
-/// Compiles a pattern, or says what is wrong with it as Go does.
+/// Compiles a pattern.
+///
+/// # Errors
+/// Go's message, when the pattern is malformed or too large.
 pub fn compile(pattern: &str) -> Result<Pattern, String> {
     let translated = Translator::new(pattern).translate().map_err(failed)?;
     let weight = weight_of(&translated);
@@ -65,7 +68,7 @@ pub fn compile(pattern: &str) -> Result<Pattern, String> {
     Ok(Pattern { regex: builder.build().map_err(too_large)?, weight })
 }
 
-/// The weight that a pattern would have ([`Pattern::weight`]). That of a pattern with a mistake is 1.
+/// The weight that a pattern would have ([`Pattern::weight`]); 1 for a malformed pattern.
 pub fn weight(pattern: &str) -> u64 {
     Translator::new(pattern).translate().map_or(1, |translated| weight_of(&translated))
 }
@@ -79,7 +82,7 @@ fn weight_of(translated: &str) -> u64 {
     parsed.map_or(1, |parsed| 1 + places(&parsed))
 }
 
-/// How many places of a pattern a match can be at.
+/// The number of positions in a pattern.
 fn places(pattern: &Hir) -> u64 {
     match pattern.kind() {
         HirKind::Empty | HirKind::Look(_) => 1,
@@ -99,22 +102,22 @@ fn places(pattern: &Hir) -> u64 {
     }
 }
 
-/// What is wrong, and with which part.
+/// An error message, and the faulty part.
 struct Problem<'a>(&'static str, &'a str);
 
 struct Translator<'a> {
     pattern: &'a str,
     rest: &'a str,
     out: String,
-    /// The open groups.
+    /// The number of open groups.
     depth: usize,
-    /// What stands before can be repeated.
+    /// Whether the previous part can be repeated.
     repeatable: bool,
-    /// The operator that repeats what stands before.
+    /// The operator that repeats the previous part.
     repeated: Option<&'a str>,
-    /// How often the most repeated part of what stands before is repeated.
+    /// The largest repetition within the previous part.
     times: u32,
-    /// The same for each open group, and for the pattern itself.
+    /// The largest repetition in each open group, and in the pattern itself.
     most: Vec<u32>,
 }
 
@@ -193,14 +196,14 @@ impl<'a> Translator<'a> {
         Ok(self.out)
     }
 
-    /// Takes that many bytes off the rest.
+    /// Consumes this number of bytes.
     fn take(&mut self, len: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, ""));
         self.rest = rest;
         taken
     }
 
-    /// Notes how often a part is repeated.
+    /// Records the repetition of a part.
     fn note(&mut self, times: u32) {
         self.times = times;
         if let Some(most) = self.most.last_mut() {
@@ -214,7 +217,7 @@ impl<'a> Translator<'a> {
         self.out.push_str(&regex::escape(text));
     }
 
-    /// A repetition that has been taken off already, `before` being what it began.
+    /// Translates a repetition whose operator is consumed; `before` is the text from the operator on.
     fn repeat(&mut self, before: &'a str, operator: &str, times: u32) -> Result<(), Problem<'a>> {
         let lazy = self.rest.starts_with('?');
         if lazy {
@@ -231,7 +234,7 @@ impl<'a> Translator<'a> {
         if !self.repeatable {
             return Err(Problem("missing argument to repetition operator", written));
         }
-        // Repetitions of repetitions must not add up to more than one may have.
+        // Nested repetitions together must not exceed the maximum.
         if times >= 2 && times.saturating_mul(self.times) > MAX_REPEAT {
             return Err(Problem("invalid repeat count", written));
         }
@@ -264,11 +267,11 @@ impl<'a> Translator<'a> {
             if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
                 return Err(Problem("invalid named capture", capture));
             }
-            // Nothing asks for the group by its name, and names that begin with a digit would be refused.
+            // Group names are unused, and the `regex` crate rejects names that begin with a digit.
             self.out.push('(');
             return Ok(());
         }
-        // Flags, for what follows or for a group of their own.
+        // Flags, for the rest or for a group of their own.
         let mut negated = false;
         let mut flagged = false;
         for (position, c) in after.char_indices() {
@@ -278,7 +281,7 @@ impl<'a> Translator<'a> {
                 '-' if !negated => (negated, flagged) = (true, false),
                 ':' | ')' if !negated || flagged => {
                     let group = self.take(2 + position + 1);
-                    // `(?)` sets nothing.
+                    // `(?)` sets no flag.
                     self.out.push_str(if group == "(?)" { "(?:)" } else { group });
                     if c == ')' {
                         self.depth -= 1;
@@ -336,7 +339,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// `\d`, `\pL` and the like, as what is between the brackets of a class.
+    /// The content of a class for `\d`, `\pL` and similar escapes.
     fn perl_or_unicode_class(&mut self) -> Result<Option<String>, Problem<'a>> {
         let start = self.rest;
         let Some(c) = start.strip_prefix('\\').and_then(|after| after.chars().next()) else {
@@ -382,7 +385,7 @@ impl<'a> Translator<'a> {
         Ok(Some(class.to_owned()))
     }
 
-    /// An escape that stands for one character.
+    /// An escape for one character.
     fn escaped_char(&mut self) -> Result<char, Problem<'a>> {
         let start = self.rest;
         let after = start.get(1..).unwrap_or_default();
@@ -403,7 +406,7 @@ impl<'a> Translator<'a> {
             'v' => '\u{b}',
             '0'..='7' => {
                 let digits = after.bytes().take(3).take_while(is_octal).count();
-                // One digit that is not 0 would refer to a group.
+                // A single digit other than 0 would be a backreference.
                 if c != '0' && digits < 2 {
                     return Err(invalid(2));
                 }
@@ -439,7 +442,7 @@ impl<'a> Translator<'a> {
             match c.to_digit(16) {
                 _ if braced && c == '}' => break,
                 Some(digit) => value = value * 16 + digit,
-                // Without braces two characters are looked at in any case.
+                // Without braces, two characters are always consumed.
                 None if !braced && digits == 0 => {
                     let len = self.rest.chars().next().map_or(0, char::len_utf8);
                     self.take(len);
@@ -499,7 +502,7 @@ impl<'a> Translator<'a> {
             let range = self.rest;
             let low = self.class_char(start)?;
             let mut high = low;
-            // A hyphen before the closing bracket stands for itself.
+            // A hyphen before the closing bracket is a literal.
             if self.rest.starts_with('-') && !self.rest.starts_with("-]") && self.rest.len() > 1 {
                 self.take(1);
                 high = self.class_char(start)?;
@@ -528,12 +531,12 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// A character that cannot mean anything else.
+/// Escapes a character, so that it has no special meaning.
 fn code(c: char) -> String {
     if c.is_ascii_alphanumeric() { c.to_string() } else { format!("\\x{{{:X}}}", u32::from(c)) }
 }
 
-/// The length and counts of `{2}`, `{2,}` or `{2,3}`; anything else in braces is text.
+/// The length and counts of `{2}`, `{2,}` or `{2,3}`; other braces are literals.
 fn repetition(text: &str) -> Option<(usize, u32, Option<u32>)> {
     let inside = text.strip_prefix('{')?;
     let end = inside.find('}')?;
@@ -546,7 +549,7 @@ fn repetition(text: &str) -> Option<(usize, u32, Option<u32>)> {
     let number = |digits: &str| {
         let decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let canonical = digits.len() == 1 || !digits.starts_with('0');
-        // What does not fit is too large in any case.
+        // A number that overflows is too large in any case.
         (decimal && canonical).then(|| digits.parse().unwrap_or(u32::MAX))
     };
     let min = number(min)?;

@@ -7,13 +7,13 @@ use crate::stack::with_room;
 use crate::types::Type;
 use crate::value::Value;
 
-/// An expression that has been parsed, checked and planned once, to be evaluated any number of times, by any number of
-/// threads at once.
+/// An expression that is parsed, checked and planned once, and can be evaluated any number of times, concurrently on
+/// any number of threads.
 #[derive(Debug)]
 pub struct Program {
     checked: CheckedAst,
     plan: Plan,
-    /// Whether recursion over the plan may need more than the stack there is.
+    /// Whether recursion over the plan may overflow the current stack.
     deep: bool,
 }
 
@@ -23,7 +23,7 @@ impl Program {
         Ok(Program { checked, plan, deep })
     }
 
-    /// The type of the result; `dyn` if that shows only when it is evaluated.
+    /// The type of the result; `dyn` if it is known only at run time.
     pub fn result_type(&self) -> &Type {
         self.checked.result_type()
     }
@@ -33,13 +33,15 @@ impl Program {
         &self.checked
     }
 
-    /// The weight of all patterns that are written out in the expression ([`crate::pattern::Pattern::weight`]).
+    /// The total weight of all literal patterns in the expression ([`crate::pattern::Pattern::weight`]).
     pub fn pattern_weight(&self) -> u64 {
         self.plan.pattern_weight()
     }
 
-    /// The value of the expression for the variables given. What the evaluation costs is taken off the budget, which is
-    /// 0 afterwards, and the evaluation an error, if it was not enough.
+    /// Evaluates the expression with these variables. The cost is deducted from the budget.
+    ///
+    /// # Errors
+    /// [`EvaluationError`], in particular when the cost exceeds the budget, which is then 0.
     pub fn evaluate<'a>(
         &'a self,
         activation: &Activation<'a>,

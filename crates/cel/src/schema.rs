@@ -1,34 +1,34 @@
-//! What evaluation has to know of an object's schema.
+//! The view that evaluation has of an object's schema.
 //!
-//! Objects are not copied to be evaluated: a [`Value`](crate::Value) is a view on a JSON tree, and the schema says how
-//! each part of the tree is to be seen (a `date-time` string is a timestamp, a list of type `map` is compared by keys).
-//! The trait keeps this crate free of any particular form of schema.
+//! Objects are not copied for evaluation: a [`Value`](crate::Value) is a view of a JSON tree, and the schema determines
+//! how each part is interpreted (a `date-time` string is a timestamp, a list of type `map` is compared by keys). The
+//! trait keeps this crate independent of any particular form of schema.
 
 use std::fmt;
 
-/// A schema of a JSON value, as evaluation sees it.
+/// A schema of a JSON value.
 ///
-/// Names are as in JSON; the escaping that makes them CEL identifiers
-/// (<https://kubernetes.io/docs/reference/using-api/cel/#escaping>) is undone before [`Schema::property`] is asked.
+/// Names are as in JSON; callers undo the escaping of CEL identifiers
+/// (<https://kubernetes.io/docs/reference/using-api/cel/#escaping>) before they call [`Schema::property`].
 pub trait Schema: fmt::Debug + Send + Sync {
-    /// How the value is seen.
+    /// The interpretation of the value.
     fn kind(&self) -> SchemaKind;
 
-    /// Whether `null` is a value of this schema.
+    /// Whether `null` is allowed.
     fn nullable(&self) -> bool;
 
     /// The schema of a member: of declared properties for [`SchemaKind::Object`], of any key for [`SchemaKind::Map`].
-    /// Members without one cannot be seen by expressions, but take part in the comparison of whole objects.
+    /// Members without a schema are invisible to expressions, but take part in the comparison of whole objects.
     fn property(&self, name: &str) -> Option<&dyn Schema>;
 
     /// The schema of a list's items.
     fn items(&self) -> Option<&dyn Schema>;
 
-    /// How a list's items are identified.
+    /// The list type of a list.
     fn list_type(&self) -> ListType<'_>;
 }
 
-/// How a JSON value is seen by expressions.
+/// The interpretation of a JSON value in expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaKind {
     /// An object with declared properties: selected by field, a member that is `null` counts as absent.
@@ -37,7 +37,7 @@ pub enum SchemaKind {
     Map,
     /// A list.
     Array,
-    /// A string without a format that matters here.
+    /// A string without a relevant format.
     String,
     /// A string of format `duration`.
     Duration,
@@ -55,19 +55,19 @@ pub enum SchemaKind {
     Boolean,
     /// An integer or a string (`x-kubernetes-int-or-string`).
     IntOrString,
-    /// Anything, of which nothing is known (`x-kubernetes-preserve-unknown-fields` without a type); it can only be
+    /// A value of any type without a schema (`x-kubernetes-preserve-unknown-fields` without a type); it can only be
     /// compared.
     Unknown,
 }
 
-/// How the items of a list are identified (`x-kubernetes-list-type`), which decides what `==` and `+` mean:
+/// The list type (`x-kubernetes-list-type`), which determines the meaning of `==` and `+`:
 /// <https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType<'a> {
-    /// By position.
+    /// Items are identified by position.
     Atomic,
-    /// Each item stands for itself.
+    /// Items are identified by value.
     Set,
-    /// By these members.
+    /// Items are identified by these members.
     Map(&'a [String]),
 }

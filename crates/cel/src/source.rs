@@ -1,18 +1,18 @@
-//! The text of an expression, and where in it something is.
+//! The source text of an expression, and positions in it.
 
 use crate::compile_error::{CompileErrors, Issue};
 
-/// The text of an expression with its line breaks found.
+/// The source text with its line breaks.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     text: &'a str,
-    /// Offsets, in code points, at which the second and later lines begin.
+    /// The offsets, in code points, of the second and later lines.
     line_offsets: Vec<u32>,
-    /// The number of code points.
+    /// The length in code points.
     pub(crate) length: usize,
 }
 
-/// A place in a source: a line from 1 and a column from 0, counted in code points.
+/// A position in a source: a line from 1 and a column from 0, in code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     pub(crate) line: i64,
@@ -20,11 +20,11 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Of what is wrong with the source as a whole.
+    /// The position of an error of the source as a whole.
     pub(crate) const NONE: Location = Location { line: -1, column: -1 };
 }
 
-/// Longer lines are not shown with an error.
+/// Longer lines, in code points, are not shown with an error.
 const MAX_SNIPPET_LENGTH: usize = 16_384;
 
 impl<'a> Source<'a> {
@@ -44,7 +44,7 @@ impl<'a> Source<'a> {
         self.text
     }
 
-    /// Where an offset in code points is. Offsets beyond the end are on the last line.
+    /// The position of an offset in code points. Offsets beyond the end are on the last line.
     pub(crate) fn location(&self, offset: u32) -> Location {
         let line = self.line_offsets.partition_point(|start| *start <= offset);
         let start =
@@ -52,9 +52,9 @@ impl<'a> Source<'a> {
         Location { line: line as i64 + 1, column: i64::from(offset - start) }
     }
 
-    /// The errors as a client sees them: each with the line it is on and a mark below the place, in order of place.
+    /// Formats the errors for clients: each with its line and a mark below the position, in order of position.
     pub(crate) fn report(&self, mut issues: Vec<Issue>) -> CompileErrors {
-        // An error a line is enough to go on with; the rest is counted.
+        // Further errors are only counted.
         const MAX_REPORTED: usize = 100;
         let reported = issues.len().min(MAX_REPORTED);
         let truncated = issues.len() - reported;

@@ -1,23 +1,23 @@
-//! Room for recursion.
+//! Provides stack space for recursion.
 //!
-//! Expressions nest at most as deep as the parser allows, but what that takes of the stack may be more than the
-//! threads of a server have. The few expressions that nest that deep are worked on by a thread with a stack of its own.
+//! The parser bounds the nesting of expressions, but the deepest ones may need more stack than the threads of a server
+//! have. These few expressions are processed on a thread with a larger stack.
 
 use std::io;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// Enough for the deepest expression, without optimization.
+/// The stack size in bytes, enough for the deepest expression in an unoptimized build.
 const STACK_SIZE: usize = 32 << 20;
-/// How many brackets an expression may have to be worked on where it is wanted.
+/// The number of brackets up to which an expression is processed on the current thread.
 const MANY: usize = 48;
 
-/// Whether an expression may nest deep. Closing brackets are not looked at: they may be within strings.
+/// Whether an expression may nest deeply. Closing brackets are ignored, since they may be inside strings.
 pub(crate) fn is_deep(source: &str) -> bool {
     source.bytes().filter(|byte| matches!(byte, b'(' | b'[' | b'{' | b'?')).nth(MANY).is_some()
 }
 
-/// Runs something that recurses over an expression; an error if there is no thread to run it.
+/// Runs a function that recurses over an expression; fails if no thread can be started.
 pub(crate) fn with_room<T: Send>(deep: bool, run: impl FnOnce() -> T + Send) -> io::Result<T> {
     if !deep {
         return Ok(run());

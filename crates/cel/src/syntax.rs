@@ -1,8 +1,8 @@
-//! From text to a tree: <https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>.
+//! Parses text into a tree: <https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax>.
 //!
-//! A recursive-descent parser of our own (`docs/decisions/0007-cel.md` says why). Its limits are cel-go's: how long an
-//! expression is, how deep it nests, and how deep the tree of operators is; they bound the recursion of everything that
-//! walks a tree. In addition the number of nodes is bounded, since the macros of optionals copy what they are called on.
+//! A hand-written recursive-descent parser (for the reasons see `docs/decisions/0007-cel.md`). Its limits are cel-go's:
+//! the length of an expression, its nesting, and the depth of the operator tree; they bound the recursion of all code
+//! that walks a tree. In addition the number of nodes is bounded, since the macros of optionals copy their targets.
 
 mod lexer;
 mod literal;

@@ -1,4 +1,4 @@
-//! Types of expressions, as the checker knows them.
+//! The types of expressions in the checker.
 //!
 //! See <https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-checking>. Types are cheap to clone.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum Type {
     /// Known only at run time.
     Dyn,
-    /// The type of what has been refused; it fits everything, so that one mistake is reported once.
+    /// The type of a rejected expression; it is compatible with every type, so that one error is reported once.
     Error,
     /// `bool`
     Bool,
@@ -36,14 +36,14 @@ pub enum Type {
     List(Arc<Type>),
     /// A map from a type to a type.
     Map(Arc<(Type, Type)>),
-    /// A type with fields, which a [`TypeProvider`] knows by this name; Kubernetes' own `kubernetes.Quantity`,
-    /// `kubernetes.URL`, `kubernetes.Semver` and `kubernetes.NamedFormat` are of these, without fields.
+    /// A type with fields, provided by a [`TypeProvider`] under this name; Kubernetes' own `kubernetes.Quantity`,
+    /// `kubernetes.URL`, `kubernetes.Semver` and `kubernetes.NamedFormat` are such types, without fields.
     Object(Arc<str>),
-    /// A type nothing is known of but its name and parameters: `optional_type(int)`, `net.IP`, `net.CIDR`.
+    /// A type known only by its name and parameters: `optional_type(int)`, `net.IP`, `net.CIDR`.
     Opaque(Arc<str>, Arc<[Type]>),
-    /// The type of a type, and which one it is if that is known.
+    /// The type of types, with the denoted type if known.
     Type(Option<Arc<Type>>),
-    /// A parameter of a function's signature, or a variable the checker has yet to find.
+    /// A parameter of a function's signature, or a type variable of the checker.
     Parameter(Arc<str>),
 }
 
@@ -76,7 +76,7 @@ impl Type {
         Type::Opaque(Arc::from(name), Arc::from([]))
     }
 
-    /// What an optional holds.
+    /// The value type of an optional.
     pub fn optional_value(&self) -> Option<&Type> {
         match self {
             Type::Opaque(name, parameters) if &**name == OPTIONAL => parameters.first(),
@@ -84,7 +84,7 @@ impl Type {
         }
     }
 
-    /// The name without parameters, which is also how the type is called in expressions.
+    /// The name without parameters, as in expressions.
     pub fn name(&self) -> &str {
         match self {
             Type::Dyn => "dyn",
@@ -105,7 +105,7 @@ impl Type {
         }
     }
 
-    /// The types it is made with, in order.
+    /// The type parameters, in order.
     pub(crate) fn parameters(&self) -> Vec<&Type> {
         match self {
             Type::List(element) => vec![element],
@@ -116,8 +116,8 @@ impl Type {
         }
     }
 
-    /// Reads a type as signatures have it: `map(K, list(string))`. A single capital letter is a parameter, a name of
-    /// the package `kubernetes` an object, any other name with a dot an opaque type.
+    /// Parses a type in the syntax of signatures: `map(K, list(string))`. A single capital letter is a parameter, a
+    /// name of the package `kubernetes` an object, any other name with a dot an opaque type.
     pub(crate) fn parse(text: &str) -> Option<Type> {
         let (head, arguments) = match text.strip_suffix(')') {
             Some(rest) => {
@@ -152,7 +152,7 @@ impl Type {
     }
 }
 
-/// Splits at the commas that are not within parentheses.
+/// Splits at the commas outside parentheses.
 pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
     let mut arguments = Vec::new();
     let (mut depth, mut start) = (0usize, 0);
@@ -171,7 +171,7 @@ pub(crate) fn split_arguments(text: &str) -> Vec<&str> {
     arguments.into_iter().map(str::trim).filter(|argument| !argument.is_empty()).collect()
 }
 
-/// As messages to clients name types.
+/// The form in messages to clients.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -189,16 +189,16 @@ impl fmt::Display for Type {
     }
 }
 
-/// Knows the types with fields that an environment's variables have.
+/// Provides the object types of an environment's variables.
 pub trait TypeProvider: fmt::Debug + Send + Sync {
-    /// Whether there is a type of this name.
+    /// Whether a type of this name exists.
     fn has_type(&self, name: &str) -> bool;
 
-    /// The type of a field, named as expressions name it (escaped); none if the type has no such field.
+    /// The type of a field by its escaped name; `None` if the type has no such field.
     fn field(&self, type_name: &str, field: &str) -> Option<Type>;
 }
 
-/// Types written down one by one.
+/// Explicitly listed types.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectTypes(HashMap<Box<str>, HashMap<Box<str>, Type>>);
 

@@ -1,7 +1,6 @@
-//! What expressions are about: values.
+//! The values of expressions.
 //!
-//! Values borrow from the object and the program wherever they can. The life `'a` is that of both: a value may be kept
-//! as long as they are.
+//! Values borrow from the object and the program wherever possible. The lifetime `'a` is that of both.
 
 mod adapt;
 mod compare;
@@ -66,32 +65,35 @@ pub enum Value<'a> {
     Type(Text<'a>),
     /// A value of one of Kubernetes' libraries.
     Opaque(Arc<Opaque>),
-    /// Data of which nothing is known; it can only be compared.
+    /// Data without a schema; it can only be compared.
     Unknown(&'a Json),
 }
 
 impl<'a> Value<'a> {
-    /// A part of an object, seen through its schema. An error if the data does not fit it.
+    /// Creates a value from a part of an object and its schema.
+    ///
+    /// # Errors
+    /// When the data does not fit the schema.
     pub fn from_object(json: &'a Json, schema: &'a dyn Schema) -> Result<Value<'a>, EvaluationError> {
         adapt::adapt(json, schema)
     }
 
-    /// A JSON value that says itself what it is.
+    /// Creates a value from JSON without a schema.
     pub fn from_json(json: &'a Json) -> Value<'a> {
         adapt::adapt_untyped(json)
     }
 
-    /// An optional with a value.
+    /// Creates an optional with a value.
     pub fn some(value: Value<'a>) -> Value<'a> {
         Value::Optional(Some(Arc::new(value)))
     }
 
-    /// An optional with a value, or without.
+    /// Creates an optional, with or without a value.
     pub fn optional(value: Option<Value<'a>>) -> Value<'a> {
         Value::Optional(value.map(Arc::new))
     }
 
-    /// The string this is.
+    /// The string, if the value is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -99,7 +101,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The boolean this is.
+    /// The boolean, if the value is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(value) => Some(*value),
@@ -107,7 +109,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of the value's type, as `type()` gives it.
+    /// The name of the value's type, as `type()` returns it.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null_type",
@@ -128,7 +130,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of the type that the reference has for such values, which some of its messages show.
+    /// The name of the reference's implementation type, which some of its messages contain.
     pub(crate) fn implementation_name(&self) -> &'static str {
         match self {
             Value::Null => "types.Null",
@@ -149,7 +151,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What the cost of operations counts: characters, bytes, items, entries; 1 for anything else.
+    /// The size in the units of costs: characters, bytes, items, entries; 1 for other values.
     pub(crate) fn size(&self) -> u64 {
         self.measure().unwrap_or(match self {
             Value::Optional(Some(value)) => value.size(),
@@ -173,7 +175,7 @@ impl<'a> Value<'a> {
         Some(size as u64)
     }
 
-    /// Whether the value is its type's zero, for those types that have one.
+    /// Whether the value is the zero value of its type, if the type has one.
     pub(crate) fn is_zero(&self) -> bool {
         match self {
             Value::Null => true,
@@ -184,7 +186,7 @@ impl<'a> Value<'a> {
             Value::String(text) => text.is_empty(),
             Value::Bytes(bytes) => bytes.is_empty(),
             Value::Timestamp(time) => time.is_zero(),
-            // Lists and maps of objects are never taken for zero.
+            // Lists and maps of objects never count as zero.
             Value::List(list) => !list.has_schema() && list.is_empty(),
             Value::Map(map) => !map.has_schema() && map.is_empty(),
             Value::Optional(_) | Value::Type(_) | Value::Opaque(_) | Value::Unknown(_) => false,

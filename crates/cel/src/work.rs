@@ -1,29 +1,30 @@
-//! Work that costs do not see.
+//! Bounds work that costs do not cover.
 //!
-//! Cost counts what the reference counts, and that is not all: comparing two lists costs by their length, however much
-//! their items hold, and an expression can make lists whose items are lists, that share their items, to any depth. So
-//! every item that is looked at is counted, too, and an evaluation that looks at too many ends as one that is too dear.
+//! Cost counts the same as the reference, which does not cover all work: comparing two lists costs by their length,
+//! independent of the size of their items, and an expression can build lists of shared lists to any depth. Every
+//! visited item is therefore counted too, and an evaluation that visits too many ends like one that exceeds its budget.
 //!
-//! The count is the thread's, since an evaluation stays on its thread and what it calls need not pass the count around.
+//! The counter is thread-local: an evaluation stays on its thread, and the functions that it calls need not pass the
+//! counter.
 
 use crate::EvaluationError;
 use std::cell::Cell;
 
-/// How many items an evaluation may look at: several for each unit of cost that a rule may have.
+/// The maximum number of items that an evaluation visits: several for each unit of a rule's cost limit.
 const LIMIT: u64 = 5_000_000;
 
 thread_local! {
-    /// What the evaluation on this thread may still look at; outside of evaluations nothing is counted.
+    /// The number of items that the evaluation on this thread may still visit; `None` outside evaluations.
     static REMAINING: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// An evaluation on this thread. Dropping it ends the count.
+/// An evaluation on this thread. Dropping it ends the counting.
 pub(crate) struct Counted {
     around: Option<u64>,
     limit: u64,
 }
 
-/// Begins to count, within what is left to a [`WorkLimit`] around it.
+/// Starts counting, within the rest of an enclosing [`WorkLimit`].
 pub(crate) fn begin() -> Counted {
     let around = REMAINING.get();
     let limit = around.map_or(LIMIT, |around| around.min(LIMIT));
@@ -39,18 +40,18 @@ impl Drop for Counted {
     }
 }
 
-/// Limits the items that all evaluations of this thread look at together, until it is dropped: one evaluation is cheap,
+/// Limits the items that all evaluations of this thread visit together, until it is dropped: one evaluation is cheap,
 /// but there may be very many.
 #[derive(Debug)]
 pub struct WorkLimit(Option<u64>);
 
 impl WorkLimit {
-    /// So many items.
+    /// Sets the limit to this number of items.
     pub fn new(items: u64) -> WorkLimit {
         WorkLimit(REMAINING.replace(Some(items)))
     }
 
-    /// Counts work beside evaluations. Returns whether any is left.
+    /// Counts work outside evaluations. Returns whether any is left.
     pub fn spend(&self, items: u64) -> bool {
         note(items);
         !is_spent()
@@ -68,24 +69,24 @@ pub(crate) fn is_spent() -> bool {
     REMAINING.get() == Some(0)
 }
 
-/// Counts work that cannot fail; the evaluation ends at its next step if it was too much.
+/// Counts work that cannot fail; an excess ends the evaluation at its next step.
 pub(crate) fn note(items: u64) {
     if let Some(remaining) = REMAINING.get() {
         REMAINING.set(Some(remaining.saturating_sub(items)));
     }
 }
 
-/// Counts bytes of texts that are gone through, which is fast.
+/// Counts the bytes of visited texts, which are cheap.
 pub(crate) fn note_bytes(bytes: usize) {
     if bytes >= BYTES_AT_ONCE {
         note((bytes / BYTES_AT_ONCE) as u64);
     }
 }
 
-/// As many bytes are gone through in the time of one item.
+/// The number of bytes that cost as much as one item.
 const BYTES_AT_ONCE: usize = 256;
 
-/// Counts items that are looked at; an error if they are too many.
+/// Counts visited items; fails when the limit is exceeded.
 pub(crate) fn count(items: u64) -> Result<(), EvaluationError> {
     let Some(remaining) = REMAINING.get() else { return Ok(()) };
     match remaining.checked_sub(items) {

@@ -1,4 +1,4 @@
-//! Expressions and what becomes of them, as a transcript: `compile.txt` has what the reference says of each.
+//! Compiles the expressions of the transcript `compile.txt`, which records the reference's results.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Runs the fuzz target of expressions on mutations of expressions of every kind, the same ones every time.
+//! Runs the fuzz target of expressions on a fixed set of mutations of expressions of every kind.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

@@ -1,21 +1,21 @@
-//! Which types fit which, and what type variables have been found to be.
+//! Decides whether types are assignable, and infers type variables.
 
 use crate::types::Type;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How many steps may be spent on the types of an expression. Types double with each `map(x, {x: x})`, so that what a
-/// short text costs would have no bound.
+/// The maximum number of steps on the types of an expression. Types double with each `map(x, {x: x})`, so the cost of a
+/// short text would be unbounded.
 const MAX_STEPS: usize = 4_000_000;
-/// The size of the largest type of a node.
+/// The maximum size of the type of a node, in nested types.
 const MAX_SIZE: usize = 10_000;
 
-/// What type variables are found to be.
+/// The inferred types of type variables.
 #[derive(Default)]
 pub(super) struct Substitutions {
     found: HashMap<Arc<str>, Type>,
-    /// What a name was before, so that what an attempt has changed can be taken back.
+    /// The previous values of changed variables, to revert a failed attempt.
     trail: Vec<(Arc<str>, Option<Type>)>,
     steps: Cell<usize>,
 }
@@ -26,7 +26,7 @@ impl Substitutions {
         self.trail.push((Arc::clone(name), before));
     }
 
-    /// Whether types grew beyond what is looked at.
+    /// Whether the step limit is reached.
     pub(super) fn exhausted(&self) -> bool {
         self.steps.get() >= MAX_STEPS
     }
@@ -36,7 +36,7 @@ impl Substitutions {
         !self.exhausted()
     }
 
-    /// The type, unless it is larger than any type should be.
+    /// Returns the type, unless it exceeds the maximum size.
     pub(super) fn limited(&self, of_node: Type) -> Type {
         fn size(of_node: &Type, left: usize) -> usize {
             let mut total = 1;
@@ -55,7 +55,7 @@ impl Substitutions {
         of_node
     }
 
-    /// The type with what is known of variables put in; the others are `dyn` in the end.
+    /// Substitutes the inferred variables in a type; with `finally`, the others become `dyn`.
     pub(super) fn apply(&self, to: &Type, finally: bool) -> Type {
         if !self.step() {
             return Type::Error;
@@ -77,12 +77,12 @@ impl Substitutions {
         }
     }
 
-    /// Whether the one type fits where the other is expected, if variables are the right types; then they are.
+    /// Whether `from` is assignable to `to` for some types of the variables; then infers these types.
     pub(super) fn assign(&mut self, from: &Type, to: &Type) -> bool {
         self.attempt(|this| this.fits(from, to))
     }
 
-    /// The same for each of two lists' types.
+    /// As [`Substitutions::assign`], for each pair of two lists of types.
     pub(super) fn assign_all(&mut self, from: &[Type], to: &[Type]) -> bool {
         self.attempt(|this| this.all_fit(from, to))
     }
@@ -113,7 +113,7 @@ impl Substitutions {
             match self.fits_variable(from, to, name) {
                 Fit::Fits => return true,
                 Fit::Known => return false,
-                // It may be the other way round.
+                // The reverse direction may still fit.
                 Fit::Unknown => {}
             }
         }
@@ -134,7 +134,7 @@ impl Substitutions {
         }
     }
 
-    /// Whether a type can be what a variable stands for.
+    /// Whether a type fits a type variable.
     fn fits_variable(&mut self, of_value: &Type, variable: &Type, name: &Arc<str>) -> Fit {
         if of_value == variable {
             return Fit::Fits;
@@ -160,7 +160,7 @@ impl Substitutions {
         Fit::Fits
     }
 
-    /// Whether a variable is part of a type: it cannot stand for what it is part of.
+    /// Whether a variable occurs in a type: a variable cannot be inferred as a type that contains it.
     fn occurs(&self, variable: &Type, within: &Type) -> bool {
         if !self.step() || variable == within {
             return true;
@@ -172,17 +172,17 @@ impl Substitutions {
     }
 }
 
-/// How a type and a variable go together.
+/// The relation of a type to a variable.
 enum Fit {
-    /// The variable is, or now is, the type or a more general one.
+    /// The variable is, or was inferred as, the type or a more general one.
     Fits,
-    /// The variable is something else.
+    /// The variable is inferred as another type.
     Known,
-    /// The variable is part of the type.
+    /// The variable occurs in the type.
     Unknown,
 }
 
-/// Whether the one type is the other, or the other with `dyn` for some of it.
+/// Whether `one` equals `other`, or is `other` with `dyn` for some parts.
 pub(super) fn is_less_specific(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Dyn | Type::Parameter(_), _) => true,

@@ -1,11 +1,11 @@
-//! Whether the arguments of `'...'.format([...])` are what the text asks for, where both can be read.
+//! Checks the arguments of `'...'.format([...])` against the clauses of the text, where both are literals.
 //!
 //! Clauses and texts are those of <https://github.com/google/cel-go/tree/master/ext#format>.
 
 use crate::ast::{CheckedAst, Expr, ExprId, ExprKind};
 use crate::types::Type;
 
-/// What is wrong with the arguments of a call, and with which node.
+/// Returns the first error of a call's arguments, with its node.
 pub(super) fn check(
     ast: &CheckedAst,
     call: ExprId,
@@ -45,7 +45,7 @@ pub(super) fn check(
     })
 }
 
-/// The letter of a clause whose percent sign has been read, and what follows it.
+/// The letter of a clause after its percent sign, and the rest of the text.
 fn clause(text: &[u8]) -> Result<(u8, &[u8]), String> {
     let mut rest = text;
     if let Some((b'.', precision)) = text.split_first() {
@@ -100,7 +100,7 @@ fn check_argument(ast: &CheckedAst, clause: u8, argument: &Expr) -> Option<(Expr
     (!fits).then(|| (argument.id, format!("{rule}, was given {}", of_argument.name())))
 }
 
-/// The part of an argument that cannot be shown as a string.
+/// The part of an argument that has no string form.
 fn not_a_string(ast: &CheckedAst, argument: &Expr) -> Option<ExprId> {
     if matches!(
         ast.type_of(argument.id),

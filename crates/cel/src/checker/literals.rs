@@ -1,4 +1,4 @@
-//! What is wrong with literals although their types are right: the checks Kubernetes adds to the type checker's
+//! Checks literals beyond their types, as Kubernetes configures
 //! (<https://github.com/google/cel-go/blob/master/cel/validator.go>).
 
 use super::format;
@@ -10,7 +10,7 @@ use crate::types::Type;
 use crate::value::Timestamp;
 use pintle_machinery::codec::parse_duration;
 
-/// Looks at all literals. Errors come by kind of check, as they are reported for places that have several.
+/// Checks all literals. Errors are grouped by kind of check, which orders errors at the same position.
 pub(super) fn validate(ast: &CheckedAst, positions: &[u32], source: &Source<'_>) -> Result<(), Vec<Issue>> {
     let mut found = Findings::default();
     walk(ast, ast.expr(), false, &mut found);
@@ -39,7 +39,7 @@ struct Findings {
     formats: Vec<Finding>,
 }
 
-/// `exempt` is whether this is within the arguments of `format`, which may be of any types.
+/// `exempt` is set within the arguments of `format`, which may have mixed types.
 fn walk(ast: &CheckedAst, expr: &Expr, exempt: bool, found: &mut Findings) {
     match &expr.kind {
         ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
@@ -70,7 +70,7 @@ fn walk(ast: &CheckedAst, expr: &Expr, exempt: bool, found: &mut Findings) {
                         (element.id, entry_type(ast, element.id, is_optional(index)))
                     });
                 if let Some((_, first)) = elements.next() {
-                    // One error a list will do.
+                    // One error for each list.
                     let different = elements.find(|(_, of_element)| *of_element != first);
                     found.lists.extend(different.map(|(id, of_element)| mismatch(id, first, of_element)));
                 }
@@ -117,7 +117,7 @@ fn mismatch(id: ExprId, expected: &Type, actual: &Type) -> Finding {
 
 fn check_argument(function: &str, id: ExprId, literal: &Literal, found: &mut Findings) {
     let Literal::String(text) = literal else {
-        // Numbers may be out of a timestamp's range.
+        // Numbers may be outside a timestamp's range.
         if let (Literal::Int(seconds), "timestamp") = (literal, function)
             && Timestamp::from_seconds(*seconds).is_err()
         {

@@ -214,7 +214,7 @@ fn nesting_is_bounded() {
             let compiled = environment().compile(&source);
             if depth < 250 {
                 let Ok(program) = compiled else { continue };
-                // Whatever the value is, it is found without running out of stack.
+                // The evaluation must not overflow the stack, whatever its result.
                 drop(program.evaluate(&Activation::new(), &mut 1_000_000));
             } else {
                 let errors = compiled.expect_err(&source).to_string();

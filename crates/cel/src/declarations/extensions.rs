@@ -1,4 +1,4 @@
-//! The functions of cel-go's extensions that Kubernetes switches on.
+//! The functions of cel-go's extensions that Kubernetes enables.
 
 use super::Table;
 
@@ -93,7 +93,7 @@ pub(super) const SETS: Table = &[
     ("sets.intersects", &[("list_sets_intersects_list", "(list(T), list(T)) -> bool")]),
 ];
 
-/// What the macros with two variables need: <https://github.com/google/cel-go/tree/master/ext#twovarcomprehensions>.
+/// The function for macros with two variables: <https://github.com/google/cel-go/tree/master/ext#twovarcomprehensions>.
 pub(super) const TWO_VARIABLE_COMPREHENSIONS: Table = &[(
     "cel.@mapInsert",
     &[

@@ -1,36 +1,36 @@
-//! What calls cost, by overload: those of cel-go's extensions, then Kubernetes' libraries, then the language itself.
+//! Estimates the cost of calls, by overload: cel-go's extensions, then Kubernetes' libraries, then the language itself.
 
 use super::{Coster, Estimate, LIST, MESSAGE, Node, REGEX_LENGTH, STRING_TRAVERSAL, append};
 use crate::ast::{Expr, ExprKind, Literal};
 use crate::types::Type;
 
-/// What a call costs that does a little.
+/// The cost of a simple call.
 const NOMINAL: Estimate = Estimate::fixed(1);
-/// What asking the authorizer costs: an expression can do it twice.
+/// The cost of an authorization check; the budget of an expression allows two.
 const AUTHORIZATION: Estimate = Estimate::fixed(350_000);
-/// The longest regular expression behind a named format.
+/// The maximum length of the regular expression of a named format.
 const NAMED_FORMAT_REGEX: f64 = 128.0;
-/// The longest name of a named format.
+/// The maximum length of the name of a named format.
 const NAMED_FORMAT: u64 = 64;
-/// How many characters a requirement of a selector takes at least, as requirements a character.
+/// The maximum number of requirements for each character of a selector.
 const REQUIREMENTS: f64 = 0.5;
 
-/// A call in one of its overloads.
+/// A call with a resolved overload.
 pub(super) struct Called<'c, 'a> {
     pub(super) expr: &'a Expr,
     pub(super) function: &'c str,
     pub(super) overload: &'c str,
     pub(super) target: Option<&'c Node<'a>>,
     pub(super) args: &'c [Node<'a>],
-    /// What evaluating the arguments costs.
+    /// The costs of evaluating the arguments.
     pub(super) costs: &'c [Estimate],
 }
 
-/// What a call costs beside its arguments, and how large its result is if that is known.
+/// The cost of a call beside its arguments, and the size of its result if known.
 type CallCost = (Estimate, Option<Estimate>);
 
 impl<'a> Coster<'a> {
-    /// What a call costs with its arguments, but without its target.
+    /// The cost of a call with its arguments, but without its target.
     pub(super) fn overload_cost(&mut self, called: &Called<'_, 'a>) -> CallCost {
         let arguments = called.costs.iter().copied().fold(Estimate::default(), Estimate::plus);
         let library = self.extension_cost(called).or_else(|| self.kubernetes_cost(called));
@@ -38,7 +38,7 @@ impl<'a> Coster<'a> {
             return (cost.plus(arguments), size);
         }
         match (called.overload, called.costs) {
-            // The second operand may never be looked at.
+            // The second operand may never be evaluated.
             ("logical_or" | "logical_and", [left, right]) => {
                 (Estimate { min: left.min, max: left.plus(*right).max }, None)
             }
@@ -52,7 +52,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Those of cel-go's list and set libraries.
+    /// The costs in cel-go's list and set libraries.
     fn extension_cost(&self, called: &Called<'_, 'a>) -> Option<CallCost> {
         let allocating =
             |factor: f64, size: Estimate| Some((size.scaled(factor).plus(NOMINAL).plus(LIST), Some(size)));
@@ -100,7 +100,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Those of Kubernetes' libraries, and what Kubernetes says of others.
+    /// The costs in Kubernetes' libraries, and the costs that Kubernetes overrides.
     fn kubernetes_cost(&self, called: &Called<'_, 'a>) -> Option<CallCost> {
         let traversal = |size: Estimate| size.scaled(STRING_TRAVERSAL);
         let only = |cost: Estimate| Some((cost, None));
@@ -181,7 +181,7 @@ impl<'a> Coster<'a> {
             "split" => {
                 let size = self.size_of(called.target?);
                 let max = match called.args.get(1).and_then(|limit| limit.expr).map(|expr| &expr.kind) {
-                    // A negative limit is none.
+                    // A negative limit means no limit.
                     Some(ExprKind::Literal(Literal::Int(limit))) => *limit as u64,
                     _ => size.max,
                 };
@@ -226,16 +226,16 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Those of the language itself; none for the many that do a little.
+    /// The costs of the language itself; `None` for simple calls.
     fn standard_cost(&mut self, called: &Called<'_, 'a>) -> Option<CallCost> {
         let traversal = |size: Estimate| size.scaled(STRING_TRAVERSAL);
-        // Other than above, what is not computed is not looked up again: the lookup was part of computing it.
+        // Unlike above, a size that is not computed is not looked up again: the lookup was part of its computation.
         let size = |node: &Node<'_>| node.computed.unwrap_or(Estimate::UNKNOWN);
         Some(match (called.overload, called.target, called.args) {
             ("string_format", Some(target), _) => (traversal(size(target)), None),
             ("string_to_bytes", _, [text]) => {
                 let size = size(text);
-                // A character is four bytes at most.
+                // A character has at most four bytes.
                 (traversal(size), Some(Estimate { min: size.min, max: size.max.wrapping_mul(4) }))
             }
             ("bytes_to_string", _, [bytes]) => {
@@ -315,18 +315,18 @@ impl<'a> Coster<'a> {
     }
 }
 
-/// The bytes of an IP address.
+/// The size of an IP address, in bytes.
 const ADDRESS: Estimate = Estimate { min: 4, max: 16 };
 
 fn integer(node: &Node<'_>) -> Option<u64> {
     match node.expr?.kind {
-        // What is negative is taken for zero.
+        // A negative value counts as zero.
         ExprKind::Literal(Literal::Int(value)) => Some(u64::try_from(value).unwrap_or(0)),
         _ => None,
     }
 }
 
-/// What is in a list (or, by the first parameter of its type, in another container).
+/// The element of a list (or, by the first parameter of its type, of another container).
 fn element_of<'a>(list: &Node<'a>) -> Option<Node<'a>> {
     let value_type = list.value_type.parameters().first().map(|first| (*first).clone())?;
     let path = list.path.as_ref().and_then(|_| append(&list.path, "@items"));
@@ -342,7 +342,7 @@ fn selector_cost(length: Estimate) -> Estimate {
 fn replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate {
     let divided = |size: u64, by: u64| (size as f64 / by as f64).ceil() as u64;
     let (mut count, mut kept) = (Estimate::default(), Estimate::default());
-    // The longest result: what is replaced is as short, and what replaces it as long as may be.
+    // The longest result: the replaced part is as short, and the replacement as long as possible.
     if old.min == 0 {
         count.max = size.max.saturating_add(1);
         kept.max = size.max;
@@ -351,7 +351,7 @@ fn replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate {
     } else {
         count.max = divided(size.max, old.min);
     }
-    // The shortest: the other way round.
+    // The shortest result: the reverse.
     if old.max == 0 {
         count.min = size.min.saturating_add(1);
         kept.min = size.min;
@@ -363,7 +363,7 @@ fn replaced_size(size: Estimate, old: Estimate, new: Estimate) -> Estimate {
     count.times(new).plus(kept)
 }
 
-/// What comparing two values of one of Kubernetes' own types costs.
+/// The cost of comparing two values of Kubernetes' own types.
 fn equality_cost(right: &Node<'_>) -> Option<CallCost> {
     let at_most = |max: u64| Estimate { min: 1, max }.scaled(STRING_TRAVERSAL);
     let cost = match &right.value_type {

@@ -1,44 +1,44 @@
 //! Ranges of sizes and costs.
 
-/// From what to what a size or a cost may be. Nothing overflows: what is too much is the largest number.
+/// The range of a size or a cost. Arithmetic saturates at the largest number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// At least.
+    /// The minimum.
     pub min: u64,
-    /// At most.
+    /// The maximum.
     pub max: u64,
 }
 
 impl Estimate {
-    /// Anything.
+    /// The range of all values.
     pub const UNKNOWN: Estimate = Estimate { min: 0, max: u64::MAX };
 
-    /// Known exactly.
+    /// A range of one value.
     pub const fn fixed(value: u64) -> Estimate {
         Estimate { min: value, max: value }
     }
 
-    /// Both together.
+    /// The sum of two ranges.
     #[must_use]
     pub fn plus(self, other: Estimate) -> Estimate {
         Estimate { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
-    /// One for each of the other.
+    /// The product of two ranges.
     #[must_use]
     pub fn times(self, other: Estimate) -> Estimate {
         Estimate { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
-    /// So much for each, rounded up.
+    /// The range multiplied by a factor, rounded up.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Estimate {
-        // The conversion of a float saturates.
+        // The conversion from a float saturates.
         let scale = |value: u64| (value as f64 * factor).ceil() as u64;
         Estimate { min: scale(self.min), max: scale(self.max) }
     }
 
-    /// The one or the other.
+    /// The smallest range that contains both.
     #[must_use]
     pub fn union(self, other: Estimate) -> Estimate {
         Estimate { min: self.min.min(other.min), max: self.max.max(other.max) }

@@ -1,4 +1,4 @@
-//! Operators: arithmetic that reports overflow, ordering, negation.
+//! Operators: arithmetic with overflow errors, ordering, negation.
 
 use super::Function;
 use crate::EvaluationError;
@@ -22,10 +22,10 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-/// What an operator says to a left operand that does not have it.
+/// The error for a left operand without the operator.
 fn without_operator(operator: &str, left: &Value<'_>) -> EvaluationError {
     match left {
-        // Types with methods look for the operator among those.
+        // These types look the operator up among their methods.
         Value::String(_) | Value::Timestamp(_) | Value::Duration(_) => EvaluationError::NO_SUCH_OVERLOAD,
         _ => EvaluationError::failed(format!("no such overload: {operator}")),
     }

@@ -1,4 +1,4 @@
-//! Checks of what somebody may do: <https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-authorizer-library>.
+//! Authorization checks: <https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-authorizer-library>.
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;

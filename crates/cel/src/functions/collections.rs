@@ -1,4 +1,4 @@
-//! `in`, `size`, and what two-variable macros build maps with.
+//! `in`, `size`, and the map insertion of two-variable macros.
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
@@ -16,11 +16,11 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     })
 }
 
-/// Whether a list has an item or a map a key.
+/// Whether a list contains an item, or a map a key.
 pub(crate) fn contains(container: &Value<'_>, wanted: &Value<'_>) -> Result<bool, EvaluationError> {
     match container {
         Value::List(list) => {
-            // Of objects' lists, an item that cannot be compared is an error, unless another one is equal.
+            // In lists of objects, an item that cannot be compared is an error, unless another item is equal.
             let own = list.has_schema();
             let mut error = None;
             for item in list.iter() {

@@ -67,8 +67,8 @@ fn to_double<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
     }))
 }
 
-/// A double as Go reads it: underscores may stand between digits, a number may be hexadecimal with a binary exponent,
-/// out of range is an error, and only infinity has a sign among the words.
+/// Parses a double as Go does: digits may be separated by underscores, a number may be hexadecimal with a binary
+/// exponent, values out of range are errors, and of the special words only infinity may have a sign.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
@@ -86,7 +86,7 @@ pub(super) fn parse_double(text: &str) -> Option<f64> {
     value.is_finite().then_some(sign * value)
 }
 
-/// A number without the underscores between its digits; `None` if one stands elsewhere.
+/// Removes the underscores between digits; `None` if one has another position.
 fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('_') {
         return Some(Cow::Borrowed(text));
@@ -95,7 +95,7 @@ fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (hexadecimal && byte.is_ascii_hexdigit());
     let bytes = text.as_bytes();
     let stray = bytes.windows(3).any(|window| match window {
-        // One may also stand behind the prefix.
+        // An underscore may also follow the prefix.
         [before, b'_', after] => {
             !(is_digit(*before) || (hexadecimal && before | 0x20 == b'x')) || !is_digit(*after)
         }
@@ -105,12 +105,12 @@ fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
     (!stray && !outside).then(|| Cow::Owned(text.replace('_', "")))
 }
 
-/// Hexadecimal digits, perhaps with a point, and a binary exponent, which must be there.
+/// Parses hexadecimal digits, optionally with a point, and a mandatory binary exponent.
 fn parse_hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let exponent: i32 = exponent.parse().ok()?;
-    // More digits than a double has are few enough to be added one by one.
+    // The number of digits is bounded, so each can be added separately.
     if whole.is_empty() && fraction.is_empty() || whole.len() + fraction.len() > 64 {
         return None;
     }
@@ -119,7 +119,7 @@ fn parse_hexadecimal(text: &str) -> Option<f64> {
         value = value * 16.0 + f64::from(digit.to_digit(16)?);
     }
     let shift = exponent.checked_sub(4 * i32::try_from(fraction.len()).ok()?)?;
-    // In two steps, so that neither power is out of range where the product is not.
+    // Two steps avoid a power out of range when the product is in range.
     let half = shift / 2;
     Some(value * 2f64.powi(half) * 2f64.powi(shift - half))
 }
@@ -154,7 +154,7 @@ fn to_uint<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError> {
         [Value::Uint(value)] => *value,
         [Value::Int(value)] => u64::try_from(*value).map_err(|_| EvaluationError::UNSIGNED_OVERFLOW)?,
         [Value::Double(value)] => double_to_uint(*value)?,
-        // A sign is no part of an unsigned number.
+        // An unsigned number has no sign.
         [Value::String(text)] if !text.starts_with('+') => {
             text.parse().map_err(|_| cannot_convert("string", "uint"))?
         }
@@ -175,7 +175,7 @@ fn to_timestamp<'a>(args: &mut [Value<'a>]) -> Result<Value<'a>, EvaluationError
     }))
 }
 
-/// The text of a value that has one.
+/// Converts a value to text.
 pub(super) fn to_string<'a>(value: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     Ok(Value::from(match value {
         Value::String(text) => return Ok(Value::String(text.clone())),

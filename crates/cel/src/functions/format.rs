@@ -1,8 +1,8 @@
-//! `format`: texts with clauses that arguments fill
+//! `format`: replaces the clauses of a text by arguments
 //! (<https://pkg.go.dev/github.com/google/cel-go/ext#readme-string-format>).
 //!
-//! The version of the library that Kubernetes has prints numbers of `%f` and `%e` for readers of American English:
-//! thousands are grouped, and exponents are raised.
+//! The library version that Kubernetes uses formats `%f` and `%e` in the American English locale: thousands are
+//! grouped, and exponents are superscript.
 
 use super::bounded;
 use super::conversions::{parse_double, to_string};
@@ -11,10 +11,10 @@ use crate::value::{List, Value, format_duration};
 use pintle_machinery::text::quote;
 
 const DEFAULT_PRECISION: usize = 6;
-/// No double has more digits after its point; what is asked for beyond are zeros.
+/// The maximum number of fraction digits of a double; further digits are zeros.
 const MAX_DIGITS: usize = 1100;
 
-/// Fills the clauses of a text.
+/// Replaces the clauses of a text.
 pub(super) fn format(pattern: &str, args: &List<'_>) -> Result<String, EvaluationError> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -66,7 +66,7 @@ fn unparsed(error: &str) -> EvaluationError {
     EvaluationError::failed(format!("could not parse formatting clause: {error}"))
 }
 
-/// The number of digits asked for, and the text after it.
+/// The requested precision, and the text after it.
 fn precision(text: &str) -> Result<(Option<usize>, &str), String> {
     let Some(after) = text.strip_prefix('.') else { return Ok((None, text)) };
     let len = after.bytes().take_while(u8::is_ascii_digit).count();
@@ -162,7 +162,7 @@ fn fixed(value: f64, precision: usize) -> String {
     out
 }
 
-/// The reference does not heed the precision that is asked for.
+/// Formats `%e`. The reference ignores the requested precision.
 fn scientific(value: f64) -> String {
     if let Some(text) = not_finite(value) {
         return text.to_owned();
@@ -225,7 +225,7 @@ fn octal(value: &Value<'_>) -> Result<String, EvaluationError> {
     }
 }
 
-/// A value inside a list or map, as an expression would write it.
+/// Formats a value inside a list or map, in the syntax of expressions.
 fn member(value: &Value<'_>) -> Result<String, EvaluationError> {
     match value {
         Value::String(text) => Ok(quote(text)),

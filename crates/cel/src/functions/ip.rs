@@ -1,11 +1,11 @@
-//! IP addresses and ranges as Go's `net/netip` reads them, with its messages.
+//! IP addresses and ranges, parsed as Go's `net/netip` does, with its messages.
 
 use crate::EvaluationError;
 use pintle_machinery::text::quote;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Reads an address; those with a zone and IPv4 addresses in IPv6 form are refused.
+/// Parses an address; addresses with a zone and IPv4-mapped IPv6 addresses are rejected.
 pub(super) fn parse_ip(text: &str) -> Result<IpAddr, EvaluationError> {
     let (ip, zone) = parse_address(text).map_err(|error| {
         let text = quote(text);
@@ -24,7 +24,7 @@ pub(super) fn parse_ip(text: &str) -> Result<IpAddr, EvaluationError> {
     Ok(ip)
 }
 
-/// A range of addresses: an address, not necessarily the first one, and how many of its bits all have.
+/// A range of addresses: an address, not necessarily the first one, and the length of the common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
     ip: IpAddr,
@@ -32,7 +32,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Reads a range.
+    /// Parses a range.
     pub(super) fn parse(text: &str) -> Result<Cidr, EvaluationError> {
         let failed = |problem: String| {
             const CONTEXT: &str = "network address parse error during conversion from string";
@@ -65,17 +65,17 @@ impl Cidr {
         Ok(Cidr { ip, prefix_length })
     }
 
-    /// The address as written.
+    /// The address in the text of the range.
     pub(super) fn ip(self) -> IpAddr {
         self.ip
     }
 
-    /// How many bits all addresses of the range share.
+    /// The number of bits that all addresses of the range share.
     pub fn prefix_length(self) -> u8 {
         self.prefix_length
     }
 
-    /// The range written with its first address.
+    /// The range in canonical form, with its first address.
     pub(super) fn masked(self) -> Cidr {
         let ip = match self.ip {
             IpAddr::V4(ip) => {
@@ -123,7 +123,7 @@ pub(super) fn is_link_local_unicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Anything that is not set aside for the machine, the link, a group or everybody.
+/// Not unspecified, loopback, link-local, multicast or broadcast.
 pub(super) fn is_global_unicast(ip: IpAddr) -> bool {
     let everybody = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     !everybody
@@ -141,12 +141,12 @@ fn address_bits(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
-/// Whether an address, which may have a zone, is one of version 4; what is wrong with it otherwise.
+/// Whether an address, with or without a zone, is IPv4; otherwise the parse error.
 pub(super) fn is_v4_address(text: &str) -> Result<bool, String> {
     parse_address(text).map(|(ip, _)| ip.is_ipv4())
 }
 
-/// An address and whether it has a zone.
+/// Parses an address; returns whether it has a zone.
 fn parse_address(text: &str) -> Result<(IpAddr, bool), String> {
     let problem = match text.bytes().find(|byte| b".:%".contains(byte)) {
         Some(b'.') => match parse_v4(text) {
@@ -168,7 +168,7 @@ fn parse_address(text: &str) -> Result<(IpAddr, bool), String> {
     })
 }
 
-/// What is wrong with an address, and from where on.
+/// A parse error, and the rest of the text from its position.
 struct Problem<'a>(&'static str, &'a str);
 
 fn parse_v4(text: &str) -> Result<[u8; 4], Problem<'_>> {
@@ -224,7 +224,7 @@ fn parse_v6(text: &str) -> Result<([u8; 16], bool), Problem<'_>> {
         None => (text, false),
     };
     let mut octets: Vec<u8> = Vec::with_capacity(16);
-    // Where `::` stands, in octets.
+    // The position of `::`, in octets.
     let mut ellipsis = None;
     if let Some(after) = rest.strip_prefix("::") {
         ellipsis = Some(0);

@@ -1,4 +1,4 @@
-//! Kubernetes' libraries of types: URLs, addresses, quantities, formats, versions
+//! The types of Kubernetes' libraries: URLs, addresses, quantities, formats, versions
 //! (<https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-cel-libraries>).
 
 use super::ip::{Cidr, is_global_unicast, is_link_local_multicast, is_link_local_unicast, parse_ip};
@@ -43,7 +43,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
     )
 }
 
-/// `format.dns1123Label()` and its kin: functions have no state, so each format has its own.
+/// `format.dns1123Label()` and similar functions. Functions have no state, so each format has its own.
 fn named_format_function(name: &str) -> Option<Function> {
     macro_rules! constants {
         ($($name:literal),*) => {
@@ -173,7 +173,7 @@ fn addresses(name: &str) -> Option<Function> {
         }
         "masked" => |args| of_cidr("masked", args, |cidr| Value::from(Opaque::Cidr(cidr.masked()))),
         "containsIP" => |args| match (opaque(args.first()), args.get(1)) {
-            // What is no address is taken for an argument of the wrong type.
+            // A text that is not an address is reported as an argument of the wrong type.
             (Some(Opaque::Cidr(cidr)), Some(Value::String(text))) => match parse_ip(text) {
                 Ok(ip) => Ok(Value::Bool(cidr.contains(ip))),
                 Err(_) => Err(EvaluationError::NO_SUCH_OVERLOAD),
@@ -245,7 +245,7 @@ fn quantities(name: &str) -> Option<Function> {
     })
 }
 
-/// Versions, and the order that versions and quantities both have.
+/// Functions on versions, and comparisons of versions and quantities.
 fn versions(name: &str) -> Option<Function> {
     fn compare<'a>(name: &str, args: &mut [Value<'a>], result: fn(Ordering) -> Value<'a>) -> Outcome<'a> {
         if let (Some(one), Some(other)) = (quantity(args.first()), quantity(args.get(1))) {

@@ -96,7 +96,7 @@ pub(super) fn lookup(name: &str, overload: &str) -> Option<Function> {
     })
 }
 
-/// The first item tells the type of a list, for which there must be an overload.
+/// Checks that the list type, taken from the first item, has an overload.
 fn of_comparable(name: &str, args: &[Value<'_>]) -> Result<(), EvaluationError> {
     match args {
         [Value::List(list)] if list.get(0).is_none_or(|item| item.is_ok_and(|item| item.is_comparable())) => {
@@ -118,7 +118,7 @@ fn is_sorted<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
         if !item.is_comparable() {
             return Err(EvaluationError::NO_SUCH_OVERLOAD);
         }
-        // What cannot be compared is in order.
+        // Items that cannot be compared count as ordered.
         if previous.is_some_and(|previous| previous.compare(&item) == Ok(Ordering::Greater)) {
             return Ok(Value::Bool(false));
         }
@@ -143,7 +143,7 @@ fn sum<'a>(args: &mut [Value<'a>], zero: Value<'a>) -> Outcome<'a> {
     Ok(total)
 }
 
-/// The item that no other one is preferred to.
+/// The minimum or maximum item.
 fn extreme<'a>(name: &str, args: &mut [Value<'a>], preferred: Ordering) -> Outcome<'a> {
     let [Value::List(list)] = args else { return Err(no_such_overload(name, args)) };
     let mut result: Option<Value<'a>> = None;
@@ -217,7 +217,7 @@ fn flatten<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Value::from(out))
 }
 
-/// A list in the order of its keys, which are as many as its items.
+/// Sorts a list by its keys, one for each item.
 fn sort_by<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Vec<Value<'a>>, EvaluationError> {
     if list.len() != keys.len() {
         return Err(EvaluationError::failed(format!(
@@ -238,8 +238,8 @@ fn sort_by<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Vec<Value<'a>>, Evalu
     }
     let mut pairs: Vec<_> = keys.into_iter().zip(items(list)?).collect();
     if pairs.iter().any(|(key, _)| matches!(key, Value::Double(key) if key.is_nan())) {
-        // What is not a number has no order. The reference inserts one item after the other behind the last one that is
-        // not greater.
+        // NaN has no order. The reference uses an insertion sort, which places an item after the last one that is not
+        // greater.
         for end in 1..pairs.len() {
             for place in (1..=end).rev() {
                 let greater = match pairs.get(place - 1..=place) {

@@ -1,4 +1,4 @@
-//! Formats that strings are validated against by name.
+//! Named formats for the validation of strings.
 
 use super::url::Url;
 use crate::value::Timestamp;
@@ -12,17 +12,17 @@ use std::sync::LazyLock;
 /// A format of the library `format`:
 /// <https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-format-library>.
 pub struct NamedFormat {
-    /// By which it is looked up.
+    /// The name for lookup.
     key: &'static str,
     name: &'static str,
-    /// What is wrong with a text.
+    /// Returns the error messages for a text.
     validate: fn(&str) -> Vec<String>,
-    /// The length of the pattern that costs are estimated with.
+    /// The length of the pattern, for cost estimates.
     pattern_length: u64,
 }
 
 impl NamedFormat {
-    /// The format of a name.
+    /// Finds a format by name.
     pub(super) fn find(key: &str) -> Option<&'static NamedFormat> {
         FORMATS.iter().find(|format| format.key == key)
     }
@@ -82,7 +82,7 @@ fn is_uuid(text: &str) -> bool {
     PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Padded and not empty.
+/// Whether the text is padded base64 and not empty.
 fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let padding = text.len() - digits.len();
@@ -94,7 +94,7 @@ fn is_date(text: &str) -> bool {
     Timestamp::parse_date(text).is_ok()
 }
 
-/// RFC 3339 in either case; hours up to 23, minutes and seconds up to 59, the point before fractions any character.
+/// RFC 3339, case-insensitive; hours up to 23, minutes and seconds up to 59, any character as decimal point.
 fn is_date_time(text: &str) -> bool {
     static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new("^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$").ok()

@@ -1,4 +1,4 @@
-//! Optional values. `or` and `orValue` are not here: they do not evaluate what they do not need.
+//! Optional values. `or` and `orValue` are elsewhere, because they evaluate their operands lazily.
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;

@@ -1,5 +1,5 @@
-//! Regular expressions: `matches`, `find`, `findAll`. Patterns written in the program are compiled with it; these are
-//! the functions for those that are computed.
+//! Regular expressions: `matches`, `find`, `findAll`. Literal patterns are compiled with the program; these functions
+//! serve computed patterns.
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
@@ -37,16 +37,16 @@ fn illegal(pattern: &str) -> Result<Pattern, EvaluationError> {
     computed(pattern)?.map_err(|error| EvaluationError::failed(format!("Illegal regex: {error}")))
 }
 
-/// How many looks at items compiling takes, for each place of a pattern.
+/// The work of compiling a pattern for each of its positions, in visited items.
 const COMPILING: u64 = 16;
 
-/// Compiles a pattern, which takes the longer the heavier it is.
+/// Compiles a pattern; the work depends on its weight.
 fn computed(pattern: &str) -> Result<Result<Pattern, String>, EvaluationError> {
     work::count((pattern.len() as u64).saturating_add(pattern::weight(pattern).saturating_mul(COMPILING)))?;
     Ok(pattern::compile(pattern))
 }
 
-/// Whether a pattern is found in a text.
+/// Whether a text contains a match.
 pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     match text {
         Value::String(text) => {
@@ -57,7 +57,7 @@ pub(crate) fn matches<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'
     }
 }
 
-/// What of a text a pattern finds first, or nothing.
+/// The first match in a text, or an empty text.
 pub(crate) fn find<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>, EvaluationError> {
     if let Value::String(text) = text {
         work::count(pattern.effort(text.len()))?;
@@ -72,7 +72,7 @@ pub(crate) fn find<'a>(pattern: &Pattern, text: &Value<'a>) -> Result<Value<'a>,
     })
 }
 
-/// All that a pattern finds in a text, up to a number of times if that is not negative.
+/// All matches in a text, up to a limit if that is not negative.
 pub(crate) fn find_all<'a>(
     pattern: &Pattern,
     text: &Value<'a>,
@@ -85,7 +85,7 @@ pub(crate) fn find_all<'a>(
     let mut places = pattern.regex().find_iter(whole);
     let mut rest = whole.len();
     while found.len() < limit {
-        // Each search may look at all of the rest to find something short.
+        // Each search may read the whole rest, even for a short match.
         work::count(pattern.effort(rest).saturating_add(1))?;
         let Some(place) = places.next() else { break };
         rest = whole.len() - place.end();

@@ -1,11 +1,11 @@
-//! Versions: <https://semver.org>, and shorter forms that can be completed.
+//! Versions: <https://semver.org>, and shorter forms.
 
 use crate::EvaluationError;
 use pintle_machinery::text::quote;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A version: three numbers, identifiers of a pre-release, and build metadata that orders nothing.
+/// A version: three numbers, pre-release identifiers, and build metadata without order.
 #[derive(Clone, Debug)]
 pub struct Semver {
     major: u64,
@@ -15,7 +15,7 @@ pub struct Semver {
     build: Vec<String>,
 }
 
-/// An identifier of a pre-release. Numbers come before words.
+/// A pre-release identifier. Numbers come before words.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
@@ -23,7 +23,7 @@ enum Identifier {
 }
 
 impl Semver {
-    /// Reads a complete version.
+    /// Parses a complete version.
     pub(super) fn parse(text: &str) -> Result<Semver, EvaluationError> {
         if text.is_empty() {
             return Err("Version string empty".into());
@@ -55,7 +55,7 @@ impl Semver {
         Ok(Semver { major, minor, patch, pre, build })
     }
 
-    /// Reads a version that may begin with `v`, have leading zeros, or lack its last parts.
+    /// Parses a version that may begin with `v`, have leading zeros, or lack its last parts.
     pub(super) fn parse_lenient(text: &str) -> Result<Semver, EvaluationError> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text
@@ -78,22 +78,22 @@ impl Semver {
         Semver::parse(&parts.join("."))
     }
 
-    /// The first number, as an integer of the language.
+    /// The major number, as an integer of the language.
     pub(super) fn major(&self) -> i64 {
         self.major as i64
     }
 
-    /// The second number, as an integer of the language.
+    /// The minor number, as an integer of the language.
     pub(super) fn minor(&self) -> i64 {
         self.minor as i64
     }
 
-    /// The third number, as an integer of the language.
+    /// The patch number, as an integer of the language.
     pub(super) fn patch(&self) -> i64 {
         self.patch as i64
     }
 
-    /// How the version stands to another one. A pre-release comes before its release.
+    /// Compares two versions. A pre-release comes before its release.
     pub(crate) fn compare(&self, other: &Semver) -> Ordering {
         let numbers = (self.major, self.minor, self.patch).cmp(&(other.major, other.minor, other.patch));
         numbers.then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {

@@ -20,7 +20,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "sets.intersects" => |args| match args {
             [Value::List(one), other @ Value::List(_)] => {
                 for item in one.iter() {
-                    // An item that cannot be compared is in neither.
+                    // An item that cannot be compared is in neither list.
                     match contains(other, &item?) {
                         Ok(true) => return Ok(Value::Bool(true)),
                         Err(error) if error.ends_evaluation() => return Err(error),

@@ -47,7 +47,7 @@ fn map<'a>(name: &str, args: &mut [Value<'a>], map: fn(&str) -> String) -> Outco
     }
 }
 
-/// A part of a text, borrowed if the text is.
+/// A part of a text, borrowed if the text is borrowed.
 fn part_of<'a>(text: &Text<'a>, part: impl Fn(&str) -> &str) -> Value<'a> {
     let whole = text.as_str();
     let found = part(whole);
@@ -64,7 +64,7 @@ fn out_of_range(index: i64) -> EvaluationError {
     EvaluationError::failed(format!("index out of range: {index}"))
 }
 
-/// The byte at which a character begins; the end of the text for the one after the last.
+/// The byte offset of a character; the end of the text for the index after the last.
 fn byte_position(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     work::note_bytes(text.len());
@@ -84,7 +84,7 @@ fn char_at<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     }))
 }
 
-/// The first position of a part of a text, in characters, from an offset on; -1 if there is none.
+/// The first position of a part in a text, in characters, starting at an offset; -1 if it is absent.
 pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvaluationError> {
     if part.is_empty() {
         return Ok(offset);
@@ -97,7 +97,7 @@ pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, Evalu
     Ok(found.map_or(-1, |found| characters(text, start + found)))
 }
 
-/// The last position of a part of a text, in characters, at or before an offset; -1 if there is none.
+/// The last position of a part in a text, in characters, at or before an offset; -1 if it is absent.
 pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvaluationError> {
     let length = characters(text, text.len());
     let Some(offset) = offset else {
@@ -117,7 +117,7 @@ pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Resu
     }
     let start = byte_position(text, offset).unwrap_or(text.len());
     let end = text.len().min(start.saturating_add(part.len()));
-    // The part may begin at the offset, so that it ends at most its own length after it, where a character ends.
+    // The part may begin at the offset, so the search covers its length after it, cut at a character boundary.
     let head = (0..4).find_map(|back| text.get(..end.checked_sub(back)?));
     let found = head.and_then(|head| head.rfind(part));
     Ok(found.map_or(-1, |found| characters(text, found)))
@@ -155,7 +155,7 @@ fn split<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
         if !separator.is_empty() {
             return text.splitn(limit, separator).collect();
         }
-        // Without a separator every character is a part; the last part takes the rest.
+        // With an empty separator every character is a part; the last part takes the rest.
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -218,7 +218,7 @@ fn join<'a>(args: &mut [Value<'a>]) -> Outcome<'a> {
     Ok(Value::from(out))
 }
 
-/// A text in quotes, with what would not print escaped.
+/// Quotes a text, escaping unprintable characters.
 fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

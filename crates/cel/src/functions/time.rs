@@ -1,4 +1,4 @@
-//! Parts of timestamps, in UTC or another zone, and of durations.
+//! Components of timestamps, in UTC or another zone, and of durations.
 
 use super::{Function, no_such_overload};
 use crate::EvaluationError;
@@ -31,7 +31,7 @@ pub(super) fn lookup(name: &str) -> Option<Function> {
         "getMilliseconds" => |args| match args {
             [Value::Duration(nanos)] => Ok(Value::Int(*nanos / 1_000_000)),
             [Value::Timestamp(time)] => Ok(Value::Int(i64::from(time.nanos) / 1_000_000)),
-            // No zone is a fraction of a second off, but it must be one.
+            // Zone offsets have no fractions of a second, but the zone must be valid.
             [Value::Timestamp(time), Value::String(zone)] => {
                 seconds_ahead(*time, zone)?;
                 Ok(Value::Int(i64::from(time.nanos) / 1_000_000))
@@ -52,12 +52,12 @@ fn part<'a>(name: &str, args: &mut [Value<'a>], part: fn(Civil) -> i64) -> Outco
     }
 }
 
-/// How far ahead of UTC the clocks of a zone are at a time. The zone is a name in the IANA database, or the distance
-/// itself in hours and minutes (`-08:00`).
+/// The offset of a zone from UTC at a time, in seconds. The zone is a name in the IANA database, or the offset in hours
+/// and minutes (`-08:00`).
 fn seconds_ahead(time: Timestamp, zone: &str) -> Result<i64, EvaluationError> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         let zone = named_zone(zone)?;
-        // The rules of all zones are older than the first moment here, and cyclic before the last.
+        // Zone rules are constant before the first time here, and cyclic before the last.
         let seconds = time.seconds.clamp(jiff::Timestamp::MIN.as_second(), jiff::Timestamp::MAX.as_second());
         let time = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         return Ok(zone.to_offset(time).seconds().into());
@@ -65,7 +65,7 @@ fn seconds_ahead(time: Timestamp, zone: &str) -> Result<i64, EvaluationError> {
     let whole_hours = parse_int(hours)?;
     let minutes = parse_int(minutes)?;
     let minutes = if hours.starts_with('-') { minutes.wrapping_neg() } else { minutes };
-    // Distances beyond all reason wrap around as nanoseconds do.
+    // Extreme offsets wrap around, like nanoseconds in the reference.
     let nanos = whole_hours.wrapping_mul(60).wrapping_add(minutes).wrapping_mul(60_000_000_000);
     Ok(nanos / 1_000_000_000)
 }
@@ -79,7 +79,7 @@ fn named_zone(name: &str) -> Result<TimeZone, EvaluationError> {
         _ => {}
     }
     match TimeZone::get(name) {
-        // Names are found in any case, but only one is right.
+        // Lookup is case-insensitive, but only the exact name is valid.
         Ok(zone) if zone.iana_name() == Some(name) => Ok(zone),
         _ => Err(EvaluationError::failed(format!("unknown time zone {name}"))),
     }

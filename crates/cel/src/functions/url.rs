@@ -1,4 +1,4 @@
-//! URLs as Go's `net/url` reads them, with its messages, since `url()` and format `uri` show them to clients.
+//! URLs, parsed as Go's `net/url` does, with its messages, since `url()` and format `uri` show them to clients.
 
 use super::ip::is_v4_address;
 use crate::EvaluationError;
@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A URL: absolute, or a path that begins with a slash.
 ///
-/// Components that may be escaped are kept as bytes: escapes can make bytes that are no UTF-8.
+/// Unescaped components are kept as bytes, because escapes can encode invalid UTF-8.
 #[derive(Clone, Debug, Default)]
 pub struct Url {
     scheme: String,
@@ -15,7 +15,7 @@ pub struct Url {
     user: Option<String>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The path as written, where that is not how it would be escaped.
+    /// The original path, if it differs from the default escaping.
     raw_path: Option<String>,
     omit_host: bool,
     force_query: bool,
@@ -34,7 +34,7 @@ enum Part {
 }
 
 impl Url {
-    /// Reads a URL as `url()` does: it must be one that can be requested, and then a fragment is told apart.
+    /// Parses a URL as `url()` does: a request URI, from which a fragment is then split.
     pub(super) fn new(text: &str) -> Result<Url, EvaluationError> {
         let failed = |error: String| {
             EvaluationError::failed(format!("URL parse error during conversion from string: {error}"))
@@ -47,7 +47,7 @@ impl Url {
         Ok(parsed)
     }
 
-    /// Reads a URL that can be requested: absolute, or a path that begins with a slash, and no fragment.
+    /// Parses a request URI: absolute, or a path that begins with a slash, without fragment.
     pub(super) fn parse_request(text: &str) -> Result<Url, String> {
         parse(text, true).map_err(|error| wrap(text, &error))
     }
@@ -82,7 +82,7 @@ impl Url {
         if self.path == b"*" { "*".to_owned() } else { escape(&self.path, Part::Path) }
     }
 
-    /// The parameters, each with its values in the order written. Malformed ones are left out.
+    /// The parameters with their values, in order. Malformed ones are left out.
     pub(super) fn query(&self) -> Vec<(String, Vec<String>)> {
         let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
@@ -305,7 +305,7 @@ fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 };
                 let byte = high_digit << 4 | low_digit;
                 let percent = (*high, *low) == (b'2', b'5');
-                // Hosts are escaped only beyond ASCII, zones only where they have to be.
+                // Hosts allow escapes only beyond ASCII, zones only where needed.
                 let forbidden = match part {
                     Part::Host => high_digit < 8 && !percent,
                     Part::Zone => !percent && byte != b' ' && must_escape(byte, Part::Host),

@@ -1,9 +1,9 @@
-//! What an evaluation is given: the variables.
+//! The inputs of an evaluation: the variables.
 
 use crate::value::Value;
 use std::fmt;
 
-/// The values of variables, and a way to stop.
+/// The values of variables, and a callback for interruption.
 #[derive(Clone, Default)]
 pub struct Activation<'a> {
     variables: Vec<(&'a str, Value<'a>)>,
@@ -16,7 +16,7 @@ impl<'a> Activation<'a> {
         Activation::default()
     }
 
-    /// With a variable, instead of one of the same name.
+    /// Sets a variable, replacing one of the same name.
     pub fn with(mut self, name: &'a str, value: Value<'a>) -> Activation<'a> {
         match self.variables.iter_mut().find(|(known, _)| *known == name) {
             Some((_, place)) => *place = value,
@@ -25,7 +25,7 @@ impl<'a> Activation<'a> {
         self
     }
 
-    /// Stops the evaluation when the function says so; it is asked every hundred iterations of a macro.
+    /// Interrupts the evaluation when the function returns true; it is called every hundred iterations of a macro.
     pub fn interrupted_by(mut self, interrupted: &'a (dyn Fn() -> bool + Sync)) -> Activation<'a> {
         self.interrupted = Some(interrupted);
         self

@@ -1,66 +1,66 @@
-//! What calls cost: by function and overload, from the sizes of arguments and result.
+//! Computes the cost of calls, by function and overload, from the sizes of arguments and result.
 //!
-//! Three tables apply, the first that knows the call decides: those of the list and set extensions, that of Kubernetes'
-//! libraries, that of the language. Anything they do not know costs 1.
+//! Of three tables the first that contains the call applies: those of the list and set extensions, that of Kubernetes'
+//! libraries, that of the language. Other calls cost 1.
 
 use crate::value::{Opaque, Value};
 
 /// The cost of an access to a variable, a field or an index.
 pub(super) const SELECT: u64 = 1;
-/// The cost of making a list.
+/// The cost of creating a list.
 pub(super) const CREATE_LIST: u64 = 10;
-/// The cost of making a map.
+/// The cost of creating a map.
 pub(super) const CREATE_MAP: u64 = 30;
 
-/// How the cost of a call follows from its arguments.
+/// The rule for the cost of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallCost {
-    /// Always this.
+    /// A constant.
     Fixed(u64),
-    /// That many readings of the first argument as a text.
+    /// Reading the first argument as a text, this number of times.
     Read(u64),
     /// Reading the shorter of two arguments.
     ReadShorter,
     /// Reading both arguments.
     ReadBoth,
-    /// Reading the second argument for each part of the first.
+    /// Matching a pattern, the second argument, against the first.
     ReadProduct,
-    /// Matching a pattern, the second argument.
+    /// Matching the pattern of a named format, the first argument.
     Match,
     /// Matching the pattern of a format, the first argument.
     Validate,
     /// Writing the result, twice.
     WriteResult,
-    /// The number of items of the second argument.
+    /// Visiting everything in the first argument.
     SecondSize,
     /// Looking at everything in the first argument.
     Traverse,
-    /// Comparing the bytes of ranges and addresses.
+    /// Creating a list with the length of the result.
     Range { cidr: bool, text: bool },
-    /// Making a list as long as the result.
+    /// Creating a list with the length of the first argument, for each level.
     MakeResult,
-    /// Making a list as long as the first argument, for each level.
+    /// Comparing all pairs of items of an argument.
     Flatten,
-    /// Comparing every item of an argument with every other one.
+    /// Comparing all items of one set with all of the other, this number of times.
     CompareAll { arg: usize },
     /// Comparing every item of one set with every one of the other, that many times.
     CompareSets(u64),
 }
 
 impl CallCost {
-    /// The rule for a function. `overload` is empty when more than one may apply at run time.
+    /// The rule for a function. `overload` is empty when several may apply at run time.
     pub(super) fn new(function: &str, overload: &str) -> CallCost {
         by_extension(overload)
             .or_else(|| by_function(function, overload))
             .unwrap_or_else(|| by_overload(overload))
     }
 
-    /// Whether the result decides, so that the cost is known only after the call.
+    /// Whether the cost depends on the result, so that it is known only after the call.
     pub(super) fn needs_result(self) -> bool {
         matches!(self, CallCost::WriteResult | CallCost::MakeResult)
     }
 
-    /// The cost of a call. Arguments without a value stand as `null`.
+    /// The cost of a call. `null` stands for failed arguments.
     pub(super) fn of(self, args: &[Value<'_>], result: Option<&Value<'_>>, limit: u64) -> u64 {
         let size = |index: usize| args.get(index).map_or(1, Value::size);
         match self {
@@ -102,7 +102,7 @@ impl CallCost {
                     Some(Value::List(list)) => list.get(0),
                     _ => None,
                 };
-                // Texts are read as they are compared.
+                // Comparing texts reads them too.
                 let factor =
                     if matches!(first, Some(Ok(Value::String(_) | Value::Bytes(_)))) { 21 } else { 20 };
                 make_list(size(arg).saturating_mul(size(arg)), factor)
@@ -114,17 +114,17 @@ impl CallCost {
     }
 }
 
-/// A tenth of a size, rounded up: what reading a text costs.
+/// The cost of reading a text: a tenth of its size, rounded up.
 fn tenths(size: u64) -> u64 {
     size.div_ceil(10)
 }
 
-/// The call, the list, and tenths for each item.
+/// The cost of a call that creates a list, plus tenths for each item.
 fn make_list(size: u64, factor: u64) -> u64 {
     (size.saturating_mul(factor) / 10).saturating_add(1 + CREATE_LIST)
 }
 
-/// What looking at everything in a value costs; `None` when that takes too many steps.
+/// The cost of visiting everything in a value; `None` when that takes too many steps.
 fn traverse(value: &Value<'_>, steps: &mut u64) -> Option<u64> {
     *steps = steps.checked_sub(1)?;
     Some(match value {
@@ -232,7 +232,7 @@ fn by_overload(overload: &str) -> CallCost {
     }
 }
 
-/// What `==` costs: values of Kubernetes' libraries are compared at once.
+/// The cost of `==`: values of Kubernetes' libraries have a constant cost.
 pub(super) fn equality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     match left {
         Value::Opaque(_) => 1,
@@ -240,7 +240,7 @@ pub(super) fn equality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     }
 }
 
-/// What `!=` costs.
+/// The cost of `!=`.
 pub(super) fn inequality(left: &Value<'_>, right: &Value<'_>) -> u64 {
     tenths(left.size().min(right.size()))
 }

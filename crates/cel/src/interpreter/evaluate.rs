@@ -1,7 +1,7 @@
-//! The evaluation of plans.
+//! Evaluates plans.
 //!
 //! The stack is bounded by the depth of the expression, which the parser bounds. Time and memory are bounded by the
-//! budget: calls whose cost is known from their arguments are paid before they are made.
+//! budget: a call whose cost is known from its arguments is charged before it is made.
 
 use super::Activation;
 use super::cost::{self, CREATE_LIST, CREATE_MAP, SELECT};
@@ -15,12 +15,11 @@ use std::borrow::Cow;
 
 type Outcome<'a> = Result<Value<'a>, EvaluationError>;
 
-/// After how many iterations the caller is asked whether it still wants the result.
+/// The number of iterations between checks for interruption.
 const INTERRUPT_CHECK_FREQUENCY: u32 = 100;
 
 impl Plan {
-    /// The value of the expression. What the evaluation costs is taken off the budget, which is 0 afterwards if it was
-    /// not enough.
+    /// Evaluates the expression. The cost is deducted from the budget, which is 0 afterwards if it was exceeded.
     pub(crate) fn evaluate<'a>(&'a self, activation: &Activation<'a>, budget: &mut u64) -> Outcome<'a> {
         let variables = self.variables.iter().map(|name| activation.get(name).cloned()).collect();
         let mut evaluator = Evaluator {
@@ -52,12 +51,12 @@ struct Evaluator<'e, 'a> {
 /// A variable of a macro.
 #[derive(Clone, Debug)]
 enum Slot<'a> {
-    /// Not in the macro.
+    /// Outside the macro.
     Empty,
-    /// Not yet looked at.
+    /// Not evaluated yet.
     Initial(&'a Node),
     Value(Value<'a>),
-    /// Looking at it is an error.
+    /// The evaluation failed.
     Failed(EvaluationError),
 }
 
@@ -84,7 +83,7 @@ impl<'a> Evaluator<'_, 'a> {
             Node::Constant(value) => Ok(value.clone()),
             Node::Attribute(attribute) => {
                 let value = self.resolve(attribute);
-                // A conditional costs what its parts cost.
+                // A conditional costs only its parts.
                 if !matches!(attribute.root, Root::Conditional(_)) {
                     self.charge(SELECT)?;
                 }
@@ -152,7 +151,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// A part of a path that is not looked at for itself: an attribute costs only its steps.
+    /// Evaluates a part of a path: an attribute there costs only its steps.
     fn evaluate_within(&mut self, node: &'a Node) -> Outcome<'a> {
         match node {
             Node::Attribute(attribute) => self.resolve(attribute),
@@ -160,7 +159,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// `&&`, or `||` if `decisive` is true: either side decides, and errors count only if neither does.
+    /// Evaluates `&&`, or `||` if `decisive` is true: either side decides, and errors count only if neither does.
     fn connect(&mut self, terms: &'a [Node; 2], decisive: bool) -> Outcome<'a> {
         let mut error = None;
         for term in terms {
@@ -175,7 +174,7 @@ impl<'a> Evaluator<'_, 'a> {
         error.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
-    /// Both sides of a comparison, paid for.
+    /// Evaluates both sides of a comparison and charges its cost.
     fn sides(
         &mut self,
         sides: &'a [Node; 2],
@@ -204,7 +203,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// A variable of a macro, which is left without its value if that is taken.
+    /// Reads a variable of a macro; `take` moves its value out.
     fn local(&mut self, slot: usize, take: bool) -> Outcome<'a> {
         let initial = match self.locals.get(slot) {
             Some(Slot::Initial(node)) => Some(*node),
@@ -243,13 +242,13 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Where a path leads.
+    /// Evaluates a path.
     fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let mut value = self.root(&attribute.root)?;
         if attribute.qualifiers.is_empty() {
             return Ok(value);
         }
-        // From an optional, a path leads to an optional.
+        // A path from an optional yields an optional.
         let mut optional = false;
         match value {
             Value::Optional(None) => return Ok(value),
@@ -266,7 +265,7 @@ impl<'a> Evaluator<'_, 'a> {
         Ok(if optional { Value::some(value) } else { value })
     }
 
-    /// Whether the last step of a path leads anywhere. The steps before it must.
+    /// Tests whether the last step of a path yields a value. The earlier steps must.
     fn test(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let Some((last, steps)) = attribute.qualifiers.split_last() else { return Ok(Value::Bool(true)) };
         let mut value = self.root(&attribute.root)?;
@@ -291,7 +290,7 @@ impl<'a> Evaluator<'_, 'a> {
         found.map(Value::Bool)
     }
 
-    /// One step of a path, paid for; `None` if it leads nowhere and may.
+    /// Evaluates and charges one step of a path; `None` if an optional step yields no value.
     fn qualify(
         &mut self,
         value: &Value<'a>,
@@ -302,7 +301,7 @@ impl<'a> Evaluator<'_, 'a> {
             None if !optional => Err(missing(value, &index)),
             found => Ok(found),
         });
-        // An optional step that leads nowhere is free.
+        // An optional step without a value is free.
         if !optional || matches!(found, Ok(Some(_))) {
             self.charge(SELECT)?;
         }
@@ -317,7 +316,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     fn call(&mut self, call: &'a Call) -> Outcome<'a> {
-        // Nearly all calls have few arguments, which then need no room on the heap.
+        // Most calls have few arguments, which need no heap allocation.
         match call.args.len() {
             0..=3 => {
                 let mut room = [const { Value::Null }; 3];
@@ -327,14 +326,14 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// A call with room for its arguments.
+    /// Evaluates a call with preallocated arguments.
     fn call_with(&mut self, call: &'a Call, args: &mut [Value<'a>]) -> Outcome<'a> {
         let mut failure = None;
         for (position, (arg, place)) in call.args.iter().zip(args.iter_mut()).enumerate() {
             match self.evaluate(arg) {
                 Ok(value) => *place = value,
                 Err(error) if error.ends_evaluation() => return Err(error),
-                // Calls that do not get to their last argument are free.
+                // A call that fails before its last argument is free.
                 Err(error) if !call.eager && position + 1 < call.args.len() => return Err(error),
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -458,7 +457,7 @@ impl<'a> Evaluator<'_, 'a> {
         result
     }
 
-    /// One item of a macro; whether there is to be another.
+    /// Evaluates one iteration of a macro; returns whether to continue.
     fn iterate(&mut self, fold: &'a Fold) -> Result<bool, EvaluationError> {
         match self.evaluate(&fold.condition) {
             Ok(Value::Bool(false)) => return Ok(false),
@@ -478,7 +477,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-/// What a value has at a key or position.
+/// Returns the value at a key or position.
 fn lookup<'a>(value: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>, EvaluationError> {
     let list = match value {
         Value::Map(map) => return map.find(index),
@@ -505,7 +504,7 @@ fn lookup<'a>(value: &Value<'a>, index: &Value<'_>) -> Result<Option<Value<'a>>,
     found.transpose()
 }
 
-/// What a step that leads nowhere says.
+/// The error of a step without a value.
 fn missing(value: &Value<'_>, index: &Value<'_>) -> EvaluationError {
     let index = index.display();
     EvaluationError::failed(match value {

@@ -1,4 +1,4 @@
-//! Plans: expressions as they are evaluated.
+//! Plans: the form in which expressions are evaluated.
 
 use super::cost::CallCost;
 use crate::functions::Function;
@@ -10,12 +10,11 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) root: Node,
-    /// The names of the variables the expression uses.
+    /// The names of the variables that the expression uses.
     pub(super) variables: Box<[Box<str>]>,
-    /// How many variables of macros there are. Each has a slot of its own, so that a part of a macro may be evaluated
-    /// while another part is.
+    /// The number of macro variables. Each has its own slot, so that evaluations of nested parts do not interfere.
     pub(super) slots: usize,
-    /// Of all patterns that are written out.
+    /// The total weight of all literal patterns.
     pub(super) pattern_weight: u64,
 }
 
@@ -28,42 +27,42 @@ impl Plan {
 /// A part of an expression.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// A literal, or what was computed from literals.
+    /// A literal, or a value computed from literals.
     Constant(Value<'static>),
-    /// A variable or a computed value, and a path from there.
+    /// A variable or a computed value, with a path.
     Attribute(Box<Attribute>),
-    /// Whether the last step of a path leads anywhere: `has()`.
+    /// `has()`: whether the last step of a path yields a value.
     Test(Box<Attribute>),
-    /// The accumulator of a macro, which the value made from it will replace, so that it need not be copied.
+    /// The accumulator of a macro, moved out because its new value will replace it.
     TakeLocal(usize),
     And(Box<[Node; 2]>),
     Or(Box<[Node; 2]>),
     Equal(Box<[Node; 2]>),
     NotEqual(Box<[Node; 2]>),
-    /// Whether the left side is among constants.
+    /// Whether the left side is in a set of constants.
     InSet(Box<Node>, HashSet<Key<'static>>),
-    /// The first optional that has a value.
+    /// The first optional with a value.
     OptionalOr(Box<[Node; 2]>),
-    /// The value of an optional, or else another value.
+    /// The value of an optional, or a default.
     OptionalOrValue(Box<[Node; 2]>),
-    /// What is not strictly false is true: errors do not end a macro.
+    /// True unless the value is `false`: errors do not end a macro.
     NotStrictlyFalse(Box<Node>),
     Call(Box<Call>),
-    /// Items, and whether each is an optional to be taken for its value.
+    /// Items, and whether each is an optional to unwrap.
     List(Box<[(Node, bool)]>),
-    /// Keys and values, and whether each value is an optional to be taken for its value.
+    /// Keys and values, and whether each value is an optional to unwrap.
     Map(Box<[(Node, Node, bool)]>),
     Fold(Box<Fold>),
 }
 
-/// A value and a path from there.
+/// A value with a path.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
 }
 
-/// Where a path begins.
+/// The start of a path.
 #[derive(Debug)]
 pub(super) enum Root {
     /// A variable of the environment.
@@ -80,7 +79,7 @@ pub(super) enum Root {
 #[derive(Debug)]
 pub(super) struct Qualifier {
     pub(super) index: Node,
-    /// `?`: a step that may lead nowhere.
+    /// `?`: a step that may have no value.
     pub(super) optional: bool,
 }
 
@@ -90,21 +89,21 @@ pub(super) struct Call {
     pub(super) implementation: Implementation,
     pub(super) args: Box<[Node]>,
     pub(super) cost: CallCost,
-    /// All arguments are evaluated even if one of them fails.
+    /// Whether all arguments are evaluated even if one of them fails.
     pub(super) eager: bool,
 }
 
-/// What a call does.
+/// The implementation of a call.
 #[derive(Debug)]
 pub(super) enum Implementation {
     Function(Function),
-    /// The second argument is a pattern known beforehand.
+    /// The second argument is a literal pattern.
     Matches(Pattern),
     Find(Pattern),
     FindAll(Pattern),
 }
 
-/// A macro: for each item of a range, a step makes a new accumulator of the one before.
+/// A macro: for each item of a range, a step computes the next accumulator.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) range: Node,
@@ -113,9 +112,9 @@ pub(super) struct Fold {
     /// The slot of the item or value, if there are two variables.
     pub(super) second: Option<usize>,
     pub(super) accumulator: usize,
-    /// Evaluated when the accumulator is first looked at.
+    /// Evaluated on first use of the accumulator.
     pub(super) initial: Node,
-    /// Items are gone through as long as this is not false.
+    /// The iteration continues while this is not false.
     pub(super) condition: Node,
     pub(super) step: Node,
     pub(super) result: Node,

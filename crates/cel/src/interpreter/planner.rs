@@ -1,4 +1,4 @@
-//! From checked trees to plans.
+//! Converts checked trees to plans.
 
 use super::cost::CallCost;
 use super::plan::{Attribute, Call, Fold, Implementation, Node, Plan, Qualifier, Root};
@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Plan {
-    /// Plans an expression. What can be computed beforehand is, and an error of that (a malformed timestamp) is an
-    /// error of the plan.
+    /// Plans an expression. Constant parts are evaluated, and their errors (a malformed timestamp) are errors of the
+    /// plan.
     pub(crate) fn new(ast: &CheckedAst) -> Result<Plan, String> {
         let mut planner =
             Planner { ast, variables: Vec::new(), scope: Vec::new(), slots: 0, pattern_weight: 0 };
@@ -25,7 +25,7 @@ impl Plan {
 struct Planner<'s> {
     ast: &'s CheckedAst,
     variables: Vec<Box<str>>,
-    /// The variables of the macros around, innermost last, with their slots.
+    /// The variables of the enclosing macros, innermost last, with their slots.
     scope: Vec<(&'s str, usize)>,
     slots: usize,
     pattern_weight: u64,
@@ -69,7 +69,7 @@ impl<'s> Planner<'s> {
     }
 
     fn select(&mut self, expr: &'s Expr, select: &'s ast::Select) -> Result<Node, String> {
-        // A qualified name is no selection.
+        // A qualified name is not a selection.
         if self.ast.reference(expr.id).is_some() {
             return Ok(self.name(expr, &select.field));
         }
@@ -170,7 +170,7 @@ impl<'s> Planner<'s> {
         if &*fold.accumulator == ACCUMULATOR {
             take_accumulator(&mut step, accumulator);
         }
-        // The result sees the accumulator alone.
+        // Only the accumulator is visible to the result.
         self.scope.truncate(outside + 1);
         let result = self.plan(&fold.result)?;
         self.scope.truncate(outside);
@@ -198,7 +198,7 @@ fn constant(literal: &Literal) -> Value<'static> {
     }
 }
 
-/// A path one step further.
+/// Extends a path by a step.
 fn step(operand: Node, index: Node, optional: bool) -> Box<Attribute> {
     let mut attribute = match operand {
         Node::Attribute(attribute) => attribute,
@@ -208,7 +208,7 @@ fn step(operand: Node, index: Node, optional: bool) -> Box<Attribute> {
     attribute
 }
 
-/// Operators and methods of two operands that are not mere functions; the operands come back for any other call.
+/// Plans operators and methods of two operands with special evaluation; returns the operands for other calls.
 fn binary(function: &str, overload: &str, sides: [Node; 2]) -> Result<Node, [Node; 2]> {
     Ok(match function {
         operators::LOGICAL_AND => Node::And(Box::new(sides)),
@@ -246,7 +246,7 @@ fn binary(function: &str, overload: &str, sides: [Node; 2]) -> Result<Node, [Nod
     })
 }
 
-/// The items of a list of scalars as a set, with the numbers of other types that are equal to them.
+/// The items of a list of scalars as a set, with equal numbers of other types.
 fn members(list: &List<'static>) -> Option<HashSet<Key<'static>>> {
     let mut set = HashSet::with_capacity(list.len());
     for item in list.iter() {
@@ -281,7 +281,7 @@ fn is_conversion(function: &str) -> bool {
 }
 
 impl Planner<'_> {
-    /// What a call does; patterns that are written out are compiled.
+    /// The implementation of a call; literal patterns are compiled.
     fn implementation(
         &mut self,
         function: &str,
@@ -307,7 +307,7 @@ impl Planner<'_> {
     }
 }
 
-/// Where a step makes a new accumulator from the one before, that one need not be kept.
+/// Lets a step move the accumulator, since its new value replaces it.
 fn take_accumulator(step: &mut Node, accumulator: usize) {
     match step {
         Node::Call(call) => {

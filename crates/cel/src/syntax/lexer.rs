@@ -1,10 +1,10 @@
-//! From text to tokens.
+//! Splits text into tokens.
 
 use super::token::{Token, TokenKind, quoted};
 use crate::compile_error::Issue;
 use crate::source::Source;
 
-/// The tokens of a source, with one of kind `End` last, and what is in it that is no token.
+/// The tokens of a source, ending with one of kind `End`, and the errors.
 pub(super) fn tokens<'a>(source: &Source<'a>) -> (Vec<Token<'a>>, Vec<Issue>) {
     let mut lexer = Lexer { text: source.text(), position: 0, offset: 0 };
     let mut tokens = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn tokens<'a>(source: &Source<'a>) -> (Vec<Token<'a>>, Vec<Issue>) {
             return (tokens, issues);
         }
         let scanned = lexer.scan();
-        // What cannot be read is skipped with the character at which that showed.
+        // Unreadable text is skipped, including the first invalid character.
         let (kind, end) = match scanned {
             Ok((kind, length)) => (Some(kind), start + length),
             Err(length) => (None, lexer.boundary_after(start + length)),
@@ -53,7 +53,7 @@ impl<'a> Lexer<'a> {
         self.position = end;
     }
 
-    /// The end of the character at a byte, or of the text.
+    /// The end of the character at a byte offset, or of the text.
     fn boundary_after(&self, at: usize) -> usize {
         let next = self.text.get(at..).and_then(|rest| rest.chars().next());
         next.map_or(self.text.len(), |character| at + character.len_utf8())
@@ -72,7 +72,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The kind and length of the token here, or how much of what is here could have begun one.
+    /// The kind and length of the next token, or the length of an invalid prefix.
     fn scan(&self) -> Result<(TokenKind, usize), usize> {
         use TokenKind::*;
         let rest = self.rest();
@@ -145,7 +145,7 @@ fn string_start(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     is(prefix, b"'\"").then_some((kind, prefix))
 }
 
-/// The length of the string whose quote is after `prefix` bytes, or how much of it could be read.
+/// The length of the string whose quote follows `prefix` bytes, or of its readable part.
 fn string_length(text: &str, prefix: usize) -> Result<usize, usize> {
     let bytes = text.as_bytes();
     let raw = text.get(..prefix).is_some_and(|prefix| prefix.contains(['r', 'R']));
@@ -164,7 +164,7 @@ fn string_length(text: &str, prefix: usize) -> Result<usize, usize> {
         }
         match rest.first() {
             None => {
-                // `''` followed by no third quote was matched above; `'''abc` may still be the empty string `''`.
+                // `''` without a third quote matched above; `'''abc` may still begin with the empty string `''`.
                 return if many_lines { Ok(prefix + 2) } else { Err(at) };
             }
             Some(b'\n' | b'\r') if !many_lines => return Err(at),
@@ -174,7 +174,7 @@ fn string_length(text: &str, prefix: usize) -> Result<usize, usize> {
     }
 }
 
-/// The length of an escape sequence, or how much of it is one.
+/// The length of an escape sequence, or of its valid prefix.
 fn escape_length(bytes: &[u8]) -> Result<usize, usize> {
     let digits = |count: usize, is_digit: fn(&u8) -> bool| {
         let found = bytes.iter().skip(2).take(count).take_while(|byte| is_digit(byte)).count();

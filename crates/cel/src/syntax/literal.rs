@@ -1,9 +1,9 @@
-//! What the text of a string literal stands for.
+//! Unescapes string literals.
 
-/// A literal's content: a string's bytes are UTF-8.
+/// The content of a literal: for strings, the bytes are UTF-8.
 ///
-/// `text` is a token of the lexer without the `b` of bytes: quotes are there and match. Escapes are checked again since
-/// some name no character.
+/// `text` is a token of the lexer without the `b` prefix: its quotes match. Escapes are checked again, since some are
+/// not valid characters.
 pub(super) fn unescape(text: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let unraw = text.strip_prefix(['r', 'R']);
@@ -62,7 +62,7 @@ fn digits(rest: &mut std::str::Chars<'_>, count: usize, radix: u32) -> Result<u3
     Ok(value)
 }
 
-/// A number is a byte in bytes, and a character in strings.
+/// Appends a number: a byte in bytes, and a character in strings.
 fn code(out: &mut Vec<u8>, value: u32, is_byte: bool) -> Result<(), &'static str> {
     match u8::try_from(value) {
         Ok(byte) if is_byte => out.push(byte),

@@ -1,7 +1,7 @@
-//! Calls that stand for something else.
+//! Expands macros.
 //!
-//! What each becomes is in <https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros> and, for those of
-//! extensions, in <https://github.com/google/cel-go/tree/master/ext>. Nodes a macro adds are where its call is.
+//! The expansions are defined in <https://github.com/google/cel-spec/blob/master/doc/langdef.md#macros> and, for
+//! extensions, in <https://github.com/google/cel-go/tree/master/ext>. Added nodes have the position of the call.
 
 use super::parser::Nodes;
 use crate::ast::{
@@ -9,19 +9,19 @@ use crate::ast::{
     StructField, operators,
 };
 
-/// What became of a call.
+/// The result of an expansion.
 pub(super) enum Expansion {
-    /// It was a macro; this is what it stands for, or a node that stands for an error.
+    /// The expansion of a macro, or a placeholder for an error.
     Expr(Expr),
-    /// It is none: its target and arguments back.
+    /// The call is not a macro; its target and arguments are returned.
     None(Option<Expr>, Vec<Expr>),
 }
 
-/// The variable of folds over nothing, which no source can name.
+/// The variable of folds that do not iterate; source text cannot name it.
 const UNUSED: &str = "#unused";
-/// The variable `sortBy` keeps its list in.
+/// The variable of `sortBy` for its list.
 const SORTED: &str = "@__sortBy_input__";
-/// An accumulator's name of old, which variables may still not have.
+/// A former name of the accumulator, still reserved.
 const OLD_ACCUMULATOR: &str = "__result__";
 
 /// Expands a call if it is a macro.
@@ -147,7 +147,7 @@ impl Factory<'_, '_> {
         }
     }
 
-    /// The next argument; its being there was seen from their number.
+    /// The next argument; the number of arguments is already checked.
     fn next(&self, args: &mut impl Iterator<Item = Expr>) -> Expanded {
         args.next().ok_or_else(|| (self.position, "wrong number of arguments".to_owned()))
     }
@@ -269,7 +269,7 @@ impl Factory<'_, '_> {
         })
     }
 
-    /// A variable with a value, seen by an expression: a fold over nothing.
+    /// Binds a variable to a value for an expression, by a fold that does not iterate.
     fn bind(&mut self, accumulator: Box<str>, value: Expr, result: Expr) -> Expr {
         let range = self.list(Vec::new());
         let condition = self.literal(Literal::Bool(false));
@@ -343,7 +343,7 @@ impl Factory<'_, '_> {
         self.node(ExprKind::Comprehension(Box::new(fold)))
     }
 
-    /// The same tree with ids of its own. Once there are too many nodes nothing more is copied; the parser then refuses
+    /// Copies a tree with new ids. When the maximum number of nodes is reached, copying stops, and the parser rejects
     /// the expression.
     fn copy(&mut self, expr: &Expr) -> Expr {
         let id = self.copy_id(expr.id);

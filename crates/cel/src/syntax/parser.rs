@@ -1,8 +1,8 @@
-//! From tokens to a tree.
+//! Parses tokens into a tree.
 //!
-//! Texts of syntax errors are those cel-go's generated parser has for the first thing that does not fit
-//! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>). Like it, this one goes on after one token too many
-//! or too few; at anything else it ends, where the generated one guesses on.
+//! Messages of syntax errors are those of cel-go's generated parser for the first error
+//! (<https://github.com/google/cel-go/blob/master/parser/gen/CEL.g4>). Like it, this parser recovers from one
+//! superfluous or missing token; other errors end parsing, where the generated parser continues.
 
 use super::lexer::tokens;
 use super::literal::unescape;
@@ -14,11 +14,11 @@ use crate::ast::{
 use crate::compile_error::Issue;
 use crate::source::{Location, Source};
 
-/// The longest expression, in code points.
+/// The maximum length of an expression, in code points.
 const MAX_CODE_POINTS: usize = 100_000;
-/// How often a rule of the grammar may be within itself, and how deep the tree of operators may be.
+/// The maximum recursion of a grammar rule, and the maximum depth of the operator tree.
 const MAX_DEPTH: usize = 250;
-/// How many nodes a tree may have. An expression of the greatest length has fewer, unless macros copy.
+/// The maximum number of nodes of a tree. The longest expression has fewer, unless macros copy.
 const MAX_NODES: usize = 250_000;
 
 /// Parses an expression and expands its macros.
@@ -56,7 +56,7 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Ast, Vec<Issue>> {
     }
 }
 
-/// Gives nodes their ids, and remembers what is wrong with nodes that can be read all the same.
+/// Assigns ids to nodes, and collects errors after which parsing continues.
 pub(super) struct Nodes<'s> {
     source: &'s Source<'s>,
     pub(super) positions: Vec<u32>,
@@ -77,19 +77,19 @@ impl Nodes<'_> {
         self.positions.get(id as usize).copied().unwrap_or(0)
     }
 
-    /// Whether a macro may copy a tree yet.
+    /// Whether the maximum number of nodes is reached, so that macros must not copy.
     pub(super) fn is_full(&self) -> bool {
         self.positions.len() > MAX_NODES
     }
 
-    /// Stands for what is wrong.
+    /// Reports an error and returns a placeholder.
     pub(super) fn error(&mut self, position: u32, message: impl Into<String>) -> Expr {
         self.issues.push(Issue { location: self.source.location(position), message: message.into() });
         self.node(position, ExprKind::Unspecified)
     }
 }
 
-/// How often each rule is within itself now.
+/// The current recursion depth of each rule.
 #[derive(Default)]
 struct Depth {
     expression: usize,
@@ -97,7 +97,7 @@ struct Depth {
     arithmetic: usize,
 }
 
-/// A node and how deep the tree of operators under it is.
+/// A node and the depth of its operator tree.
 struct Parsed {
     expr: Expr,
     depth: usize,
@@ -109,18 +109,18 @@ struct Parser<'s, 't> {
     next: usize,
     nodes: Nodes<'s>,
     depth: Depth,
-    /// Whether nothing has been read since something was found missing.
+    /// Whether no token was consumed since a missing one was reported.
     recovering: bool,
 }
 
-/// What ends parsing: an error, or none if it has been reported.
+/// The error that ends parsing; `None` if it is already reported.
 type Fatal = Option<Issue>;
 
 type Result<T, E = Fatal> = std::result::Result<T, E>;
 
 impl<'s> Parser<'s, '_> {
     fn peek_at(&self, ahead: usize) -> Token<'s> {
-        // The last token is the end, and nothing reads on from it.
+        // The last token is the end, which is never consumed.
         let end = Token { kind: TokenKind::End, text: "", offset: 0, start: 0 };
         self.tokens.get(self.next + ahead).or(self.tokens.last()).copied().unwrap_or(end)
     }
@@ -140,8 +140,8 @@ impl<'s> Parser<'s, '_> {
         (self.peek().kind == kind).then(|| self.advance())
     }
 
-    /// Takes a token of a kind. One token too many before it, and its being missing before what may follow it, are
-    /// reported and parsing goes on.
+    /// Consumes a token of a kind. Reports a superfluous token before it, or its absence before a possible follower,
+    /// and continues.
     fn expect(&mut self, kind: TokenKind) -> Result<Token<'s>> {
         if let Some(token) = self.take(kind) {
             return Ok(token);
@@ -168,7 +168,7 @@ impl<'s> Parser<'s, '_> {
         Err(self.syntax_error(found, format!("mismatched input {} expecting {expected}", found.quoted())))
     }
 
-    /// Sees to it that one of some kinds is next: one token too many before it is reported and skipped.
+    /// Ensures that the next token is of one of some kinds: reports and skips one superfluous token.
     fn expect_any(&mut self, expected: &[TokenKind]) -> Result<()> {
         let found = self.peek();
         if expected.contains(&found.kind) {
@@ -183,13 +183,13 @@ impl<'s> Parser<'s, '_> {
         Err(self.syntax_error(found, format!("mismatched input {} expecting {list}", found.quoted())))
     }
 
-    /// Reports what parsing can go on after.
+    /// Reports an error after which parsing continues.
     fn report(&mut self, at: Token<'_>, message: String) {
         let issue = self.syntax_error(at, message);
         self.nodes.issues.extend(issue);
     }
 
-    /// An error; none right after something missing, which it may be due to.
+    /// Creates an error; none right after a missing token, which may be its cause.
     fn syntax_error(&self, at: Token<'_>, message: String) -> Fatal {
         (!self.recovering).then(|| Issue {
             location: self.source.location(at.offset),
@@ -197,12 +197,12 @@ impl<'s> Parser<'s, '_> {
         })
     }
 
-    /// What the text from a token to the next cannot be the beginning of.
+    /// The error for tokens that begin no alternative.
     fn no_alternative(&self, from: Token<'s>) -> Fatal {
         let found = self.peek();
         let text = self.source.text().get(from.start..found.start + found.text.len()).unwrap_or_default();
         let reserved = matches!(found.kind, TokenKind::True | TokenKind::False | TokenKind::Null);
-        // Without blanks after the dot, that is how reserved words as field names have always been reported.
+        // The generated parser reports a reserved word directly after a dot in this way.
         let message = if reserved && text.len() == found.text.len() + 1 {
             format!("mismatched input {} expecting IDENTIFIER", found.quoted())
         } else {
@@ -262,7 +262,7 @@ impl<'s> Parser<'s, '_> {
         self.logical(TokenKind::And, operators::LOGICAL_AND, |parser| parser.relation(true))
     }
 
-    /// Terms with an operator between them, as a balanced tree.
+    /// Parses terms joined by one logical operator, as a balanced tree.
     fn logical(
         &mut self,
         kind: TokenKind,
@@ -287,7 +287,7 @@ impl<'s> Parser<'s, '_> {
         self.parsed(expr, depth)
     }
 
-    /// Comparisons, or what is compared.
+    /// Parses comparisons and their operands.
     fn relation(&mut self, outer: bool) -> Result<Parsed> {
         self.depth.relation += 1;
         if self.depth.relation > MAX_DEPTH {
@@ -305,7 +305,7 @@ impl<'s> Parser<'s, '_> {
         Ok(left)
     }
 
-    /// Sums of products: operators that bind at least as strongly as `strength`.
+    /// Parses operators that bind at least as strongly as `strength`.
     fn arithmetic(&mut self, strength: u8) -> Result<Parsed> {
         self.depth.arithmetic += 1;
         if self.depth.arithmetic > MAX_DEPTH {
@@ -331,7 +331,7 @@ impl<'s> Parser<'s, '_> {
         let first = self.peek();
         let function = match first.kind {
             TokenKind::Not => operators::LOGICAL_NOT,
-            // A minus before a number is part of it.
+            // A minus before a number is part of the number.
             TokenKind::Minus if !matches!(self.peek_at(1).kind, TokenKind::Int | TokenKind::Float) => {
                 operators::NEGATE
             }
@@ -423,7 +423,7 @@ impl<'s> Parser<'s, '_> {
         self.parsed(call(id, function, vec![operand.expr, index.expr]), depth)
     }
 
-    /// The arguments of a call whose parenthesis is open, up to its end.
+    /// Parses the arguments of a call after its opening parenthesis, to the end.
     fn arguments(&mut self) -> Result<(Vec<Expr>, usize)> {
         let mut args = Vec::new();
         let mut depth = 0;
@@ -521,7 +521,7 @@ impl<'s> Parser<'s, '_> {
         self.parsed(Expr { id, kind: ExprKind::Map(entries) }, depth)
     }
 
-    /// Whether an entry follows an entry, past a comma; a comma before the end is left.
+    /// Whether another entry follows; consumes the comma, unless it precedes the end.
     fn another_entry(&mut self, close: TokenKind, start: &[TokenKind]) -> Result<bool> {
         self.expect_any(&[close, TokenKind::Comma])?;
         let another = self.peek().kind == TokenKind::Comma && start.contains(&self.peek_at(1).kind);
@@ -531,14 +531,14 @@ impl<'s> Parser<'s, '_> {
         Ok(another)
     }
 
-    /// A variable, the call of a function, or a message, all of which may begin with a dot.
+    /// Parses a variable, a function call or a message; each may begin with a dot.
     fn identifier(&mut self) -> Result<Parsed> {
         let first = self.peek();
         let leading = if self.take(TokenKind::Dot).is_some() { "." } else { "" };
         if self.peek().kind != TokenKind::Identifier {
             return Err(self.no_alternative(first));
         }
-        // `a.b{`: only a message's name has dots between identifiers and a brace at the end.
+        // `a.b{`: only a message's name has this form.
         let mut names = 1;
         while self.peek_at(2 * names - 1).kind == TokenKind::Dot
             && self.peek_at(2 * names).kind == TokenKind::Identifier
@@ -649,9 +649,9 @@ fn call(id: ExprId, function: &str, args: Vec<Expr>) -> Expr {
     Expr { id, kind: ExprKind::Call(Call { function: function.into(), target: None, args }) }
 }
 
-/// The terms between operators as a tree of the least depth. There is one term more than operators.
+/// Builds a tree of minimum depth from terms and operators. There is one term more than operators.
 fn balanced(operators: &[ExprId], terms: &mut std::vec::IntoIter<Expr>, function: &str) -> Expr {
-    // In the middle of an even number of operators, the later one is the root.
+    // Of an even number of operators, the later middle one is the root.
     let middle = operators.len() / 2;
     match (operators.get(..middle), operators.get(middle), operators.get(middle + 1..)) {
         (Some(before), Some(id), Some(after)) => {
@@ -705,7 +705,7 @@ fn is_operator(kind: TokenKind) -> bool {
         )
 }
 
-/// Words that no variable or function may be called.
+/// Words that are reserved and cannot name a variable or function.
 fn is_reserved(name: &str) -> bool {
     matches!(
         name,

@@ -1,6 +1,6 @@
-//! What the parser sees of the text.
+//! The tokens of the parser.
 
-/// A kind of token. The order is that in which messages list what would have been expected.
+/// A kind of token. Messages list expected kinds in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenKind {
     End,
@@ -42,7 +42,7 @@ pub(super) enum TokenKind {
 }
 
 impl TokenKind {
-    /// As messages name it.
+    /// The name in messages.
     fn name(self) -> &'static str {
         use TokenKind::*;
         match self {
@@ -85,7 +85,7 @@ impl TokenKind {
         }
     }
 
-    /// A set of kinds as messages list it.
+    /// Formats a set of kinds for messages.
     pub(super) fn list(kinds: &[TokenKind]) -> std::string::String {
         let mut kinds = kinds.to_vec();
         kinds.sort_unstable();
@@ -97,7 +97,7 @@ impl TokenKind {
         }
     }
 
-    /// What an expression may begin with.
+    /// The kinds that may begin an expression.
     pub(super) const EXPRESSION: &[TokenKind] = &[
         TokenKind::OpenBracket,
         TokenKind::OpenBrace,
@@ -117,25 +117,25 @@ impl TokenKind {
     ];
 }
 
-/// A token and where it is.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind,
     pub(super) text: &'a str,
-    /// Where it starts, in code points.
+    /// The start, in code points.
     pub(super) offset: u32,
-    /// Where it starts, in bytes.
+    /// The start, in bytes.
     pub(super) start: usize,
 }
 
 impl Token<'_> {
-    /// As messages quote it.
+    /// The quoted form in messages.
     pub(super) fn quoted(&self) -> String {
         if self.kind == TokenKind::End { "'<EOF>'".to_owned() } else { quoted(self.text) }
     }
 }
 
-/// Text as messages quote it.
+/// Quotes text for messages.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r"))
 }

@@ -1,4 +1,4 @@
-//! JSON seen through a schema.
+//! Converts JSON to values by a schema.
 
 use super::{Json, List, Map, Timestamp, Value};
 use crate::EvaluationError;
@@ -9,8 +9,8 @@ use pintle_machinery::codec::parse_duration;
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// A JSON value as its schema says it is to be seen. Data that does not fit the schema is an error of the expression
-/// that looks at it; data has been validated before, so that this is rare.
+/// Converts a JSON value by its schema. Data that does not fit is an error of the expression that reads it; this is
+/// rare, since data is validated before.
 pub(crate) fn adapt<'a>(json: &'a Json, schema: &'a dyn Schema) -> Result<Value<'a>, EvaluationError> {
     if json.is_null() {
         return match schema.nullable() {
@@ -60,7 +60,7 @@ pub(crate) fn adapt<'a>(json: &'a Json, schema: &'a dyn Schema) -> Result<Value<
     }
 }
 
-/// A JSON value as it says itself what it is: whole numbers are integers, others doubles.
+/// Converts a JSON value without a schema: whole numbers are integers, others doubles.
 pub(crate) fn adapt_untyped(json: &Json) -> Value<'_> {
     match json {
         Json::Null => Value::Null,
@@ -100,7 +100,7 @@ fn adapt_string(text: &str, kind: SchemaKind) -> Result<Value<'_>, EvaluationErr
     }
 }
 
-/// Go's durations, and those that name their units in words (`2 days 3 hours`), as format `duration` allows.
+/// Parses Go's durations, and durations with units in words (`2 days 3 hours`), as format `duration` allows.
 fn parse_lenient_duration(text: &str) -> Result<i64, String> {
     const UNITS: [(&[&str], i64); 8] = [
         (&["ns", "nano"], 1),
@@ -126,7 +126,7 @@ fn parse_lenient_duration(text: &str) -> Result<i64, String> {
         let unit = unit.to_lowercase();
         for (names, nanos) in UNITS {
             for (position, name) in names.iter().enumerate() {
-                // The last name stands for all that begin with it: `day`, `days`.
+                // The last name also matches as a prefix: `day`, `days`.
                 if unit == *name || (position + 1 == names.len() && unit.starts_with(name)) {
                     found = true;
                     total = total.wrapping_add(number.wrapping_mul(nanos));
@@ -137,7 +137,7 @@ fn parse_lenient_duration(text: &str) -> Result<i64, String> {
     if found { Ok(total) } else { Err(format!("unable to parse {text} as duration")) }
 }
 
-/// RFC 3339, a time without a zone, which is in UTC, or nothing, which is 1970.
+/// Parses RFC 3339, a time without a zone, which means UTC, or an empty text, which means 1970.
 fn parse_lenient_date_time(text: &str) -> Result<Timestamp, String> {
     if text.is_empty() {
         return Ok(Timestamp { seconds: 0, nanos: 0, offset: 0 });
@@ -149,7 +149,7 @@ fn parse_lenient_date_time(text: &str) -> Result<Timestamp, String> {
     }
 }
 
-/// The name of the type that Go decodes a JSON value into.
+/// The name of the Go type of a decoded JSON value.
 fn go_type(json: &Json) -> &'static str {
     match json {
         Json::Null => "<nil>",

@@ -1,4 +1,4 @@
-//! `<` and its kin: numbers across their types, and values of one type that has an order.
+//! Ordering operators: numbers across their types, and values of one ordered type.
 
 use super::Value;
 use super::number::{compare_double_int, compare_double_uint, compare_doubles, compare_int_uint};
@@ -7,7 +7,7 @@ use crate::work;
 use std::cmp::Ordering;
 
 impl Value<'_> {
-    /// Whether the value is of a type that has an order.
+    /// Whether the value's type is ordered.
     pub(crate) fn is_comparable(&self) -> bool {
         matches!(
             self,
@@ -22,7 +22,10 @@ impl Value<'_> {
         )
     }
 
-    /// How the value stands to another one of the same type, or to another number.
+    /// Compares the value with another one of the same type, or with another number.
+    ///
+    /// # Errors
+    /// When the two values have no order.
     pub fn compare(&self, other: &Value<'_>) -> Result<Ordering, EvaluationError> {
         let not_a_number = |value: &Value<'_>| matches!(value, Value::Double(double) if double.is_nan());
         if matches!(self, Value::Int(_) | Value::Uint(_) | Value::Double(_))

@@ -1,11 +1,11 @@
-//! Values as they appear in error messages.
+//! Formats values for error messages.
 
 use super::Value;
 use super::number::shortest;
 use pintle_machinery::codec::format_duration;
 
 impl Value<'_> {
-    /// The value as error messages show it.
+    /// The value in the form of error messages.
     pub(crate) fn display(&self) -> String {
         match self {
             Value::Null => "0".to_owned(),

@@ -1,7 +1,7 @@
 //! `==`: by value across number types, deep for lists and maps, by the list type for lists of objects.
 //!
-//! Values of different types are unequal. Only Kubernetes' own types and objects make an error of that, which
-//! `!=` takes for unequal all the same.
+//! Values of different types are unequal. For Kubernetes' own types and objects the comparison is an error, which `!=`
+//! treats as unequal.
 
 use super::number::{compare_double_int, compare_double_uint, compare_int_uint};
 use super::{Json, List, Map, Value};
@@ -12,7 +12,10 @@ use crate::work;
 use std::collections::{HashMap, HashSet};
 
 impl<'a> Value<'a> {
-    /// Whether two values are equal, as `==` sees it: the left one decides how they are compared.
+    /// Whether two values are equal in the sense of `==`: the left one determines the comparison.
+    ///
+    /// # Errors
+    /// When the values cannot be compared.
     pub fn equal(&self, other: &Value<'_>) -> Result<bool, EvaluationError> {
         Ok(match (self, other) {
             (Value::Null, other) => matches!(other, Value::Null),
@@ -50,7 +53,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// What a scalar is known by among the items of a set.
+    /// The identity of a scalar among the items of a set.
     pub(super) fn scalar_key(&self) -> Option<ScalarKey> {
         Some(match self {
             Value::Bool(value) => ScalarKey::Bool(*value),
@@ -62,7 +65,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Compares texts, which may be long and alike to the end.
+/// Compares bytes, counting the work for long equal texts.
 fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && {
         work::note_bytes(one.len());
@@ -70,7 +73,7 @@ fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// A scalar by type and value: nothing equals a value of another type here.
+/// A scalar by type and value; values of different types are never equal here.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) enum ScalarKey {
     Null,
@@ -95,10 +98,10 @@ impl ScalarKey {
     }
 }
 
-/// What an item is known by in a list of type `map`.
+/// The identity of an item in a list of type `map`.
 ///
-/// Members are looked up by their escaped names although the data has the plain ones, so that keys whose names have to
-/// be escaped (`namespace`) tell nothing apart. That is how the reference compares such lists.
+/// Members are looked up by their escaped names although the data has the plain ones, so keys whose names need escaping
+/// (`namespace`) do not distinguish items. The reference compares such lists in the same way.
 pub(super) fn merge_key(item: &Value<'_>, keys: &[String]) -> Option<Vec<ScalarKey>> {
     let Value::Map(item) = item else { return None };
     let members = item.raw()?;
@@ -214,7 +217,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Whether items of lists and maps that an expression made differ. Errors of items do not make them differ.
+/// Whether items of computed lists and maps differ. Errors of items do not make them differ.
 fn differ(
     one: Result<Value<'_>, EvaluationError>,
     other: Result<Value<'_>, EvaluationError>,
@@ -230,7 +233,7 @@ fn differ(
     }
 }
 
-/// Whether data of which nothing is known is that of another value.
+/// Whether data without a schema equals another value.
 fn same_json(json: &Json, value: &Value<'_>) -> bool {
     match (json, value) {
         (json, Value::Unknown(other)) => json == *other,

@@ -1,4 +1,4 @@
-//! Lists: views on JSON, lists an expression made, and the two joined without copying.
+//! Lists: views of JSON, computed lists, and concatenations without copying.
 
 use super::adapt::{adapt, adapt_untyped};
 use super::equality::merge_key;
@@ -8,13 +8,13 @@ use crate::schema::{ListType, Schema};
 use crate::work;
 use std::sync::Arc;
 
-/// The longest list that expressions may make. Looking at the items of one costs more than any budget.
+/// The maximum length of a computed list. Cost budgets do not suffice to visit longer lists.
 pub(crate) const MAX_LIST_LENGTH: usize = 1 << 20;
 
 /// A list of values.
 ///
-/// Joining two lists shares them, so that a list joined to itself over and over costs no memory; how long the chain of
-/// joins gets is bounded by the size of the expression.
+/// Concatenation shares both lists, so that repeated concatenation of a list with itself costs no memory; the size of
+/// the expression bounds the length of the chain.
 #[derive(Clone, Debug)]
 pub struct List<'a>(Repr<'a>);
 
@@ -22,9 +22,9 @@ pub struct List<'a>(Repr<'a>);
 enum Repr<'a> {
     /// A list of an object, with the list's own schema if it has one.
     Json(&'a [Json], Option<&'a dyn Schema>),
-    /// Made by an expression.
+    /// A computed list.
     Values(Arc<Vec<Value<'a>>>),
-    /// One after the other.
+    /// A concatenation.
     Joined(Arc<Joined<'a>>),
     /// A list of an object merged with another list. It keeps the schema, and so the meaning of `==` and `+`.
     Merged(Arc<Vec<Value<'a>>>, &'a dyn Schema),
@@ -38,7 +38,7 @@ struct Joined<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A list of an object. Without a schema, items are what JSON says they are.
+    /// A list of an object. Without a schema, JSON determines the types of items.
     pub fn json(items: &'a [Json], schema: Option<&'a dyn Schema>) -> List<'a> {
         List(Repr::Json(items, schema))
     }
@@ -57,7 +57,7 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
-    /// An item; an error if the object's data does not fit its schema, `None` beyond the end.
+    /// An item; an error if the data does not fit its schema, `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<Result<Value<'a>, EvaluationError>> {
         if let Err(error) = work::count(1) {
             return (index < self.len()).then_some(Err(error));
@@ -92,7 +92,7 @@ impl<'a> List<'a> {
         (0..self.len()).map_while(|index| self.get(index))
     }
 
-    /// The schema, for lists of objects that have one.
+    /// The schema of a list of an object, if it has one.
     pub(super) fn schema(&self) -> Option<&'a dyn Schema> {
         match &self.0 {
             Repr::Json(_, schema) => *schema,
@@ -106,7 +106,7 @@ impl<'a> List<'a> {
         self.schema().is_some()
     }
 
-    /// An item as the object has it, for lists of objects.
+    /// The JSON of an item, for lists of objects.
     pub(super) fn raw(&self, index: usize) -> Option<&'a Json> {
         match &self.0 {
             Repr::Json(items, _) => items.get(index),
@@ -114,8 +114,8 @@ impl<'a> List<'a> {
         }
     }
 
-    /// This list and another one. For lists of objects the list type decides: sets take what they do not have, maps
-    /// replace the items with the same key, and anything else is put at the end.
+    /// Concatenates two lists. For lists of objects the list type applies: sets add missing items, maps replace items
+    /// with the same key, and other lists append.
     pub(crate) fn join(mut self, other: List<'a>) -> Result<List<'a>, EvaluationError> {
         let Some(schema) = self.schema() else {
             if self.is_empty() {
@@ -171,8 +171,7 @@ impl<'a> List<'a> {
         Ok(List(Repr::Merged(Arc::new(items), schema)))
     }
 
-    /// Puts an item at the end in place, if there is one item and nothing else holds this list: what `map` and `filter`
-    /// do for each of their items.
+    /// Appends one item in place if this list is not shared, as `map` and `filter` do for each of their items.
     fn extend(&mut self, other: &List<'a>) -> bool {
         let (Repr::Values(items), Repr::Values(others)) = (&mut self.0, &other.0) else { return false };
         match (Arc::get_mut(items), others.as_slice()) {

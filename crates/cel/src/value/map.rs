@@ -1,4 +1,4 @@
-//! Maps and objects: views on JSON, and maps an expression made.
+//! Maps and objects: views of JSON, and computed maps.
 
 use super::adapt::{adapt, adapt_untyped};
 use super::number::{exact_int, exact_uint};
@@ -19,13 +19,13 @@ pub struct Map<'a>(Repr<'a>);
 enum Repr<'a> {
     /// A map of an object, or an object itself, with its schema if it has one.
     Json(&'a JsonMap, Option<&'a dyn Schema>),
-    /// Made by an expression.
+    /// A computed map.
     Entries(Arc<IndexMap<Key<'a>, Value<'a>>>),
 }
 
 type JsonMap = serde_json::Map<String, Json>;
 
-/// What can be a key of a map.
+/// A key of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key<'a> {
     Bool(bool),
@@ -37,13 +37,13 @@ pub(crate) enum Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The key a value makes, if it is of a type that can be one.
+    /// The key for a value, if its type allows that.
     pub(crate) fn new(value: &Value<'a>) -> Result<Key<'a>, EvaluationError> {
         Ok(match value {
             Value::Bool(key) => Key::Bool(*key),
             Value::Int(key) => Key::Int(*key),
             Value::Uint(key) => Key::Uint(*key),
-            // Zero has two forms, which are one key.
+            // Positive and negative zero are the same key.
             Value::Double(key) => Key::Double(if *key == 0.0 { 0 } else { key.to_bits() }),
             Value::String(key) => Key::String(key.clone()),
             other => {
@@ -65,7 +65,7 @@ impl<'a> Key<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// A map of an object, or an object. Without a schema, values are what JSON says they are.
+    /// A map of an object, or an object. Without a schema, JSON determines the types of values.
     pub fn json(members: &'a JsonMap, schema: Option<&'a dyn Schema>) -> Map<'a> {
         Map(Repr::Json(members, schema))
     }
@@ -83,8 +83,8 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// The value of a key; numbers find keys of another type that are equal. An error if the key cannot be one, or if
-    /// the object's data does not fit its schema.
+    /// The value of a key; a number also finds an equal key of another number type. An error if the value cannot be a
+    /// key, or if the data does not fit its schema.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, EvaluationError> {
         work::count(1)?;
         match &self.0 {
@@ -97,7 +97,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a string key, as [`Map::find`].
+    /// As [`Map::find`], for a string key.
     pub(crate) fn find_str(&self, key: &str) -> Result<Option<Value<'a>>, EvaluationError> {
         match &self.0 {
             Repr::Json(members, schema) => member(members, *schema, key),
@@ -105,7 +105,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The keys: for objects, the names of the declared fields that are present, as expressions write them.
+    /// The keys: for objects, the escaped names of the declared fields that are present.
     pub fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
             Repr::Json(members, None) => members.keys().map(|key| Value::from(key.as_str())).collect(),
@@ -123,7 +123,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The schema, for objects and maps of objects that have one.
+    /// The schema of an object, or of a map in an object, if it has one.
     pub(super) fn schema(&self) -> Option<&'a dyn Schema> {
         match &self.0 {
             Repr::Json(_, schema) => *schema,
@@ -131,12 +131,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether this is an object with a schema, or a map of one.
+    /// Whether this is an object with a schema, or a map in one.
     pub(crate) fn has_schema(&self) -> bool {
         self.schema().is_some()
     }
 
-    /// The members as the object has them.
+    /// The JSON members, for objects.
     pub(super) fn raw(&self) -> Option<&'a JsonMap> {
         match &self.0 {
             Repr::Json(members, _) => Some(members),
@@ -144,7 +144,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Adds an entry, in place if nothing else holds the map. An error if the key is there already.
+    /// Adds an entry, in place if the map is not shared. An error if the key exists.
     pub(crate) fn insert(&mut self, key: &Value<'a>, value: Value<'a>) -> Result<(), EvaluationError> {
         if self.find(key)?.is_some() {
             let key = key.display();
@@ -189,14 +189,14 @@ fn member<'a>(
     };
     match members.get(&*key) {
         None => Ok(None),
-        // Of an object's fields, one that is null cannot be told from one that is absent.
+        // In objects, null is equivalent to absent.
         Some(Json::Null) if object => Ok(None),
         Some(value) => schema.property(&key).map(|schema| adapt(value, schema)).transpose(),
     }
 }
 
 fn find_entry<'m, 'a>(entries: &'m IndexMap<Key<'a>, Value<'a>>, key: &Value<'_>) -> Option<&'m Value<'a>> {
-    // A key of a shorter life is looked up as an equal key of any life.
+    // A key with a shorter lifetime is looked up as an equal key of any lifetime.
     fn get<'m, 'a>(entries: &'m IndexMap<Key<'a>, Value<'a>>, key: &Key<'_>) -> Option<&'m Value<'a>> {
         entries.get(&Lookup(key))
     }
@@ -213,7 +213,7 @@ fn find_entry<'m, 'a>(entries: &'m IndexMap<Key<'a>, Value<'a>>, key: &Value<'_>
     }
 }
 
-/// A key to look up, of whatever life.
+/// A key for lookup, with any lifetime.
 #[derive(Hash)]
 struct Lookup<'k, 'b>(&'k Key<'b>);
 

@@ -1,6 +1,6 @@
-//! Numbers of three types that compare with each other, and their conversions and texts.
+//! Numbers of three types that compare with each other, and their conversions and formats.
 //!
-//! Comparison across types is by value, within what a 64-bit float can tell apart
+//! Comparison across types is by value, within the precision of a 64-bit float
 //! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#ordering>).
 
 use crate::EvaluationError;
@@ -11,12 +11,12 @@ const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 /// The first double beyond the largest `u64`.
 const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 
-/// How doubles stand to each other; those that cannot be ordered (NaN) count as equal, so callers ask first.
+/// Compares doubles; NaN counts as equal, so callers test for it first.
 pub(crate) fn compare_doubles(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
-/// How a double stands to an integer.
+/// Compares a double with an integer.
 pub(crate) fn compare_double_int(double: f64, int: i64) -> Ordering {
     if double < -TWO_TO_63 {
         Ordering::Less
@@ -27,7 +27,7 @@ pub(crate) fn compare_double_int(double: f64, int: i64) -> Ordering {
     }
 }
 
-/// How a double stands to an unsigned integer.
+/// Compares a double with an unsigned integer.
 pub(crate) fn compare_double_uint(double: f64, uint: u64) -> Ordering {
     if double < 0.0 {
         Ordering::Less
@@ -38,12 +38,12 @@ pub(crate) fn compare_double_uint(double: f64, uint: u64) -> Ordering {
     }
 }
 
-/// How an integer stands to an unsigned one.
+/// Compares an integer with an unsigned one.
 pub(crate) fn compare_int_uint(int: i64, uint: u64) -> Ordering {
     i128::from(int).cmp(&i128::from(uint))
 }
 
-/// A double without its fraction. Both ends of the range are refused, the lower one although it would fit.
+/// Truncates a double. Both ends of the range are rejected, the lower one although it would fit.
 pub(crate) fn double_to_int(double: f64) -> Result<i64, EvaluationError> {
     match double > -TWO_TO_63 && double < TWO_TO_63 {
         true => Ok(double as i64),
@@ -51,7 +51,7 @@ pub(crate) fn double_to_int(double: f64) -> Result<i64, EvaluationError> {
     }
 }
 
-/// A double without its fraction.
+/// Truncates a double.
 pub(crate) fn double_to_uint(double: f64) -> Result<u64, EvaluationError> {
     match (0.0..TWO_TO_64).contains(&double) {
         true => Ok(double as u64),
@@ -59,17 +59,17 @@ pub(crate) fn double_to_uint(double: f64) -> Result<u64, EvaluationError> {
     }
 }
 
-/// The integer a double is exactly.
+/// The integer that equals a double.
 pub(crate) fn exact_int(double: f64) -> Option<i64> {
     double_to_int(double).ok().filter(|int| *int as f64 == double)
 }
 
-/// The unsigned integer a double is exactly.
+/// The unsigned integer that equals a double.
 pub(crate) fn exact_uint(double: f64) -> Option<u64> {
     double_to_uint(double).ok().filter(|uint| *uint as f64 == double)
 }
 
-/// A double with the fewest digits that tell it apart, with an exponent when that is below -4 or above 5: Go's `%g`.
+/// Formats a double with the fewest digits that identify it, with an exponent below -4 or above 5: Go's `%g`.
 pub(crate) fn shortest(double: f64) -> String {
     if let Some(text) = not_finite(double) {
         return text.to_owned();
@@ -84,7 +84,7 @@ pub(crate) fn shortest(double: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-/// A double without an exponent, with the fewest digits that tell it apart.
+/// Formats a double without an exponent, with the fewest digits that identify it.
 pub(crate) fn decimal(double: f64) -> String {
     match not_finite(double) {
         Some(text) => text.to_owned(),

@@ -12,8 +12,7 @@ use std::net::IpAddr;
 pub enum Opaque {
     /// An exact number with a suffix.
     Quantity(Quantity),
-    /// A quantity that was computed. As the right side of `==` it is not taken for a quantity, which is a peculiarity
-    /// of the reference.
+    /// A computed quantity. On the right side of `==` it does not count as a quantity, a peculiarity of the reference.
     ComputedQuantity(Quantity),
     /// A URL.
     Url(Url),
@@ -25,9 +24,9 @@ pub enum Opaque {
     Format(&'static NamedFormat),
     /// A version.
     Semver(Semver),
-    /// An authorizer, or a check that is being put together.
+    /// An authorizer, or a check that is being built.
     Authorization(Authorization),
-    /// The answer of an authorizer.
+    /// The decision of an authorizer.
     Decision(AuthorizationDecision),
 }
 
@@ -46,7 +45,7 @@ impl Opaque {
         }
     }
 
-    /// The name of the type that the reference has for such values.
+    /// The name of the reference's implementation type.
     pub(super) fn implementation_name(&self) -> &'static str {
         match self {
             Opaque::Quantity(_) => "cel.Quantity",
@@ -61,7 +60,7 @@ impl Opaque {
         }
     }
 
-    /// The bytes of an address, or of a range's prefix.
+    /// The size in bytes of an address, or of a range's prefix.
     pub(super) fn size(&self) -> Option<usize> {
         match self {
             Opaque::Ip(IpAddr::V4(_)) => Some(4),

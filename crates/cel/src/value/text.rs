@@ -1,4 +1,4 @@
-//! Strings, borrowed where the object or the program has them already.
+//! Strings, borrowed where the object or the program contains them.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// A string.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
-    /// In the object or the program.
+    /// Borrowed from the object or the program.
     Borrowed(&'a str),
-    /// Made by the evaluation.
+    /// Computed by the evaluation.
     Shared(Arc<str>),
 }
 

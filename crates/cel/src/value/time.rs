@@ -1,18 +1,18 @@
-//! Timestamps and durations: nanoseconds, within the years 1 to 9999.
+//! Timestamps and durations in nanoseconds, within the years 1 to 9999.
 
 use super::number::decimal;
 use crate::EvaluationError;
 use pintle_machinery::codec::parse_time;
 use std::cmp::Ordering;
 
-/// The first second of the year 1.
+/// The first second of the year 1, in seconds since 1970.
 const MIN_SECONDS: i64 = -62_135_596_800;
-/// The last second of the year 9999.
+/// The last second of the year 9999, in seconds since 1970.
 const MAX_SECONDS: i64 = 253_402_300_799;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A point in time. How it is printed depends on the zone it was written with; comparison does not.
+/// A point in time. The printed form uses the original zone; comparison ignores it.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970 in UTC.
@@ -24,7 +24,10 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// A time in UTC, if it is within the years 1 to 9999.
+    /// A time in UTC.
+    ///
+    /// # Errors
+    /// When the time is outside the years 1 to 9999.
     pub fn from_seconds(seconds: i64) -> Result<Timestamp, EvaluationError> {
         match (MIN_SECONDS..=MAX_SECONDS).contains(&seconds) {
             true => Ok(Timestamp { seconds, nanos: 0, offset: 0 }),
@@ -32,13 +35,19 @@ impl Timestamp {
         }
     }
 
-    /// Reads RFC 3339; the zone is kept.
+    /// Parses RFC 3339; the zone is kept.
+    ///
+    /// # Errors
+    /// The message, when the text is malformed.
     pub fn parse(text: &str) -> Result<Timestamp, String> {
         let time = parse_time(text)?;
         Ok(Timestamp { seconds: time.seconds, nanos: time.nanos, offset: written_offset(text) })
     }
 
-    /// Reads a date; the time is midnight in UTC.
+    /// Parses a date; the time is midnight in UTC.
+    ///
+    /// # Errors
+    /// The message, when the text is malformed.
     pub fn parse_date(text: &str) -> Result<Timestamp, String> {
         match parse_time(&format!("{text}T00:00:00Z")) {
             Ok(time) if text.len() == 10 => Ok(Timestamp { seconds: time.seconds, nanos: 0, offset: 0 }),
@@ -56,12 +65,12 @@ impl Timestamp {
         self.seconds == MIN_SECONDS && self.nanos == 0
     }
 
-    /// An error unless the time is within the years 1 to 9999.
+    /// Fails unless the time is within the years 1 to 9999.
     pub(crate) fn in_range(self) -> Result<Timestamp, EvaluationError> {
         Timestamp::from_seconds(self.seconds).map(|_| self)
     }
 
-    /// This time a number of nanoseconds later.
+    /// Adds a number of nanoseconds.
     pub(crate) fn add(self, duration: i64) -> Result<Timestamp, EvaluationError> {
         let nanos = i64::from(self.nanos) + duration.rem_euclid(NANOS_PER_SECOND);
         let seconds =
@@ -70,7 +79,7 @@ impl Timestamp {
         Timestamp { seconds, nanos, ..self }.in_range()
     }
 
-    /// This time a number of nanoseconds earlier.
+    /// Subtracts a number of nanoseconds.
     pub(crate) fn subtract(self, duration: i64) -> Result<Timestamp, EvaluationError> {
         self.add(duration.checked_neg().ok_or(EvaluationError::INTEGER_OVERFLOW)?)
     }
@@ -84,12 +93,12 @@ impl Timestamp {
             .ok_or(EvaluationError::INTEGER_OVERFLOW)
     }
 
-    /// How the time stands to another one.
+    /// Compares two times.
     pub(crate) fn compare(self, other: Timestamp) -> Ordering {
         (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos))
     }
 
-    /// What calendar and clock show a number of seconds ahead of UTC.
+    /// The calendar date and time of day at an offset in seconds from UTC.
     pub(crate) fn civil(self, ahead: i64) -> Civil {
         let local = self.seconds.saturating_add(ahead);
         let days = local.div_euclid(SECONDS_PER_DAY);
@@ -98,7 +107,7 @@ impl Timestamp {
         Civil { year, month, day, day_of_year, days, second_of_day: local.rem_euclid(SECONDS_PER_DAY) }
     }
 
-    /// RFC 3339 in the time's own zone, with as many digits after the second as it has.
+    /// Formats the time as RFC 3339 in its own zone, with the needed number of fraction digits.
     pub(crate) fn format(self) -> String {
         let Civil { year, month, day, second_of_day: second, .. } = self.civil(self.offset.into());
         let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
@@ -119,7 +128,7 @@ impl Timestamp {
     }
 }
 
-/// A point in time as calendar and clock show it.
+/// A calendar date and time of day.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Civil {
     pub(crate) year: i64,
@@ -139,7 +148,7 @@ impl Civil {
     }
 }
 
-/// The zone in a time that is known to be well-formed.
+/// The zone offset in a well-formed time, in seconds.
 fn written_offset(text: &str) -> i32 {
     let Some(zone) = text.len().checked_sub(6).and_then(|start| text.get(start..)) else { return 0 };
     let sign = match zone.as_bytes().first() {
@@ -151,7 +160,7 @@ fn written_offset(text: &str) -> i32 {
     sign * (part(1..3) * 3600 + part(4..6) * 60)
 }
 
-/// A date of a number of days since 1970, by counting in eras of 400 years from a March.
+/// The date of a number of days since 1970, computed in 400-year eras that start in March.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -171,7 +180,7 @@ fn first_day(year: i64) -> i64 {
     365 * (year - 1970) + (before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400)) - 477
 }
 
-/// A duration in seconds, as `string()` writes it: `5400s`, `0.25s`.
+/// Formats a duration in seconds, as `string()` does: `5400s`, `0.25s`.
 pub(crate) fn format_duration(nanos: i64) -> String {
     let seconds = (nanos / NANOS_PER_SECOND) as f64 + (nanos % NANOS_PER_SECOND) as f64 / 1e9;
     format!("{}s", decimal(seconds))

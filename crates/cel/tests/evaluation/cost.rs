@@ -1,4 +1,5 @@
-//! What expressions cost, by the rules of <https://github.com/google/cel-go> (`interpreter/runtimecost.go`) and of
+//! Tests the cost of expressions by the rules of <https://github.com/google/cel-go> (`interpreter/runtimecost.go`) and
+//! of
 //! Kubernetes' libraries.
 
 use pintle_cel::types::Type;
@@ -15,7 +16,7 @@ fn cost(expression: &str) -> u64 {
     let program = environment.compile(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
     let activation = Activation::new().with("self", Value::from_json(&object)).with("t", Value::Bool(true));
     let mut budget = LIMIT;
-    // Some rows are about errors.
+    // Some rows end in errors.
     let _ = program.evaluate(&activation, &mut budget);
     LIMIT - budget
 }
@@ -23,23 +24,23 @@ fn cost(expression: &str) -> u64 {
 #[test]
 fn costs_are_those_of_the_reference() {
     let rows = [
-        // A variable costs 1, and each step from there.
+        // A variable costs 1, and so does each step of its path.
         ("true", 0),
         ("t", 1),
         ("self.n", 2),
         ("self.o.p.q", 4),
         ("self.l[0]", 3),
-        // A computed step costs what it takes to compute it, but not as a variable of its own.
+        // A computed step costs its computation, but not as a variable of its own.
         ("self.m[self.k]", 4),
         ("self.l[self.n - 4]", 6),
         ("[1, 2][0]", 2),
-        // Presence costs the steps alone.
+        // Presence tests cost only the steps.
         ("has(self.n)", 1),
         ("has(self.o.p)", 2),
         ("has(self.o.x)", 2),
         ("self.?o.?x.?y", 2),
         ("self.?o.?p.?q", 4),
-        // Connectives are free, and what they do not look at is, too.
+        // Connectives are free, and so are operands that are not evaluated.
         ("t && t", 2),
         ("t || self.n > 1", 1),
         ("!t", 2),
@@ -51,14 +52,14 @@ fn costs_are_those_of_the_reference() {
         ("self.n + 1", 3),
         ("-self.n", 3),
         ("size(self.s)", 3),
-        // Literals made of literals cost nothing, others do.
+        // Literals of literals are free, others are not.
         ("[1, 2, 3]", 0),
         ("[self.n]", 12),
         ("{'a': 1}", 0),
         ("{'a': self.n}", 32),
         ("[[1], [2]]", 0),
         ("int('5') + 1", 1),
-        // Comparing costs a tenth of the shorter side, rounded up.
+        // A comparison costs a tenth of the shorter side, rounded up.
         ("self.n == 5", 3),
         ("self.s == '0123456789'", 3),
         ("self.s == '01234567890'", 4),
@@ -67,7 +68,7 @@ fn costs_are_those_of_the_reference() {
         ("self.s < '01234567890'", 4),
         ("string(self.s) < '01234567890'", 5),
         ("self.l == ['a', 'b', 'c']", 3),
-        // So does reading texts.
+        // Reading texts costs a tenth of their size too.
         ("string(self.s) + 'x'", 6),
         ("self.s.startsWith('0')", 4),
         ("self.s.contains('012345678901')", 6),
@@ -81,7 +82,7 @@ fn costs_are_those_of_the_reference() {
         ("self.s.split('a')", 6),
         ("self.l.join('--')", 4),
         ("'%s'.format([self.n])", 13),
-        // Membership among constants is free, among computed values it is a walk.
+        // Membership among constants is free; among computed values every item is visited.
         ("self.n in [1, 2, 3]", 2),
         ("self.k in self.l", 5),
         ("self.k in [string(self.k)]", 16),
@@ -127,7 +128,7 @@ fn costs_are_those_of_the_reference() {
         ("[[1], [2]].flatten()", 13),
         ("[1, 2, 3].slice(0, 2)", 13),
         ("[1, 2, 3].reverse()", 14),
-        // What fails has its cost, too.
+        // Failed expressions have a cost too.
         ("self.x", 2),
         ("self.x.y.z", 2),
         ("1 / (self.n - 5)", 4),
@@ -158,7 +159,7 @@ fn evaluation_ends_with_the_budget() {
         assert_eq!(error.to_string(), "operation cancelled: actual cost limit exceeded");
         assert_eq!(budget, 0);
     }
-    // Nothing absorbs that.
+    // No operator absorbs this error.
     let program = environment.compile("[1, 2, 3].all(x, x > 0) || true").expect("it compiles");
     assert_eq!(program.evaluate(&Activation::new(), &mut 5).err(), Some(EvaluationError::CostLimitExceeded));
 }

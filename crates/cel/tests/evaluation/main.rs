@@ -1,5 +1,5 @@
-//! Expressions and what they evaluate to, recorded from the reference server: each was the rule of a definition, and its
-//! value printed by the rule's message expression.
+//! Evaluates expressions and compares the results with the reference server's: there, each was the rule of a
+//! definition, and the rule's message expression printed its value.
 //!
 //! A line of [`answers`](answers) is an expression and its value as `%s` prints it (`=>`, in JSON quotes), the error of
 //! its evaluation (`=!`), or the error that keeps it from being planned (`=/`).
@@ -9,7 +9,7 @@ use pintle_cel::{Activation, Environment};
 mod cost;
 mod objects;
 
-/// What a rule may cost.
+/// The cost limit of a rule.
 const LIMIT: u64 = 1_000_000;
 
 #[derive(Debug, PartialEq)]
@@ -70,7 +70,7 @@ macro_rules! answers {
 
 answers!(conversions, formatting, libraries, lists, macros, operators, optionals, patterns, strings, times);
 
-/// Chains nest without brackets, and are worked on with the stack that a thread has.
+/// Chains nest without brackets, and are processed on the current stack.
 #[test]
 fn long_chains_fit_the_stack() {
     let rows = [

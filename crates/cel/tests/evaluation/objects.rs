@@ -1,17 +1,17 @@
-//! Objects seen through a schema: what fields, lists and formats become, and what the list type does to `==` and `+`.
+//! Objects with a schema: the values of fields, lists and formats, and the effect of the list type on `==` and `+`.
 
 use pintle_cel::types::{ObjectTypes, Type};
 use pintle_cel::{Activation, Environment, ListType, Schema, SchemaKind, Value};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// A schema written down.
+/// A schema of explicit nodes.
 #[derive(Debug, Clone)]
 struct Node {
     kind: SchemaKind,
     nullable: bool,
     properties: Vec<(&'static str, Node)>,
-    /// Of items, and of the values of maps.
+    /// The schema of items, and of the values of maps.
     items: Option<Box<Node>>,
     list_type: &'static str,
     keys: Vec<String>,
@@ -134,7 +134,7 @@ fn data_is_what_its_schema_says() {
         ("self.m[1]", "no such overload"),
         ("self.m == {'a': 1, 'x-y': 2}", "true"),
         ("self.m == oldSelf.m && self.nuls == oldSelf.nuls", "true"),
-        // An item that cannot be seen cannot be compared.
+        // An item that cannot be converted cannot be compared.
         ("self == oldSelf", "invalid data, got null for schema with nullable=false"),
         ("type(self) == map", "true"),
         ("dyn(self.strict) == dyn(1)", "no such overload"),
@@ -175,12 +175,12 @@ fn list_types_decide_equality() {
         ("set", json!(["a", "b"]), json!(["b", "a"]), "true"),
         ("set", json!(["a", "b"]), json!(["a", "c"]), "false"),
         ("set", json!(["a", "b"]), json!(["a"]), "false"),
-        // Sets are compared by what is written, and other values than those are seen.
+        // Sets compare the JSON values, other lists the converted values.
         ("dates", json!(["2020-01-01"]), json!(["2020-01-01"]), "false"),
         ("items", json!([{"k": "a", "v": 1}, {"k": "b"}]), json!([{"k": "b"}, {"k": "a", "v": 1}]), "true"),
         ("items", json!([{"k": "a", "v": 1}]), json!([{"k": "a", "v": 2}]), "false"),
         ("items", json!([{"k": "a"}]), json!([{"k": "b"}]), "false"),
-        // Keys whose names are escaped tell nothing apart.
+        // Keys whose names are escaped do not distinguish items.
         ("spaces", json!([{"namespace": "a"}]), json!([{"namespace": "a"}]), "true"),
         (
             "spaces",
@@ -193,7 +193,7 @@ fn list_types_decide_equality() {
     ];
     for (field, value, old, wanted) in rows {
         let (object, old) = (json!({field: value}), json!({field: old}));
-        // Of what nothing is known only whole objects can be compared.
+        // Data without a schema can be compared only as a whole object.
         let expression = if field == "any" {
             "self == oldSelf".to_owned()
         } else {
@@ -201,7 +201,7 @@ fn list_types_decide_equality() {
         };
         assert_eq!(evaluate(&expression, &object, &old), wanted, "{object} {old}");
     }
-    // Literals are ordered, whatever they are compared with.
+    // Literals are ordered lists in every comparison.
     let object = json!({"set": ["b", "a"]});
     assert_eq!(evaluate("self.set == ['a', 'b']", &object, &object.clone()), "true");
     assert_eq!(evaluate("['a', 'b'] == self.set", &object, &object.clone()), "false");
